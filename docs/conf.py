@@ -37,6 +37,8 @@ numpydoc_class_members_toctree = False
 
 html_theme = "furo"
 html_title = f"dynident {release}"
+html_static_path = ["_static"]
+html_css_files = ["wide.css"]
 
 
 def _bars(app: Any, what: str, name: str, item: Any, options: Any, lines: list[str]) -> None:

@@ -91,7 +91,9 @@ def test_forward_dynamics_in_the_programs(tmp_path: Path) -> None:
     arm = loaded(export_robot(robot, tmp_path / "p", "pinocchio", DEMO))
     np.testing.assert_allclose(arm.acceleration(arm.load(), q, v, 10.0 * tau), wanted, rtol=1e-10, atol=1e-10)
     try:
-        model = loaded(export_robot(robot, tmp_path / "m", "mujoco", DEMO)).load()
+        arm = loaded(export_robot(robot, tmp_path / "m", "mujoco", DEMO))
+        arm.load()
+        model = arm.load()  # again, although a callback of the first one is there: MuJoCo reads no file while it has one
         data = mujoco.MjData(model)
         data.qpos[:], data.qvel[:], data.qfrc_applied[:] = q, v, 10.0 * tau
         mujoco.mj_forward(model, data)

@@ -48,6 +48,13 @@ DRESSES: dict[str, bytes] = {
     "numbered from 1 and from 0": csv(["t", *numbered("q{}", 1), *numbered("tau{}", 0)], T, Q, TAU),
     "numbered by brackets": csv(["t", *numbered("q[{}]", 0), *numbered("tau[{}]", 0)], T, Q, TAU),
     "underscored": csv(["time", *numbered("joint_{}_pos"), *numbered("joint_{}_torque")], T, Q, TAU),
+    "axes of KUKA": csv(["t", *numbered("A{}_pos"), *numbered("A{}_torque")], T, Q, TAU),
+    "axes in words": csv(["Time [s]", *numbered("Axis {} Position [deg]"), *numbered("Axis {} Torque")], T, np.degrees(Q), TAU),
+    "words without gaps": csv(["Time(s)", *numbered("Joint{}Angle(deg)"), *numbered("Joint{}Torque")], T, np.degrees(Q), TAU),
+    "applied torque": csv(["t", *numbered("joint_pos_joint{}"), *numbered("applied_torque_joint{}")], T, Q, TAU),
+    "quantities above joints": csv(["", *["q"] * N, *["tau"] * N], T, Q, TAU).replace(
+        b"\n", b"\n" + ",".join(["t", *NAMES, *NAMES]).encode() + b"\n", 1
+    ),
     "words": csv(["Time", *numbered("JointPosition{}"), *numbered("MotorTorque{}")], T, Q, TAU),
     "German": csv(["t", *numbered("q{}"), *numbered("tau{}")], T, Q, TAU, sep=";", decimal=","),
     "tab and comma": csv(["t", *numbered("q{}"), *numbered("tau{}")], T, Q, TAU, sep="\t", decimal=","),
@@ -121,6 +128,20 @@ DRESSES: dict[str, bytes] = {
         ",".join(["time", *numbered("q{}"), *numbered("tau{}")]) + "\n"
         + rows_of(lambda k: ",".join([str(STAMP[k].astype("datetime64[ns]")), *(repr(float(x)) for x in (*Q[k], *TAU[k]))]))
     ).encode(),
+    "times of day": (
+        ";".join(["time", *numbered("q{}"), *numbered("tau{}")]) + "\n"
+        + rows_of(lambda k: ";".join([str(STAMP[k].astype("datetime64[ns]")).partition("T")[2],
+                                      *(repr(float(x)).replace(".", ",") for x in (*Q[k], *TAU[k]))]))
+    ).encode(),
+    "German dates over midnight": (
+        ";".join(["time", *numbered("q{}"), *numbered("tau{}")]) + "\n"
+        + rows_of(lambda k: ";".join([f"{'31.12.2023 23:59:59' if k < 125 else '1.1.2024 0:00:00'},{(500 + 4 * k) % 1000:03d}",
+                                      *(repr(float(x)).replace(".", ",") for x in (*Q[k], *TAU[k]))]))
+    ).encode(),
+    "UTF-16 with tabs": csv(["t", *numbered("q{}"), *numbered("tau{}")], T, Q, TAU, sep="\t").decode().encode("utf-16"),
+    "Windows-1252": csv(["t", *numbered("q{} [°]"), *numbered("tau{}")], T, np.degrees(Q), TAU).decode().encode("cp1252"),
+    "lines above the header": b"Recorder 2.1\nDate;2024-05-01\nRobot,arm\n\n" + PLAIN,
+    "BOM": b"\xef\xbb\xbf" + PLAIN,
     "text column": (
         ",".join(["t", "mode", *numbered("q{}"), *numbered("tau{}")]) + "\n"
         + rows_of(lambda k: ",".join([repr(float(T[k])), "RUN", *(repr(float(x)) for x in (*Q[k], *TAU[k]))]))
@@ -155,7 +176,7 @@ def test_text(dress, parser, tmp_path):
     file = tmp_path / "run.csv"
     file.write_bytes(DRESSES[dress])
     log = Log.read(file, effort="joint_torque")
-    if parser == "fallback" and "ns" in dress:  # float64 holds stamps in ns to 256 ns
+    if parser == "fallback" and dress in ("stamps in ns", "unmarked ns"):  # float64 holds stamps in ns to 256 ns
         np.testing.assert_allclose(log.t, T, rtol=0, atol=6e-7)
     else:
         check(log)
@@ -173,11 +194,56 @@ def test_notes_say_what_was_understood(tmp_path):
         "ros2 topic echo": "ros2 topic echo",
         "list cells": "header.stamp",
         "text column": "mode",
+        "Windows-1252": "Windows-1252",
+        "lines above the header": "3 lines above the header",
     }
     for dress, word in words.items():
         (tmp_path / "run.csv").write_bytes(DRESSES[dress])
         log = Log.read(tmp_path / "run.csv", effort="joint_torque")
         assert any(word in note for note in log.provenance["conversions"]), (dress, log.provenance["conversions"])
+
+
+def test_topics_with_rows_of_their_own_come_to_one_clock(tmp_path):
+    """PlotJuggler joins topics so: where one has a number the others have none."""
+    late = T[::2] + 1e-3
+    empty = [""] * N
+    rows = [(t, [*map(repr, q.tolist()), *empty]) for t, q in zip(T.tolist(), Q, strict=True)]
+    rows += [(t, [*empty, *(repr(float(3.0 * t + i)) for i in range(N))]) for t in late.tolist()]
+    head = ["__time", *(f"/joint_states/{n}/position" for n in NAMES), *(f"/torques/{n}/effort" for n in NAMES)]
+    text = "\n".join([",".join(head), *(",".join([repr(t), *cells]) for t, cells in sorted(rows))])
+    (tmp_path / "run.csv").write_text(text + "\n")
+    log = Log.read(tmp_path / "run.csv", effort="joint_torque")
+    assert log.joints == tuple(NAMES)
+    np.testing.assert_array_equal(log.position, Q[1:-1])
+    np.testing.assert_allclose(log.effort, 3.0 * T[1:-1, None] + np.arange(N), atol=1e-12)
+    assert "interpolated to the" in " ".join(log.provenance["conversions"])
+
+
+def test_rows_and_stamps_that_repeat(tmp_path):
+    file, rows = tmp_path / "run.csv", PLAIN.splitlines(keepends=True)
+    file.write_bytes(b"".join([*rows[:50], *rows[40:50][-1:], *rows[50:]]))
+    log = Log.read(file, effort="joint_torque")
+    check(log)
+    assert "1 rows that repeat the one before" in " ".join(log.provenance["conversions"])
+    file.write_bytes(csv(["t", *numbered("q{}"), *numbered("tau{}")], np.floor(T * 100.0) / 100.0, Q, TAU))
+    with pytest.raises(LogError, match=r"has 0\.0 s in two different rows .* give rate= \(--rate\) in Hz"):
+        Log.read(file, effort="joint_torque")
+    check(Log.read(file, effort="joint_torque", rate=250.0))
+
+
+@pytest.mark.parametrize("column", [False, True], ids=["absent", "empty"])
+def test_a_joint_without_effort_keeps_its_position(column, tmp_path):
+    """Else it would be taken to stand still, and the efforts of the others would be explained with the wrong pose."""
+    names, blocks = numbered("tau{}"), list(TAU.T)
+    blocks[2] = np.full(len(T), np.nan)
+    if not column:
+        del names[2], blocks[2]
+    (tmp_path / "run.csv").write_bytes(csv(["t", *numbered("q{}"), *names], T, Q, *blocks))
+    log = Log.read(tmp_path / "run.csv", effort="joint_torque")
+    assert len(log.joints) == N
+    np.testing.assert_array_equal(log.position, Q)
+    np.testing.assert_array_equal(log.effort, TAU * (np.arange(N) != 2))
+    assert "no effort of 3" in " ".join(log.provenance["conversions"])
 
 
 def test_names_in_the_file_are_used(tmp_path):

@@ -25,6 +25,7 @@ from dynident.cli.shared import (
     print_json,
     progress,
 )
+from dynident.cli.structure import choices
 from dynident.errors import DynidentError
 from dynident.outputs import output_set
 
@@ -90,7 +91,7 @@ def maintenance(
         list[Path], typer.Option(help="friction.json of a healthy test; better five of different days.", show_default=False)
     ],
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Folder for maintenance.json and figures.")] = None,
-    compensation: Annotated[str, typer.Option(help="Of the temperature: auto, temperature, time or none.")] = "auto",
+    compensation: Annotated[str, choices("What makes up for the warming.", "auto", "temperature", "time", "none")] = "auto",
     false_alarm: Annotated[float, typer.Option(help="Probability of a false alarm per joint and test.")] = 0.01,
     window: Annotated[int, typer.Option(help="Points averaged before they are compared.")] = 3,
     strict: Strict = False,

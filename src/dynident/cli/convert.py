@@ -23,7 +23,7 @@ from dynident.errors import DynidentError
 ENDINGS = (".csv", ".csv.gz", ".npz", ".parquet", ".mat", ".mcap")
 
 
-@app.command(epilog="Example: dynident convert bag/ run.parquet --effort joint_torque --topic /joint_states")
+@app.command(epilog="Example: dynident convert bag/ run.csv --effort joint_torque --topic /joint_states")
 def convert(
     source: Annotated[Path, typer.Argument(help="Log: CSV, npz, MATLAB, Parquet, HDF5, bag or MCAP.", show_default=False)],
     target: Annotated[

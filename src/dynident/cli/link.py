@@ -16,6 +16,7 @@ from rich.table import Table
 import dynident as di
 from dynident.cli.machines import is_ready, ready_machine
 from dynident.cli.shared import AsJson, Debug, Quiet, Sidecar, app, check_output, note, notes, out, print_json, robot_of
+from dynident.cli.structure import choices
 from dynident.errors import DynidentError, LinkError
 from dynident.files import BYTES, read_json, read_regular, to_json, write_atomic
 
@@ -27,7 +28,7 @@ MOST_SHOWN = 8  # channels in the live view
 LIVE_MEMORY = 60.0  # of the recursive fit [s]
 
 Machine = Annotated[
-    Path, typer.Argument(help="Ready machine such as er3a_c60, or a URDF, xacro or MJCF file.", show_default=False)
+    Path, typer.Argument(help="Ready machine such as er3a_c60, or a URDF, xacro, MJCF or SDF file.", show_default=False)
 ]
 
 
@@ -56,8 +57,8 @@ def _key(path: Path | None) -> bytes:
 @app.command(epilog="Example: dynident controller er3a_c60 --protocol simple_message --transport tcp --speed 10")
 def controller(
     robot: Machine,
-    protocol: Annotated[str, typer.Option(help="simple_message or lynx.")] = "simple_message",
-    transport: Annotated[str, typer.Option(help="tcp, or udp with its one-byte handshake.")] = "tcp",
+    protocol: Annotated[str, choices("Language of the controller.", "simple_message", "lynx")] = "simple_message",
+    transport: Annotated[str, choices("Udp begins with a handshake of one byte.", "tcp", "udp")] = "tcp",
     motion_port: Annotated[
         int, typer.Option(help="Port for motions; of lynx, its only port. 0 lets the system choose.")
     ] = 11000,
@@ -68,7 +69,7 @@ def controller(
     buffer: Annotated[int, typer.Option(help="Points that the buffer holds.")] = 100,
     feedback: Annotated[float, typer.Option(help="Time between two feedback topics [s].")] = 0.05,
     full: Annotated[bool, typer.Option("--full-feedback", help="Send JOINT_FEEDBACK instead of JOINT_POSITION.")] = False,
-    order: Annotated[str, typer.Option(help="Byte order: little or big.")] = "little",
+    order: Annotated[str, choices("Byte order.", "little", "big")] = "little",
     watchdog: Annotated[
         float, typer.Option(help="Silence of a client that pings after which the motion stops [s]; 0 for none.")
     ] = 2.0,
@@ -157,7 +158,7 @@ def record(
     output: Annotated[Path | None, typer.Option("-o", "--output", help="New folder for the campaign.")] = None,
     resume: Annotated[Path | None, typer.Option(help="Go on with the campaign of this folder.")] = None,
     tell: Annotated[
-        str | None, typer.Option(help="Tell the campaign in the folder of -o: pause, continue or abort.", show_default=False)
+        str | None, choices("Tell the campaign in the folder of -o what to do.", "pause", "continue", "abort")
     ] = None,
     repetitions: Annotated[int | None, typer.Option(help="How often the whole plan is run.")] = None,
     rest: Annotated[str | None, typer.Option(help="Rest between repetitions, as 8h.")] = None,

@@ -88,7 +88,7 @@ notes = _Plain(stderr=True, highlight=False, soft_wrap=True, markup=False, emoji
 out = _Plain(highlight=False, soft_wrap=True, markup=False, emoji=False)
 
 Robot = Annotated[
-    Path, typer.Argument(help="URDF, xacro or MJCF file, or a robot of dynident.robots such as dualv.", show_default=False)
+    Path, typer.Argument(help="URDF, xacro, MJCF or SDF file, or a robot of the literature such as dualv.", show_default=False)
 ]
 Sidecar = Annotated[Path | None, typer.Option(help="TOML file with actuators, couplings, loops and joint terms.")]
 Search = Annotated[

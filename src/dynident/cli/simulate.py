@@ -41,6 +41,7 @@ from dynident.cli.shared import (
     progress,
     three_numbers,
 )
+from dynident.cli.structure import choices
 from dynident.errors import DynidentError, SimulationError
 from dynident.files import to_json, write_atomic
 from dynident.outputs import output_set
@@ -59,14 +60,14 @@ RobotOption = Annotated[
     Path | None,
     typer.Option(
         "--robot",
-        help="Ready machine such as dualv, or a URDF, xacro or MJCF file; the ready machine of the plan's robot when absent.",
+        help="URDF, xacro, MJCF or SDF file, or a ready machine such as dualv; that of the plan's robot when absent.",
         show_default=False,
     ),
 ]
 Figures = Annotated[Path | None, typer.Option(help="Folder for figures (PNG).")]
 
 
-@app.command(epilog="Example: dynident simulate plan/ --robot dualv -o run.parquet --figures figures/")
+@app.command(epilog="Example: dynident simulate plan/ --robot dualv -o virtual.csv")
 def simulate(
     plan: Annotated[
         Path,
@@ -93,14 +94,14 @@ def simulate(
     ] = None,
     controller: Annotated[
         str | None,
-        typer.Option(help="computed_torque, feedforward, pd or cascade, instead of the machine's own controller."),
+        choices("Controller instead of the machine's own.", "computed_torque", "feedforward", "pd", "cascade"),
     ] = None,
     bandwidth: Annotated[float, typer.Option(help="Bandwidth of such a controller [Hz].")] = 10.0,
     drives: DrivesFile = None,
     method: Annotated[
-        str, typer.Option(help="coupled, or decoupled: the mechanism as a disturbance of each drive.")
+        str, choices("Decoupled takes the mechanism as a disturbance of each drive.", "coupled", "decoupled")
     ] = "coupled",
-    loop: Annotated[str, typer.Option(help="Algebraic loop of the decoupled method: exact, iterated or delayed.")] = "exact",
+    loop: Annotated[str, choices("Algebraic loop of the decoupled method.", "exact", "iterated", "delayed")] = "exact",
     step: Annotated[float | None, typer.Option(help="Step of the simulation [s]; the machine's own when absent.")] = None,
     noise: Annotated[
         float | None, typer.Option(help="Noise of the logged efforts over their RMS, as 0.01; the machine's own when absent.")

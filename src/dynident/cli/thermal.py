@@ -19,6 +19,7 @@ from dynident.cli.shared import (
     out,
     print_json,
 )
+from dynident.cli.structure import choices
 from dynident.errors import DynidentError
 from dynident.outputs import output_set
 
@@ -28,11 +29,13 @@ def schedule(
     robot: Robot,
     joint: Annotated[str, typer.Option(help="Joint that is heated or cools down.", show_default=False)],
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder for plan.json and motion.csv.")],
-    kind: Annotated[str, typer.Option(help="heating (test every 2 min), or cooling (test every 5 min).")] = "heating",
+    kind: Annotated[str, choices("Heating has a test every 2 min, cooling every 5 min.", "heating", "cooling")] = "heating",
     duty: Annotated[float, typer.Option(help="Share of the warming in motion, above 0 and up to 1.")] = 1.0,
     interval: Annotated[float | None, typer.Option(help="Between two tests [s]; 120 heating, 300 cooling.")] = None,
     cycles: Annotated[int | None, typer.Option(help="Tests; 40 heating, 24 cooling.")] = None,
-    power: Annotated[str, typer.Option(help="off: from cold; on: first energised for two hours without motion.")] = "off",
+    power: Annotated[
+        str, choices("Before a heating test. Off: from cold; on: energised for two hours without motion.", "off", "on")
+    ] = "off",
     limits: Annotated[Path | None, typer.Option(help="TOML file with limits.")] = None,
     rate: Annotated[float, typer.Option(help="Samples per second of the experiment [Hz].")] = 100.0,
     described: RobotOptions = AS_WRITTEN,

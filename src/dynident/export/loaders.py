@@ -49,11 +49,19 @@ def acceleration(model, q, v, tau):
 
 _MUJOCO = '''
 def load():
-    """Return the MuJoCo model; in a simulation the remainder acts as a passive force of it."""
-    model = mujoco.MjModel.from_xml_path(str(FILE))
+    """Return the MuJoCo model; in a simulation the remainder acts as a passive force of it.
+
+    That force is a callback for all models. MuJoCo reads no file while it has one: call mujoco.set_mjcb_passive(None) before
+    you read a model by other means.
+    """
+    known = mujoco.get_mjcb_passive()
+    mujoco.set_mjcb_passive(None)
+    try:
+        model = mujoco.MjModel.from_xml_path(str(FILE))
+    finally:
+        mujoco.set_mjcb_passive(known)
     if ADDED:
         address = model._address
-        known = mujoco.get_mjcb_passive()
 
         def passive(other, data):
             if known is not None:

@@ -267,6 +267,7 @@ def _undisturbed(target: str) -> Iterator[None]:
         finally:
             mujoco.set_mjcb_passive(passive)
         return
+    importlib.import_module(_MODULES[target])  # it sets up its log when it is imported
     log = logging.getLogger("drake")
     level = log.level
     log.setLevel(logging.ERROR)

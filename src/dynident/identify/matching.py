@@ -66,12 +66,15 @@ def match(mechanism: Mechanism, log: Log) -> Matched:
         return _match_motors(mechanism, log, notes)
     joints = _driven(mechanism, log) if motor_side else log.joints
     unknown = [name for name in joints if name not in mechanism.coordinate_names]
-    if unknown and not motor_side and set(mechanism.coordinate_names) <= set(joints):
+    unmeasured = not any(np.any(log.effort[:, log.joints.index(name)]) for name in unknown if name in log.joints)
+    if unknown and not motor_side and (set(mechanism.coordinate_names) <= set(joints) or unmeasured):
+        joints = tuple(name for name in joints if name not in unknown)
         notes.append(_left_out(mechanism, log, unknown))
     elif unknown:
         raise LogError(
             f"log '{log.name}' has channels {', '.join(unknown)} that robot '{mechanism.name}' does not have; its joints are "
-            f"{', '.join(mechanism.coordinate_names)} (rename the columns, or give the channels' names: joints=, --joints)"
+            f"{', '.join(mechanism.coordinate_names)} (rename the columns, or give the channels' names in order, other joints' "
+            "too: joints=, --joints)"
         )
     missing = [name for name in mechanism.coordinate_names if name not in joints]
     if missing:

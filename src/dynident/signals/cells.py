@@ -1,4 +1,4 @@
-"""Cells of delimited text that are no plain numbers, as lists and dates, and reading without pyarrow."""
+"""Cells of delimited text that are no plain numbers, as lists and times of day, and reading without pyarrow."""
 
 from __future__ import annotations
 
@@ -7,12 +7,21 @@ import io
 import re
 from array import array
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from dynident.errors import LogError
-from dynident.signals.tables import MISSING, NUMBER, Content, check_texts
+from dynident.signals.rows import NUMBER
+from dynident.signals.tables import MISSING, Content, check_texts
+
+DAY = 86_400 * 10**9  # ns
+_CLOCK = re.compile(
+    r"(?P<date>\d[\d./-]*\d)?[T _]?\s*(?P<h>\d{1,2}):(?P<m>\d\d):(?P<s>\d\d)(?:[.,](?P<f>\d{1,9}))?"
+    r"\s*(?P<half>[AP]M)?\s*(?:Z|UTC|[+-]\d\d:?\d\d)?",
+    re.I | re.ASCII,
+)
 
 
 def read_lists(name: str, cells: list[str | None], content: Content) -> None:
@@ -88,12 +97,23 @@ def parse_plainly(body: bytes, names: list[str], delimiter: str, comma: bool, ro
     columns: dict[str, Any] = {name: np.frombuffer(values) for name, values in zip(names, numbers, strict=True)}
     check_texts(len(texts) * len(numbers[0]), room)
     for k in texts:
-        columns[names[k]] = _dates([None if row[k] in MISSING else row[k] for row in rows()])
+        columns[names[k]] = [None if row[k] in MISSING else row[k] for row in rows()]
     return columns
 
 
-def _dates(cells: list[str | None]) -> Any:
-    """ISO dates as datetime64, anything else as it is."""
-    if all(c and re.fullmatch(r"\d{4}-\d\d-\d\d[T ][\d:.]+Z?", c) for c in cells):
-        return np.array([str(c).rstrip("Z").replace(" ", "T") for c in cells], dtype="datetime64[ns]")
-    return cells
+def clock_of(cells: list[str | None]) -> Any:
+    """Times of day with or without a date, in ns from the first midnight on (int64); None where a cell is something else.
+
+    Dates are only compared with the one before, so that their order of day, month and year does not matter.
+    """
+    found = [_CLOCK.fullmatch(c.strip()) if c else None for c in cells]
+    if not all(found):
+        return None
+    times, dates = np.empty(len(found), dtype=np.int64), []
+    for k, match in enumerate(found):
+        part = match.groupdict(default="")  # type: ignore[union-attr]
+        hour = int(part["h"]) % 12 + 12 * (part["half"].upper() == "PM") if part["half"] else int(part["h"])
+        times[k] = ((hour * 60 + int(part["m"])) * 60 + int(part["s"])) * 10**9 + int(part["f"].ljust(9, "0"))
+        dates.append(part["date"])
+    midnight = [b != a for a, b in pairwise(dates)] if any(dates) else np.diff(times) < -(DAY // 2)
+    return times + DAY * np.concatenate([[0], np.cumsum(midnight, dtype=np.int64)])

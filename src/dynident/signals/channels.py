@@ -48,7 +48,8 @@ FAMILIES_OF_KIND: dict[str, tuple[str, ...]] = {
     "none": (),
 }
 _AS_COMMANDED = " (commanded)"
-_MEASURED = ("actual", "act", "measured", "meas", "msr", "feedback", "fb", "present", "observation", "observed")
+MOVED = 1e-3  #: a joint that was moved by more, in whatever unit, is one that moves
+_MEASURED = ("actual", "act", "applied", "measured", "meas", "msr", "feedback", "fb", "present", "observation", "observed")
 _COMMANDED = ("target", "desired", "des", "reference", "ref", "commanded", "command", "cmd", "setpoint", "goal")
 _SEP = r"[_.\s/]"
 _BEFORE = rf"(?:(?:(?P<commanded>{'|'.join(_COMMANDED)})|{'|'.join((*_MEASURED, 'joint', 'joints', 'motor', 'axis'))}){_SEP}*)*"
@@ -69,7 +70,7 @@ _TIME_SUFFIX = re.compile(rf"(?P<name>.*[A-Za-z])[_\s]+(?P<unit>{_TIME_SUFFIXES}
 _LETTER = re.compile(r"(?P<name>.*[0-9\])}])[_\s]+(?P<unit>[AVNKC])")  # after a number: tau1_N, current_2_A
 _BRACKETS = re.compile(r"(?P<name>.*\S)\s*(?:\[(?P<a>[^\[\]]*[^\d\[\]][^\[\]]*)\]|\((?P<b>[^()]*[^\d()][^()]*)\))")
 _TIME_NAMES = (
-    "t|times?|time_?stamps?|stamps?|seconds|secs?|ts|elapsed|elapsed[_ ]time|time_elapsed|date_?time|epoch"
+    "t|times?|tout|time_?stamps?|stamps?|seconds|secs?|ts|elapsed|elapsed[_ ]time|time_elapsed|date_?time|epoch"
     "|(?:robot|controller|ros)_time|header_stamp|rosbag_?timestamp"
 )
 _TIME_NAME = re.compile(rf"(?P<path>.*[./])?(?P<name>{_TIME_NAMES})", re.I)
@@ -89,10 +90,13 @@ def _patterns() -> list[tuple[str, str, str, str]]:
                 if not bare:
                     continue
                 result.append((role, family, word.removesuffix("s?"), rf"(?P<joint>.*[^_.\s/])[_.\s/]+{word}{_NUMBER}?"))
+                if len(word) > 2:  # Joint1Angle
+                    result.append((role, family, word.removesuffix("s?"), rf"(?P<joint>(?:joint|axis|motor|j|a)\d+){word}"))
     return result
 
 
 _PATTERNS = _patterns()
+_ANY_WORD = "|".join(word for families in WORDS.values() for words in families.values() for word in words if len(word) > 2)
 
 
 @cache
@@ -130,6 +134,8 @@ def recognise(column: str) -> Name | None:
         if mark and mark not in (*_COMMANDED, *_MEASURED):
             continue
         joint, marked, inner = _without_marks(groups.get("joint") or "")
+        if "/" in joint and _compiled(_ANY_WORD).fullmatch(joint.rpartition("/")[2]):
+            continue  # the last part of a path says what it is: /torques/elbow/position
         number = groups.get("number")
         if number is not None:  # what stands before a numbered word is a path, not a joint
             joint = f"{joint}/{number}" if joint else number
@@ -253,6 +259,7 @@ def find_channels(
         sizes = " and ".join(f"'{next(iter(arrays[role]))}' {len(maps[role])}" for role in REQUIRED)
         raise LogError(f"arrays {sizes} channels wide do not fit; position and effort need the same joints")
     maps = {role: _same_start(role, channels, maps["position"], notes) for role, channels in maps.items()}
+    maps["effort"] = _with_unmeasured(maps["position"], maps["effort"], wanted, notes)
     if wanted is None:
         maps = {role: _labelled(channels, labels) for role, channels in maps.items()}
     keys = _common_joints(maps, files)
@@ -295,6 +302,24 @@ def _measured(maps: dict[str, Channels], kind: str) -> dict[str, Channels]:
         return maps
     zeros = {key: Channel(np.zeros_like(c.values), None, c.column) for key, c in maps.get("position", {}).items()}
     return {**maps, "effort": zeros}
+
+
+def _with_unmeasured(position: Channels, effort: Channels, wanted: list[str] | None, notes: list[str]) -> Channels:
+    """Give joints that move and have no effort zeros for it, which count as a dead channel: its rows are not used.
+
+    Without its positions the joint would be taken to stand still, and the others would be wrong.
+    """
+    known = {key: c for key, c in effort.items() if not np.isnan(c.values).all()}
+    without = [key for key, c in position.items() if key not in known and _moves(c.values) and (not wanted or key in wanted)]
+    if not known or not without or 2 * len(without) >= len(position):
+        return effort
+    notes.append(f"no effort of {', '.join(without)}: the position is used, the joint's own equation is not")
+    return known | {key: Channel(np.zeros_like(position[key].values), None, position[key].column) for key in without}
+
+
+def _moves(values: Array) -> bool:
+    known = values[np.isfinite(values)]
+    return bool(known.size and np.ptp(known) > MOVED)
 
 
 def _numbered_to_named(channels: Channels, wanted: list[str] | None) -> Channels:

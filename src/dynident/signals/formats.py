@@ -14,7 +14,8 @@ import numpy as np
 
 from dynident.errors import LogError, missing_extra
 from dynident.signals.matlab import read_matlab
-from dynident.signals.tables import COLUMNS, LABELS, Content, Table, check_room, own_metadata, read_text, short, table_of
+from dynident.signals.rows import COLUMNS
+from dynident.signals.tables import LABELS, TEXT, Content, Table, check_room, own_metadata, read_text, short, table_of
 
 DEPTH = 16
 
@@ -23,6 +24,9 @@ def read_frame(frame: object) -> Table:
     """Take a table in memory: pandas, polars or Arrow, a structured array, or a mapping of names to arrays."""
     columns: dict[str, Any] = {}
     named: Any = frame
+    for whole in ("collect", "read_all"):  # a lazy frame of polars, a reader of Arrow
+        if hasattr(frame, whole):
+            return read_frame(getattr(frame, whole)())
     if isinstance(frame, np.ndarray) and frame.dtype.names:
         columns = {name: frame[name] for name in frame.dtype.names}
     elif isinstance(frame, Mapping):
@@ -31,9 +35,9 @@ def read_frame(frame: object) -> Table:
         return table_of("the table", _from_arrow(named))
     elif hasattr(frame, "columns") and hasattr(frame, "__getitem__"):
         index = getattr(frame, "index", None)
-        if index is not None and (getattr(index, "name", None) or getattr(index.dtype, "kind", "") == "M"):
-            columns[str(index.name or "time")] = index.to_numpy()
-        columns |= {str(name): named[name].to_numpy() for name in named.columns}
+        if index is not None and (getattr(index, "name", None) or getattr(index.dtype, "kind", "") in "Mmf"):
+            columns[str(index.name or "time")] = _values(index)
+        columns |= {"/".join(map(str, n)) if isinstance(n, tuple) else str(n): _values(named[n]) for n in named.columns}
     else:
         raise LogError(f"a log cannot be read from a {type(frame).__name__}; give a file, a DataFrame, or a mapping of arrays")
     for name, values in columns.items():
@@ -42,6 +46,11 @@ def read_frame(frame: object) -> Table:
             array = _array_of(name, array.tolist())
         columns[name] = array
     return table_of("the table", Content(columns))
+
+
+def _values(column: Any) -> Any:
+    """A column as an array; times with a zone become UTC."""
+    return column.to_numpy("datetime64[ns]") if getattr(column.dtype, "tz", None) is not None else column.to_numpy()
 
 
 def _array_of(name: str, values: list[Any]) -> Any:
@@ -247,7 +256,7 @@ def _packed_text(data: bytes, room: int) -> Content:
 
 
 READERS: dict[str, Callable[[bytes, int], Content]] = {
-    **dict.fromkeys((".csv.gz", ".tsv.gz", ".txt.gz"), _packed_text),
+    **dict.fromkeys((f"{ending}.gz" for ending in TEXT), _packed_text),
     ".npz": _read_npz,
     ".mat": _read_mat,
     ".parquet": _read_parquet,

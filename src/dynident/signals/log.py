@@ -433,7 +433,7 @@ class Log(Tabular):
         """Return the log with its channels named as a robot names its joints or motors.
 
         Spelling is forgiven where it leaves no doubt (joint_1, Joint1 and joint1 are one name). Channels that are only
-        numbered (joint_1, joint_2, ..., or from 0) are taken in the order of the robot when there are as many.
+        numbered (joint_1, joint_2, ..., A1, A2, ..., or from 0) are taken in the order of the robot when there are as many.
 
         Parameters
         ----------
@@ -454,8 +454,10 @@ class Log(Tabular):
                 spelt.setdefault(re.sub(r"[^a-z0-9]", "", name.lower()), []).append(name)
             if len(set(plain)) == len(plain) and all(len(spelt.get(p, ())) == 1 for p in plain):
                 return self._renamed([spelt[p][0] for p in plain], "by their spelling")
-        numbers = [int(m[1]) if (m := re.fullmatch(r"joint_(\d{1,6})", joint)) else -1 for joint in self.joints]
-        if numbers[0] in (0, 1) and numbers == list(range(numbers[0], numbers[0] + len(numbers))):
+        parts = [re.fullmatch(r"(.*?)(\d{1,6})", joint) for joint in self.joints]
+        numbers = [int(m[2]) if m else -1 for m in parts]
+        alike = len({m[1] if m else "" for m in parts}) == 1
+        if alike and numbers[0] in (0, 1) and numbers == list(range(numbers[0], numbers[0] + len(numbers))):
             fitting = next((known for known in names if len(known) == len(self.joints)), None)
             if fitting is not None:
                 return self._renamed(list(fitting), "in this order, because they are only numbered")

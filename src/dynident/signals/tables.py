@@ -4,12 +4,12 @@ Every reader is bounded: what a file may become in memory is ``max(200 MB, 20 ti
 and 16 levels, and it is refused with a sentence before that memory is taken.
 
 Of text is understood: a header or none, a header behind '#', 'sep=;', a row of units, quotes, decimal commas, cells with
-lists, ISO dates, `ros2 topic echo --csv`, a last row that was cut short. pyarrow parses; without it cells.py does.
+lists, dates and times of day, `ros2 topic echo --csv`, lines above the header, a last row that was cut short. pyarrow parses;
+without it cells.py does.
 """
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import io
 import json
@@ -25,18 +25,37 @@ import numpy as np
 
 from dynident.errors import LogError, MissingExtraError
 from dynident.files import read_regular
+from dynident.signals.rows import (
+    COLUMNS,
+    DELIMITERS,
+    NUMBER,
+    cells_of,
+    even_ends,
+    first_line,
+    header_behind_comment,
+    plain_text,
+    second_header,
+    unit_row,
+    without_comments,
+    without_preamble,
+)
 
 #: Bytes that any file may become in memory, how many times its own size, and the size up to which a file is read at once.
 ROOM, GROWTH, LARGEST = 200 << 20, 20, 2 << 30
-COLUMNS = 10_000  #: a file with more is refused
 #: Endings of files with text, and of those that formats.py reads.
-TEXT = (".csv", ".tsv", ".txt")
+TEXT = (".csv", ".tsv", ".txt", ".dat", ".log")
+#: What to do with files of other programs.
+ELSEWHERE = {
+    **dict.fromkeys((".xlsx", ".xls", ".ods"), "save the sheet as CSV"),
+    **dict.fromkeys((".pkl", ".pickle", ".joblib"), "a pickle can run code and is never loaded: save CSV, npz or Parquet"),
+    **dict.fromkeys((".feather", ".arrow", ".json", ".jsonl"), "read it with pandas and give the DataFrame to Log.read"),
+    **dict.fromkeys((".npy",), "save its columns by name, np.savez('run.npz', t=..., q=..., tau=...)"),
+}
 FORMATS = (*(f"{ending}.gz" for ending in TEXT), ".npz", ".mat", ".parquet", ".h5", ".hdf5")
 #: Arrays of names, as npz, MATLAB and HDF5 files hold them.
 LABELS = ("name", "names", "joint_names", "joints", "jointnames", "joint_name")
 _CASES = (str.lower, str.upper, str.title)
 MISSING = ("", "-", "--", "#N/A", "NaN", *(case(x) for x in ("nan", "na", "n/a", "null", "none") for case in _CASES))
-NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?|[+-]?(nan|inf|infinity)", re.I | re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -80,8 +99,9 @@ def read_table(path: str | os.PathLike[str], topics: list[str] | None = None) ->
     if not suffix and not file.exists():
         raise LogError(f"cannot read '{file}': it does not exist; give a file, a bag or the folder of a campaign")
     if suffix not in (*TEXT, *FORMATS):
-        known = ", ".join((*TEXT, *FORMATS, ".mcap", ".db3", ".bag"))
-        raise LogError(f"cannot read '{file}': ending '{suffix}' is not one of {known}")
+        known = ", ".join((*TEXT, ".gz of them", *(f for f in FORMATS if not f.endswith(".gz")), ".mcap", ".db3", ".bag"))
+        hint = f"; {ELSEWHERE[suffix]}" if suffix in ELSEWHERE else ""
+        raise LogError(f"cannot read '{file}': ending '{suffix}' is not one of {known}{hint}")
     try:
         if file.is_file() and (size := file.stat().st_size) > LARGEST:
             raise LogError(f"cannot read '{file}': it has {size >> 20} MB; at most {LARGEST >> 20} MB are read, split the file")
@@ -194,34 +214,40 @@ def own_metadata(line: str) -> Mapping[str, Any] | None:
     return content if isinstance(content, dict) else None
 
 
-# ---------------------------------------------------------------------- delimited text: rows around the numbers
+# ---------------------------------------------------------------------- delimited text
 def read_text(data: bytes, room: int) -> Content:
     """Read delimited text; `room` bounds the memory of the numbers (bytes)."""
-    body = _checked_text(data, room)
-    start = _line(body)
-    content = Content({}, own_metadata(start))
+    content = Content({})
+    body = plain_text(data, room, content.notes)
+    start = first_line(body)
+    content.metadata = own_metadata(start)
     separator = re.match(r'"?sep=(.)"?\s*$', start, re.I)
     if separator:  # Excel's way to tell the separator
         body = body[len(start) + 1 :]
-    comment, body, whole = _without_comments(body)
-    first = _line(body)
+    comment, body, whole = without_comments(body)
+    body = without_preamble(body, content.notes)
+    first = first_line(body)
     if not first:
         raise LogError("there are no rows in it")
-    delimiter = separator[1] if separator else next((d for d in ("\t", ";", ",", "|") if d in first), None)
+    if first.strip() in ("---", "header:"):
+        raise LogError("it is what 'ros2 topic echo' prints; add --csv to that command, or record a bag")
+    delimiter = separator[1] if separator else next((d for d in DELIMITERS if d in first), None)
     if len(first) > 64 * COLUMNS:
         raise LogError(f"its first row has {len(first)} characters; at most {64 * COLUMNS} are read")
     if delimiter is None:
         body = b"\n".join(b" ".join(line.split()) for line in io.BytesIO(body))
-        delimiter, first = " ", _line(body)
-    names = _header(first, delimiter)
+        delimiter, first = " ", first_line(body)
+    names = cells_of(first, delimiter)
     echo = _is_echo(names)
     if echo:
         names = [str(k + 1) for k in range(len(names))]
         content.notes.append("text without a header, as 'ros2 topic echo --csv' writes a JointState")
     elif all(NUMBER.fullmatch(c) for c in names):
-        names = _header_behind_comment(comment, len(names), content.notes)
+        names = header_behind_comment(comment, len(names), content.notes)
     else:
-        body = _without_units(body[len(first.encode()) + 1 :].lstrip(b"\n"), names, delimiter, content)
+        body = body[len(first.encode()) + 1 :].lstrip(b"\n")
+        body, names = second_header(body, names, delimiter)
+        body, content.units = unit_row(body, names, delimiter, content.notes)
     if not body.strip():
         raise LogError(f"it has a header ({', '.join(names[:6])} ...) but no rows")
     if repeated := sorted(name for name, count in Counter(names).items() if count > 1 and name):
@@ -229,7 +255,7 @@ def read_text(data: bytes, room: int) -> Content:
     cells_needed = (body.count(delimiter.encode()) + body.count(b"\n") + 1) * 8
     if cells_needed > room:
         raise LogError(f"its {cells_needed // 8} cells need more than the {room >> 20} MB that a file of this size may take")
-    body, names = _even_ends(body, names, delimiter, whole, content.notes)
+    body, names = even_ends(body, names, delimiter, whole, content.notes)
     comma = _decimal_comma(body, delimiter)
     try:
         columns = _parse(body, names, delimiter, comma, room)
@@ -246,107 +272,13 @@ def read_text(data: bytes, room: int) -> Content:
     return content
 
 
-def _checked_text(data: bytes, room: int) -> bytes:
-    """The text after checking that it is one and has not too many lines, with plain line ends."""
-    try:
-        data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise LogError(f"byte {error.start} is not UTF-8 text; is it really a CSV file?") from error
-    lines = data.count(b"\n")
-    if lines * 32 > room:
-        raise LogError(f"its {lines} lines need more than the {room >> 20} MB that a file of this size may take")
-    body = data.removeprefix(b"\xef\xbb\xbf")
-    return body.replace(b"\r\n", b"\n").replace(b"\r", b"\n") if b"\r" in body else body
-
-
-def _without_units(body: bytes, names: list[str], delimiter: str, content: Content) -> bytes:
-    """Take out a row of units below the header, and keep them."""
-    row = _line(body)
-    cells = _header(row, delimiter) if row else []
-    if len(cells) != len(names) or not any(cells) or any(NUMBER.fullmatch(c) for c in cells):
-        return body
-    from dynident.signals.units import is_unit  # noqa: PLC0415  (few files have such a row)
-
-    if not all(not c or c == "-" or is_unit(c) for c in cells):
-        return body
-    content.units = {name: cell.strip("[]()") for name, cell in zip(names, cells, strict=True) if cell not in ("", "-")}
-    content.notes.append("a row of units stands below the header")
-    return body[len(row.encode()) + 1 :]
-
-
-def _line(body: bytes) -> str:
-    """The first line."""
-    end = body.find(b"\n")
-    return body[: len(body) if end < 0 else end].decode()
-
-
-def _without_comments(body: bytes) -> tuple[str, bytes, bool]:
-    """Take out blank lines and '#' comments; return the last comment before the first row, and whether the end is whole."""
-    whole = body.endswith(b"\n")
-    body = body.lstrip(b"\n") if whole else body.lstrip(b"\n") + b"\n"
-    comment = b""
-    if body.startswith((b"#", b" ", b"\t")) or any(mark in body for mark in (b"\n\n", b"\n#", b"\n ", b"\n\t")):
-        rows, before = io.BytesIO(), True
-        for line in io.BytesIO(body):
-            kept = line.strip()
-            if kept.startswith(b"#"):
-                comment = kept if before and kept.strip(b"# ") else comment
-            elif kept:
-                before = False
-                rows.write(line)
-        body = rows.getvalue()
-    return comment.decode().strip("# \t"), body, whole
-
-
-def _header(line: str, delimiter: str) -> list[str]:
-    """The cells of one line."""
-    if line.count(delimiter) > COLUMNS:
-        raise LogError(f"it has {line.count(delimiter) + 1} columns; at most {COLUMNS} are read")
-    try:
-        cells = next(csv.reader([line], delimiter=delimiter, skipinitialspace=True), [])
-    except csv.Error as error:
-        raise LogError(f"the line {line[:40]!r} ... cannot be split into cells ({error})") from error
-    return [c.strip().strip('"').strip() for c in cells]
-
-
-def _header_behind_comment(comment: str, width: int, notes: list[str]) -> list[str]:
-    """Names of columns without a header of their own: those of the last comment if it has as many, else 1, 2, ..."""
-    for delimiter in (",", ";", "\t", None):
-        names = [c.strip().strip('"').strip() for c in comment.split(delimiter)]
-        if len(names) == width and not all(NUMBER.fullmatch(n) for n in names) and len(set(names)) == width:
-            notes.append("the header stands behind '#'")
-            return names
-    return [str(k + 1) for k in range(width)]
-
-
-def _even_ends(body: bytes, names: list[str], delimiter: str, whole: bool, notes: list[str]) -> tuple[bytes, list[str]]:
-    """Allow a delimiter at the end of all rows, and take away a last row that was cut short."""
-    first = _header(_line(body), delimiter)
-    if len(first) == len(names) + 1 and not first[-1]:
-        names = [*names, ""]
-    body = body.rstrip(b"\n")
-    start = body.rfind(b"\n") + 1
-    last = _header(body[start:].decode(), delimiter)
-    short = len(last) < len(names)
-    broken = not whole and len(last) == len(names) and _cut_number(last[-1]) and all(not _cut_number(c) for c in last[:-1])
-    if start and (short or broken):
-        notes.append("the last row is cut short and was left out")
-        body = body[: start - 1]
-    return body + b"\n", names
-
-
-def _cut_number(cell: str) -> bool:
-    """Whether a cell is the beginning of a number only: '-', '1e', '1e-', or of a list."""
-    return bool(re.fullmatch(r"[+-]|[+-]?(\d+[.,]?\d*|[.,]\d+)[eE][+-]?|\[[^\]]*", cell))
-
-
 def _decimal_comma(body: bytes, delimiter: str) -> bool:
     """Whether numbers have a decimal comma anywhere; a file that has both is refused."""
     quoted = delimiter == ","
     comma = re.search(rb'"\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*"' if quoted else rb"\d,\d|[^\w,],\d", body)
     if comma is None or b"[" in body:
         return False
-    if re.search(rb"\d\.\d", body):
+    if re.search(rb"(?<![\d.:])\d+\.\d+(?![\d.:])", body):  # dates and times of day have points too
         row = body.count(b"\n", 0, comma.start()) + 1
         raise LogError(f"data row {row} has a decimal comma and others a decimal point; write all numbers in one way")
     return True
@@ -418,6 +350,13 @@ def _interpret(columns: dict[str, Any], content: Content) -> None:
 
             read_lists(name, cells, content)
             continue
+        if known and ":" in known[0]:
+            from dynident.signals.cells import clock_of  # noqa: PLC0415  (it stands on this file)
+
+            times = clock_of(cells)
+            if times is not None:
+                content.columns[name], content.units[name] = times, "ns"
+                continue
         numbers = sum(1 for c in known if NUMBER.fullmatch(c.strip()))
         if numbers:
             k = next(i for i, c in enumerate(cells) if c is not None and not NUMBER.fullmatch(c.strip()))
