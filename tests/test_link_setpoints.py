@@ -76,6 +76,22 @@ def test_stopping_is_continuous_and_ends_at_rest() -> None:
     assert not buffer.moving
 
 
+def test_a_stop_near_a_limit_ends_within_it_and_what_is_outside_may_come_back() -> None:
+    buffer = Setpoints(np.zeros(2), JointLimits(BOX.names, BOX.lower, np.array([0.45, 2.0]), BOX.velocity), 1000)
+    buffer.begin()
+    for t in (0.0, T / 2):
+        buffer.push(Point(t, *polynomial(t)))
+    run(buffer, 1.0)
+    buffer.stop()
+    assert 0.4 < run(buffer, 0.5)[-1, 1] < 0.45 + 1e-9
+    outside = Setpoints(np.array([2.1, 0.0]), BOX)
+    outside.begin()
+    outside.push(Point(0.0, np.array([2.1, 0.0])))
+    outside.push(Point(1.0, np.array([2.05, 0.0])))
+    with pytest.raises(LinkError, match="above its upper limit 2"):
+        outside.push(Point(2.0, np.array([2.2, 0.0])))
+
+
 def test_the_buffer_is_full_until_points_are_reached() -> None:
     buffer = Setpoints(np.zeros(2), BOX, 10)
     buffer.begin()

@@ -21,7 +21,8 @@ from dynident.errors import DynidentError, LinkError
 from dynident.files import BYTES, read_json, read_regular, to_json, write_atomic
 
 if TYPE_CHECKING:
-    from dynident.link import Campaign, Identity, Progress, RemoteController
+    from dynident.link import Campaign, Identity, Progress
+    from dynident.mechanism import Mechanism
     from dynident.simulate import VirtualRobot
 
 MOST_SHOWN = 8  # channels in the live view
@@ -199,6 +200,10 @@ def record(
         return _tell(tell, output or resume)
     if (monitor is not None or live_fit is not None) and model is None:
         raise DynidentError("--monitor and --live-fit need --model, the robot that the fit belongs to")
+    mechanism = None if model is None else robot_of(model)  # before anything moves or is written
+    fit = None if monitor is None or mechanism is None else di.Fit.load(monitor, mechanism)
+    if live_fit is not None:
+        check_output(live_fit)
     wanted = {
         "repetitions": repetitions,
         "rest": None if rest is None else seconds(rest, "--rest"),
@@ -228,10 +233,11 @@ def record(
             raise DynidentError("give --controller and -o, or --dry-run to see what would be done")
         wire = link.open_controller(address, **options)
         campaign = link.Campaign.create(output, loaded, settings, wire, address, yes=yes)
-    campaign.listeners = _monitors(monitor, model, campaign)
-    fitted = _live_fit(live_fit, model, campaign)
+    if fit is not None:
+        campaign.listeners = (link.LiveMonitor(di.monitor.Monitor(fit), _channels(campaign)),)
+    fitted = _live_fit(mechanism, campaign) if live_fit is not None and mechanism is not None else None
     try:
-        return _run(campaign, wire, model, mcap, as_json, quiet)
+        return _run(campaign, _predictor(mechanism, campaign), mcap, as_json, quiet)
     finally:
         if live_fit is not None and fitted is not None:
             _write_live_fit(live_fit, fitted)
@@ -267,18 +273,18 @@ def _tell(word: str, folder: Path | None) -> int:
     return 0
 
 
-def _predictor(model: Path | None, campaign: Campaign) -> Any:
+def _predictor(mechanism: Mechanism | None, campaign: Campaign) -> Any:
     """Return the efforts that a model predicts; None where no model of this robot is known."""
     from dynident import robots  # noqa: PLC0415 - rarely needed
 
     known = campaign.about["controller"]
     plain = known["effort_kind"] in ("joint_torque", "joint_force") and known["channels"] == known["coordinates"]
-    if model is not None:
-        mechanism = robot_of(model)
+    if mechanism is not None:
         if not plain or list(mechanism.coordinate_names) != known["coordinates"]:
             raise DynidentError(
-                f"--model '{model}' cannot predict the efforts of this controller; it measures {known['effort_kind']}"
+                f"--model '{mechanism.name}' cannot predict the efforts of this controller; it measures {known['effort_kind']}"
             )
+        model = mechanism
     else:
         named = [
             getattr(robots, name).mechanism()
@@ -287,17 +293,8 @@ def _predictor(model: Path | None, campaign: Campaign) -> Any:
         ]
         if not named or not plain:
             return None
-        mechanism = named[0]
-    return lambda motion: di.inverse_dynamics(mechanism, motion, mechanism.parameters)
-
-
-def _monitors(fit: Path | None, model: Path | None, campaign: Campaign) -> tuple[Any, ...]:
-    """Return the monitor of a fit as a listener of the campaign; none without a fit."""
-    from dynident import link  # noqa: PLC0415 - only this command needs it
-
-    if fit is None or model is None:
-        return ()
-    return (link.LiveMonitor(di.monitor.Monitor(di.Fit.load(fit, robot_of(model))), _channels(campaign)),)
+        model = named[0]
+    return lambda motion: di.inverse_dynamics(model, motion, model.parameters)
 
 
 def _channels(campaign: Campaign) -> Identity:
@@ -314,14 +311,11 @@ def _channels(campaign: Campaign) -> Identity:
     )
 
 
-def _live_fit(path: Path | None, model: Path | None, campaign: Campaign) -> Any:
-    """Return a recursive fit as a listener of the campaign; None when it is not wanted."""
+def _live_fit(mechanism: Mechanism, campaign: Campaign) -> Any:
+    """Return a recursive fit, which listens to the campaign."""
     from dynident import link  # noqa: PLC0415 - only this command needs it
 
-    if path is None or model is None:
-        return None
-    check_output(path)
-    estimator = di.identify.RLS(memory=LIVE_MEMORY).start(di.base_parameters(robot_of(model)))
+    estimator = di.identify.RLS(memory=LIVE_MEMORY).start(di.base_parameters(mechanism))
     made = link.LiveFit(estimator, _channels(campaign))
     campaign.listeners = (*campaign.listeners, made)
     return made
@@ -335,10 +329,10 @@ def _write_live_fit(path: Path, fitted: Any) -> None:
     write_atomic(path, to_json(table))
 
 
-def _run(campaign: Campaign, wire: RemoteController, model: Path | None, mcap: Path | None, as_json: bool, quiet: bool) -> int:
+def _run(campaign: Campaign, predict: Any, mcap: Path | None, as_json: bool, quiet: bool) -> int:
     from dynident import link  # noqa: PLC0415 - only this command needs it
 
-    campaign.predict = _predictor(model, campaign)
+    campaign.predict = predict
     writer = None
     if mcap is not None:
         facts = {"plan": str(campaign.about["plan"]), "robot": str(campaign.about["robot"])}

@@ -162,6 +162,10 @@ class Campaign:
                 pause = step.pause
             self.recorder.journal.note("campaign done")
             return len(self.done)
+        except AbortedError:
+            with contextlib.suppress(DiskFullError):
+                self.recorder.journal.note("aborted")
+            raise
         finally:
             with contextlib.suppress(LinkError, OSError, AttributeError):
                 if self.controller.state().moving or self.controller.sending:

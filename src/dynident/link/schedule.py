@@ -196,7 +196,8 @@ def describe(plan: Plan, settings: Settings) -> str:
     for entry in plan.schedule():
         kept = "" if entry["record"] else ", not kept as a stage"
         lines.append(f"  {entry['start']:8.1f} s to {entry['end']:8.1f} s  {entry['name']} ({entry['purpose']}{kept})")
-    lines.append(f"{len(steps)} cycles of {plan.curve.duration:.1f} s in {settings.repetitions} repetitions")
+    again = f" in {settings.repetitions} repetitions" if settings.repetitions > 1 else ""
+    lines.append(f"{len(steps)} {'cycles' if len(steps) > 1 else 'cycle'} of {plan.curve.duration:.1f} s{again}")
     if settings.below is not None:
         lines.append(f"each repetition waits until all temperatures are below {settings.below:g} degC")
     if settings.idle:

@@ -22,6 +22,7 @@ Array = NDArray[np.float64]
 START_TOLERANCE = 2e-3  # how far the first point may be from where the robot is asked to be [rad, m]
 SLACK = 1e-4  # relative, of limits: points arrive as float32
 AT_REST = 1e-6  # speed below which a point is one of rest [rad/s, m/s]
+FASTEST_BRAKE = 0.02  # time of a ramp to rest that begins at a limit [s]
 NEAR = 1e-12  # by which a time may miss a point [s]
 
 
@@ -44,10 +45,11 @@ class JointLimits:
     upper: Array
     velocity: Array
 
-    def check(self, q: Array, v: Array | None) -> None:
-        """Raise the sentence that says which limit a point breaks."""
+    def check(self, q: Array, v: Array | None, begun: Array | None = None) -> None:
+        """Raise the sentence that says which limit a point breaks; a motion that began outside them may come back."""
         slack = SLACK * (1.0 + np.abs(q))
-        low, high = q < self.lower - slack, q > self.upper + slack
+        first = np.clip(q, self.lower, self.upper) if begun is None else begun
+        low, high = q < np.minimum(self.lower, first) - slack, q > np.maximum(self.upper, first) + slack
         if (bad := low | high).any():
             i = int(bad.argmax())
             what, limit = ("below its lower limit", self.lower[i]) if low[i] else ("above its upper limit", self.upper[i])
@@ -87,7 +89,7 @@ class Setpoints:
         self.now = 0.0  # time since the trajectory's start [s]
         self.held = False  # True while a download is incomplete
         self.ended = True  # no further point will come
-        self._marked = False
+        self._marked, self._begun = False, self.q.copy()
         self.braking, self._left = False, 0.0  # and the time until rest [s]
         self.count = 0  # points taken over since the trajectory's start
         self._arrived = np.nan  # end of a trajectory whose last setpoint is the first of the next chunk [s]
@@ -102,7 +104,7 @@ class Setpoints:
             raise LinkError("the robot still moves; wait until it rests, or stop it")
         self._points.clear()
         self.now, self.count, self.ended, self.held, self.braking = 0.0, 0, False, hold, False
-        self._marked = marked
+        self._marked, self._begun = marked, self.q.copy()
 
     @property
     def waiting(self) -> int:
@@ -123,7 +125,7 @@ class Setpoints:
         """Take over one more point, after checking that the robot can follow."""
         if self.ended:
             raise LinkError("no trajectory is open; start one with sequence 0, -1 or -2")
-        self.limits.check(point.q, point.v)
+        self.limits.check(point.q, point.v, self._begun)
         if not self._points:
             far = np.abs(point.q - self.q)
             if point.t <= 0.0 and far.max() > START_TOLERANCE:
@@ -179,11 +181,17 @@ class Setpoints:
         return self._marked or last.v is None or float(np.abs(last.v).max()) > AT_REST
 
     def stop(self) -> None:
-        """Forget all points; the robot brakes from where it is."""
+        """Forget all points; the robot brakes from where it is, faster where a limit is near."""
         if not self.braking:
-            self.braking, self._left = float(np.abs(self.v).max()) > AT_REST, self.brake_time
+            self.braking, self._left = float(np.abs(self.v).max()) > AT_REST, self._time_to_brake()
         self._points.clear()
         self.ended, self.held, self._arrived = True, False, np.nan
+
+    def _time_to_brake(self) -> float:
+        """Return the time of a ramp to rest that ends within the limits [s]: its way is half of speed times time."""
+        room = np.where(self.v > 0.0, self.limits.upper - self.q, self.q - self.limits.lower)
+        times = 2.0 * np.maximum(room, 0.0) / np.maximum(np.abs(self.v), AT_REST)
+        return float(np.clip(times.min(), FASTEST_BRAKE, self.brake_time))
 
     def take(self, duration: float, tick: float, wait: bool = False) -> tuple[Motion, Array]:
         """Return the next chunk of setpoints, and how long the trajectory of each has run [s] (NaN: none), and go on.
