@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
@@ -39,7 +39,7 @@ def one_core() -> Iterator[None]:
 
 def completed(
     client: Any, function: Callable[..., Any], items: Iterable[tuple[Any, ...]], window: int = WINDOW
-) -> Iterator[tuple[int, Any]]:
+) -> Generator[tuple[int, Any], None, None]:
     """Yield number and future of ``function(*item)`` of every item, as they end, with at most `window` under way.
 
     `client` is a Dask client or an executor of `concurrent.futures`. What is under way is cancelled when the caller stops.

@@ -194,7 +194,7 @@ def _scaled(robots: Sequence[RobotEstimate], base: BaseParameters, notes: list[s
 
 
 def _own_inflation(c: Array) -> Array:
-    """Return c over the fleet's: a robot's own is uncertain by a tenth or more, and kept only where it is out of the common."""
+    """Return c over the fleet's: a robot's own is an uncertain estimate, and kept only where it is out of the common."""
     usual = float(np.median(c))
     scatter = 1.4826 * float(np.median(np.abs(np.log(c / usual))))
     return np.asarray(np.where(np.abs(np.log(c / usual)) <= USUAL * scatter, c / usual, 1.0))

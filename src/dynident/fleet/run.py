@@ -14,7 +14,7 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from inspect import signature as signature_of
 from pathlib import Path
@@ -269,13 +269,14 @@ class _Run:
                 self.counters["logs_reused"] += 1
                 self._count(entry, record)
         short = [(entry, job, task) for entry, job, task in new if not self._long(job, entry.log)]
-        tasks = completed(self.client, log_evidence, ((job, entry.log) for entry, job, _ in short))
-        for done, (number, future) in enumerate(tasks):
-            entry, _, task = short[number]
-            receipt = self._receipt(entry, future, signatures[entry.log], task)
-            if receipt is not None:
-                self._store(entry, signatures[entry.log], task, fingerprint(receipt["sha256"], task), receipt)
-            self.progress("logs", done + 1, len(short))
+        # Closed at once when a run is cancelled: the client is still there to cancel what is under way.
+        with closing(completed(self.client, log_evidence, ((job, entry.log) for entry, job, _ in short))) as tasks:
+            for done, (number, future) in enumerate(tasks):
+                entry, _, task = short[number]
+                receipt = self._receipt(entry, future, signatures[entry.log], task)
+                if receipt is not None:
+                    self._store(entry, signatures[entry.log], task, fingerprint(receipt["sha256"], task), receipt)
+                self.progress("logs", done + 1, len(short))
         for entry, job, task in new:
             if self._long(job, entry.log):
                 self._long_log(entry, job, task, signatures[entry.log])
@@ -338,12 +339,13 @@ class _Run:
         keys = [fingerprint(layout.content, task, number, span) for number, span in enumerate(layout.tasks)]
         missing = [number for number, key in enumerate(keys) if not self.store.has(key)]
         rows, samples = 0, layout.samples
-        for done, (k, part) in enumerate(completed(self.client, part_evidence, ((job, entry.log, layout, n) for n in missing))):
-            receipt = self._receipt(entry, part, sign, task)
-            if receipt is None:
-                return None
-            self.store.put(keys[missing[k]], receipt["factors"])
-            self.progress(f"pieces of {Path(entry.log).name}", done + 1, len(missing))
+        with closing(completed(self.client, part_evidence, ((job, entry.log, layout, n) for n in missing))) as tasks:
+            for done, (k, part) in enumerate(tasks):
+                receipt = self._receipt(entry, part, sign, task)
+                if receipt is None:
+                    return None
+                self.store.put(keys[missing[k]], receipt["factors"])
+                self.progress(f"pieces of {Path(entry.log).name}", done + 1, len(missing))
         whole = self._merged(job, keys)
         rows = Regression.from_bytes(whole, job.robot, job.base()).rows
         receipt = {"factors": whole, "sha256": layout.content, "rows": rows, "samples": samples}
@@ -412,24 +414,25 @@ class _Run:
                 self.counters["bytes_down"] += sum(map(len, factors))
                 yield self.jobs[own[0].robot], serial, [self._about(e) for e in own], factors, *references[own[0].robot]
 
-        for done, (number, future) in enumerate(completed(self.client, robot_estimate, work())):
-            serial, own, key = waiting[number]
-            self.progress("robots", done + 1, len(waiting))
-            try:
-                estimate, fit, refused = future.result()
-            except DynidentError as error:
-                lost[serial] = str(error)
-                continue
-            except Exception as error:
-                lost[serial] = _engine_failure(error)
-                continue
-            for path, sentence in refused:
-                self._refuse(next(entry for entry in own if entry.log == path), sentence)
-            found[serial] = estimate
-            place = self.store.folder / "robots" / file_name(serial)
-            write_atomic(f"{place}.fit.json", fit)
-            estimate.save(f"{place}.json")
-            write_atomic(f"{place}.key", json.dumps({"key": key, "refused": refused}))
+        with closing(completed(self.client, robot_estimate, work())) as tasks:
+            for done, (number, future) in enumerate(tasks):
+                serial, own, key = waiting[number]
+                self.progress("robots", done + 1, len(waiting))
+                try:
+                    estimate, fit, refused = future.result()
+                except DynidentError as error:
+                    lost[serial] = str(error)
+                    continue
+                except Exception as error:
+                    lost[serial] = _engine_failure(error)
+                    continue
+                for path, sentence in refused:
+                    self._refuse(next(entry for entry in own if entry.log == path), sentence)
+                found[serial] = estimate
+                place = self.store.folder / "robots" / file_name(serial)
+                write_atomic(f"{place}.fit.json", fit)
+                estimate.save(f"{place}.json")
+                write_atomic(f"{place}.key", json.dumps({"key": key, "refused": refused}))
 
     def _about(self, entry: LogEntry) -> dict[str, Any]:
         return {
