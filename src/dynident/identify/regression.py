@@ -77,7 +77,7 @@ class Regression:
         return sum(group.count for group in self.groups)
 
     @classmethod
-    def from_motion(  # noqa: PLR0912 - one check after the other
+    def from_motion(
         cls,
         mechanism: Mechanism,
         motion: MotionLike,
