@@ -37,7 +37,7 @@ class Compiled:
     def __init__(self, function: Function, width: int | None = None) -> None:
         self.function = _without_expressions(function)
         self.width = vector_width() if width is None else width
-        if not isinstance(self.width, int) or not 1 <= self.width <= WIDEST:
+        if not isinstance(self.width, int | np.integer) or not 1 <= self.width <= WIDEST:
             raise DynidentError(
                 f"width is {str(self.width)[:20]}; give the samples per step, a whole number from 1 to {WIDEST}"
             )
