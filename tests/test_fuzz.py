@@ -144,3 +144,32 @@ def test_whole_numbers_of_toml_have_64_bits(tmp_path: Path) -> None:
     (tmp_path / "limits.toml").write_text("[joints.joint1]\nupper = 99999999999999999999\n")
     with pytest.raises(DynidentError, match="beyond 64 bits"):
         read_limits(tmp_path / "limits.toml", ROBOT)
+
+
+def test_expressions_that_are_not_finite_are_told(tmp_path: Path) -> None:
+    arm = di.examples.arm6()
+    joint = arm.robot.joint_names[0]
+    odd = arm.robot.with_forces(di.Force("odd", joint, "log(q - 100)"))
+    with pytest.raises(DynidentError, match=f"equations of joint '{joint}' are not finite along this motion"):
+        di.Regression.from_log(odd, arm.run)
+    for text in ("~" * 2000 + "q", "q[a" + ".a" * 1500 + "]", "q**(1e299*1e299)*0"):
+        (tmp_path / "s.toml").write_text(f'[[force]]\nname = "odd"\njoint = "joint1"\nexpression = "{text}"\nheld = 3\n')
+        with pytest.raises(DynidentError, match=r"held is 3; give the position"):
+            apply_sidecar(ROBOT, tmp_path / "s.toml")
+        try:
+            di.Force("odd", "joint1", text)
+        except DynidentError as error:
+            assert len(str(error)) < 1000
+
+
+@pytest.mark.parametrize("line", ["terms = 5", "terms = [[]]", "sidecar = 3", "search = [1]"])
+def test_fields_of_a_fleet_of_any_type_are_told(tmp_path: Path, line: str) -> None:
+    (tmp_path / "r.urdf").write_text(URDF)
+    (tmp_path / "fleet.toml").write_text(f'[robots.a]\ndescription = "r.urdf"\n{line}\n[fleet]\nlogs = "l.csv"\n')
+    with pytest.raises(DynidentError, match=rf"{line.split(maxsplit=1)[0]} of \[robots.a\] is"):
+        di.fleet.read_fleet(tmp_path / "fleet.toml")
+
+
+def test_an_array_without_dimensions_is_a_number() -> None:
+    assert di.drive.Transmission(ratio=np.array(50.0)).ratio == 50.0
+    assert di.drive.Motor(torque_constant=np.array(0.1)).torque_constant == 0.1

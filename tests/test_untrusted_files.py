@@ -275,6 +275,74 @@ def test_computed_columns_of_a_database_are_counted(tmp_path):
         Log.read(tmp_path / "log.db3", effort="joint_torque")
 
 
+def test_rows_that_a_damaged_tree_repeats_are_counted(tmp_path):
+    """Empty messages count too: a page that refers to one child a hundred times shows the same rows for ever."""
+    pytest.importorskip("rosbags.typesys")
+    import sqlite3
+
+    from dynident.signals import bags
+
+    base = sqlite3.connect(tmp_path / "log.db3")
+    base.executescript(
+        "CREATE TABLE topics(id INTEGER PRIMARY KEY, name TEXT, type TEXT, serialization_format TEXT);"
+        "CREATE TABLE messages(id INTEGER PRIMARY KEY, topic_id INTEGER, timestamp INTEGER, data BLOB);"
+    )
+    base.executemany("INSERT INTO messages(topic_id, timestamp, data) VALUES(1, ?, x'')", [(k,) for k in range(100)])
+    base.commit()
+    base.close()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(bags, "ROOM", 1000)
+        patched.setattr(bags, "GROWTH", 0)
+        with pytest.raises(LogError, match=r"its messages would take"):
+            Log.read(tmp_path / "log.db3", effort="joint_torque")
+
+
+def test_a_chunk_of_hdf5_is_counted_as_a_whole(tmp_path):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "log.h5", "w") as file:
+        file["t"], file["tau_1"] = np.arange(10.0), np.arange(10.0)
+        file.create_dataset("q_1", (10,), maxshape=(None,), chunks=(200_000_000,), dtype="f8")
+    with pytest.raises(LogError, match=r"dataset 'q_1', .* would take"):
+        Log.read(tmp_path / "log.h5", effort="joint_torque")
+
+
+def test_bytes_that_parquet_stores_once_count_for_every_row(tmp_path, monkeypatch):
+    """20 kB in each of 1 000 rows, out of a file of some kB that may take 1 MB."""
+    monkeypatch.setattr("dynident.signals.tables.ROOM", 1 << 20)
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    t = 0.01 * np.arange(1_000.0)
+    once = pa.array([bytes(20_000)], type=pa.binary(20_000))
+    odd = pa.DictionaryArray.from_arrays(pa.array(np.zeros(t.size, np.int32)), once)
+    pq.write_table(pa.table({"t": t, "q_1": t, "tau_1": t, "odd": odd}), tmp_path / "log.parquet")
+    with pytest.raises(LogError, match="the table when unpacked would take"):
+        Log.read(tmp_path / "log.parquet", effort="joint_torque")
+
+
+def test_a_message_of_arrays_of_nothing_ends(tmp_path):
+    """The definition says a hundred thousand times a hundred thousand parts without a byte."""
+    writer = pytest.importorskip("mcap.writer")
+    pytest.importorskip("rosbags.typesys")
+    line = "\n" + "=" * 80 + "\n"
+    text = f"p/A[100000] a{line}MSG: p/A\np/B[100000] b{line}MSG: p/B\nuint8[0] x"
+    with (tmp_path / "log.mcap").open("wb") as stream:
+        made = writer.Writer(stream)
+        made.start()
+        channel = made.register_channel("/j", "cdr", made.register_schema("p/msg/JointState", "ros2msg", text.encode()))
+        made.add_message(channel, 0, b"\0\1\0\0" + bytes(60), 0)
+        made.finish()
+    with pytest.raises(LogError, match="more than 100000 parts"):
+        Log.read(tmp_path / "log.mcap", effort="joint_torque")
+
+
+@needs_pipes
+@pytest.mark.parametrize("name", ["cycle_0001_1.parquet", "cycle_0001_1.seg", "journal.jsonl"])
+def test_a_pipe_in_a_campaign_is_not_waited_for(tmp_path, name):
+    (tmp_path / "campaign.json").write_text('{"format": "dynident-campaign-1", "controller": {"period": 0.01}}')
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(LogError, match="not a regular file"):
+        Log.read(tmp_path)
+
+
 def test_chunks_of_nothing_are_refused(tmp_path):
     """60 chunks of 100 MB zeros, packed into 600 kB: records of no bytes without end."""
     pytest.importorskip("mcap")

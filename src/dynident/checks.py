@@ -28,6 +28,7 @@ def number(
         wanted += f" of at least {least:g}"
     if above is not None:
         wanted += f" above {above:g}"
+    value = plain(value)
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
         raise DescriptionError(f"{what} is {value!r}; give {wanted}")
     result = float(value)
@@ -37,8 +38,14 @@ def number(
     return result
 
 
+def plain(value: object) -> object:
+    """Return the number of an array without dimensions, which NumPy's functions return; anything else as it is."""
+    return value.item() if isinstance(value, np.ndarray) and value.ndim == 0 else value
+
+
 def real(what: str, value: object) -> float:
     """Return one real number, which may be infinite or undefined."""
+    value = plain(value)
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
         raise DescriptionError(f"{what} is {value!r}; give a number")
     return float(value)

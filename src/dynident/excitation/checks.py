@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.checks import numbers
+from dynident.checks import numbers, plain
 from dynident.errors import DynidentError
 
 Array = NDArray[np.float64]
@@ -29,6 +29,7 @@ def shown(value: object) -> str:
 
 def whole(value: Any, what: str) -> int:
     """Return a whole number."""
+    value = plain(value)
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or abs(int(value)) > 2**53:
         raise DynidentError(f"{what} is {shown(value)}; give a whole number")
     return int(value)
@@ -36,6 +37,7 @@ def whole(value: Any, what: str) -> int:
 
 def real(value: Any, what: str, infinite: bool = False) -> float:
     """Return a number, finite unless infinity is allowed."""
+    value = plain(value)
     good = isinstance(value, int | float | np.number) and not isinstance(value, bool | complex | np.complexfloating)
     if not good or (isinstance(value, int) and abs(value) > 10**300) or math.isnan(value):
         raise DynidentError(f"{what} is {shown(value)}; give a number")

@@ -20,6 +20,9 @@ from dynident.parallel import over_samples
 Array = NDArray[np.float64]
 
 
+WIDEST = 64  # samples per step
+
+
 class Compiled:
     """Machine code of one function for batches of samples.
 
@@ -34,6 +37,10 @@ class Compiled:
     def __init__(self, function: Function, width: int | None = None) -> None:
         self.function = _without_expressions(function)
         self.width = vector_width() if width is None else width
+        if not isinstance(self.width, int | np.integer) or not 1 <= self.width <= WIDEST:
+            raise DynidentError(
+                f"width is {str(self.width)[:20]}; give the samples per step, a whole number from 1 to {WIDEST}"
+            )
         body = "\n".join([function_text(function, self.width), entry_text(function, self.width)])
         self._machine = MachineCode("\n".join([library(body), body]), function.name)
         self._call = self._machine.function("entry", [ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p])

@@ -60,6 +60,8 @@ class Settings:
             value = getattr(self, label)
             if not (isinstance(value, int | float) and math.isfinite(value) and value >= 0.0):
                 raise LinkError(f"{label} is {value!r}; give a number, 0 or above")
+        if self.below is not None and not (isinstance(self.below, int | float) and math.isfinite(self.below)):
+            raise LinkError(f"below is {self.below!r}; give a temperature")
         if self.duty is not None and not 0.0 < self.duty <= 1.0:
             raise LinkError(f"duty is {self.duty}; give a share of time above 0 and up to 1")
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.checks import numbers
 from dynident.errors import LogError
 from dynident.tables import Tabular
 
@@ -57,7 +58,7 @@ def _array(name: str, values: ArrayLike, shape: tuple[int, ...]) -> Array:
     """Return a read-only float64 array of the given shape, a copy unless nobody can write to it."""
     try:
         result = values if _is_frozen(values) else np.array(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise LogError(f"log field '{name}' is not numeric ({error}); give an array of numbers") from error
     if result.ndim == 1 and len(shape) == 2 and shape[1] == 1:
         result = result[:, None]
@@ -164,7 +165,7 @@ class Log(Tabular):
                 set_(self, name, _array(name, values, shape))
         check_effort_kind(self.effort_kind)
         if self.gain is not None:
-            gain = _array("gain", self.gain, np.shape(self.gain))
+            gain = numbers(self.gain, "gain")
             gain = _array("gain", np.full(len(joints), gain) if gain.ndim == 0 else gain, (len(joints),))
             set_(self, "gain", gain)
             if not np.all(np.isfinite(gain)) or np.any(gain == 0.0):

@@ -252,6 +252,8 @@ def _own_log(table: Table, rules: Mapping[str, Any]) -> Log:
         kind, joints, fields = check_effort_kind(meta["effort_kind"]), list(meta["joints"]), list(meta["fields"])
     except (KeyError, TypeError) as error:
         raise LogError(f"cannot read '{table.label}': its dynident metadata is incomplete ({error})") from error
+    if not joints or not all(isinstance(name, str) for name in joints):
+        raise LogError(f"cannot read '{table.label}': its metadata names the joints {str(joints)[:60]}; names are needed")
     if not set(REQUIRED) <= set(map(str, fields)) <= set(FIELDS):
         raise LogError(
             f"cannot read '{table.label}': its metadata names the fields {fields}; {' and '.join(REQUIRED)} are needed, "
