@@ -177,7 +177,11 @@ def dualv_table_4() -> Reproduction:
         f"{behind[0].min():.0f} to {behind[0].max():.0f} %, and by {behind[1].min():.0f} to {behind[1].max():.0f} % where the "
         "motors lead by what its stiffness gives"
     )
-    return Reproduction(tuple(tables), figures={"largest errors": proof.plot}, notes=(ABOUT_MOTIONS, note))
+    figures = {
+        "largest errors at the encoders, the paper's as lines": lambda: proof.figures(case.published)["largest_errors_encoder"],
+        "errors at the joints over time, trajectory 1": proof.plot,
+    }
+    return Reproduction(tuple(tables), figures=figures, notes=(ABOUT_MOTIONS, note))
 
 
 @reproduction("dualv-payload", "the payload of 5.37 kg on the scales", "[Briot2015, section 5.3]", seconds=25)

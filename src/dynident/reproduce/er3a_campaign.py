@@ -185,7 +185,7 @@ def fig_38() -> Reproduction:
     return Reproduction((Table("per cycle", tuple(rows)),), figures)
 
 
-@reproduction("thermal-fig-43", "the fault of robot 2", "[Pagani2022, section 5.2, Fig. 43]", seconds=300)
+@reproduction("thermal-fig-43", "the fault of robot 2", "[Pagani2022, section 5.2, Fig. 43]", seconds=350)
 def fig_43() -> Reproduction:
     """Friction of joint 1 grows by 32 % after an hour, and is still there on the next day."""
     sick, healthy, later = study(2, fault=True), study(), day_after()

@@ -54,7 +54,7 @@ def repetitions() -> Repeatability:
 
 
 @reproduction(
-    "thermal-fig-42", "four tests of two robots", "[Pagani2022, sections 5.1 and 5.2, Figs. 38, 39 and 42]", seconds=330
+    "thermal-fig-42", "four tests of two robots", "[Pagani2022, sections 5.1 and 5.2, Figs. 38, 39 and 42]", seconds=450
 )
 def fig_42() -> Reproduction:
     """The same identification on four days and two robots: what differs between cycles, tests and robots."""

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dynident.figures import BLUE, GREEN, INK, MUTED, ORANGE, SKY, extremes, label, new_figure, plain_axes
-from dynident.testbench.tracking_result import ALONE, CATALOGUE, IDENTIFIED, Published, TrackingProof
+from dynident.figures import BLUE, CURVES, GREEN, INK, MUTED, ORANGE, SKY, extremes, label, new_figure, plain_axes
+from dynident.testbench.tracking_result import ALONE, CATALOGUE, IDENTIFIED, STIFFNESS, Published, TrackingProof
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-COLOURS = {ALONE: ORANGE, CATALOGUE: GREEN, IDENTIFIED: BLUE}
+COLOURS = {ALONE: ORANGE, CATALOGUE: GREEN, IDENTIFIED: BLUE, STIFFNESS: INK}
+OTHERS = (SKY, CURVES[3], CURVES[4])
 DASHES: tuple[tuple[float, Sequence[float]], ...] = ((0.0, (1.0, 0.0)), (0.0, (5.0, 2.0)), (0.0, (1.0, 1.5)))
 WIDTH, BLOCK, HEAD, FOOT = 9.0, 1.55, 0.95, 0.55  # inches
 
@@ -51,6 +52,12 @@ def _legend(figure: Figure, axes: Axes) -> None:
             )
 
 
+def _colour(proof: TrackingProof, controller: str) -> str:
+    """Return the colour of a controller, the same in all figures of a proof."""
+    others = [name for name in proof.controllers if name not in COLOURS]
+    return COLOURS.get(controller) or OTHERS[others.index(controller) % len(OTHERS)]
+
+
 def errors_over_time(proof: TrackingProof, motion: str) -> Figure:
     """Draw the tracking errors of all controllers, one panel per actuator and one for the tool."""
     places = [place for place in proof.places if place != "encoder"]
@@ -64,7 +71,7 @@ def errors_over_time(proof: TrackingProof, motion: str) -> Figure:
             errors = trial.errors("joint" if j < len(proof.actuators) else "tool")
             t, e = extremes(trial.t, 1e3 * errors[:, j if j < len(proof.actuators) else 0])
             dashes = (1.0, 0.0) if controller in COLOURS else (4.0, 2.0)  # what lies below stays visible
-            axes.plot(t, e, color=COLOURS.get(controller, SKY), linewidth=1.0, dashes=dashes, label=controller)
+            axes.plot(t, e, color=_colour(proof, controller), linewidth=1.0, dashes=dashes, label=controller)
         axes.set_ylabel(name, fontsize=8.5, color=INK)
     panels[-1].set_xlabel("time [s]", fontsize=9, color=INK)
     _legend(figure, panels[0])
@@ -87,7 +94,7 @@ def error_bars(proof: TrackingProof, published: Published | None = None, where: 
             at = places + (c - 0.5 * (count - 1)) * width
             trial = proof.trial(controller, motion)
             heights = 1e3 * np.abs(np.hstack([trial.errors(where), *([trial.errors("tool")] if tool else [])])).max(axis=0)
-            axes.bar(at, heights, 0.92 * width, color=COLOURS.get(controller, SKY), label=controller)
+            axes.bar(at, heights, 0.92 * width, color=_colour(proof, controller), label=controller)
             for x, y in zip(at, heights, strict=True):
                 axes.annotate(f"{y:.2g}", (x, y), (0, 2), textcoords="offset points", ha="center", fontsize=7.5, color=INK)
         for (name, rows), dash in zip(marks, DASHES, strict=False):
