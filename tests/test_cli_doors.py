@@ -189,6 +189,15 @@ def test_joints_are_held_and_the_base_is_freed(folder, capsys):
         run(["describe", "robot.urdf", "--lock", "j2=x"])
 
 
+def test_help_speaks_no_python(capsys):
+    for name, command in _command().commands.items():
+        assert run([name, "--help"]) == 0
+        said = capsys.readouterr().out
+        assert not any(word in said for word in ("<path>", "<bool>", "<str>", "<int>", "<float>", "list[")), name
+        nameless = [p.name for p in command.params if not getattr(p, "hidden", False) and not getattr(p, "help", "x")]
+        assert not nameless, (name, nameless)
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_shells_complete_commands(shell):
     words = {"COMP_WORDS": "dynident ex", "COMP_CWORD": "1", "_TYPER_COMPLETE_ARGS": "dynident ex"}
