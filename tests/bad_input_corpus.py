@@ -243,7 +243,7 @@ def log_cases(run: str) -> dict[str, Case]:
         "two clocks": (run.replace("q_joint1", "time", 1), "time"),
         "no positions": (run.replace("q_joint", "foo"), "position"),
         "no efforts": (run.replace("tau_joint", "foo"), "effort"),
-        "unknown joints": (run.replace("joint", "axis"), "axis"),
+        "unknown joints": (run.replace("joint1", "shoulder").replace("joint2", "elbow"), "elbow"),
         "one unknown joint": (run.replace("joint2", "elbow"), "elbow"),
         "unicode joint": (run.replace("joint2", "関節"), "関節"),
         "text in numbers": (with_row(5, "0.05,a,b,c,d"), "row 6"),

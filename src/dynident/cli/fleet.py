@@ -9,10 +9,10 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 import dynident as di
-from dynident.cli.shared import NOT_OK, AsJson, Debug, Quiet, Strict, app, check_output, note, out, print_json, shown
+from dynident.cli.shared import NOT_OK, App, AsJson, Debug, Quiet, Strict, app, check_output, note, out, print_json, shown
 from dynident.errors import DynidentError
 
-fleet = typer.Typer(help="Many robots and logs: identify, compare, report.", no_args_is_help=True, rich_markup_mode=None)
+fleet = App(help="Many robots and logs: identify, report.", no_args_is_help=True, rich_markup_mode="markdown")
 app.add_typer(fleet, name="fleet", rich_help_panel="Start here")
 
 Folder = Annotated[Path, typer.Argument(help="Folder that fleet identify wrote.", show_default=False)]

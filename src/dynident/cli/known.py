@@ -17,7 +17,7 @@ Mass = Annotated[
 TotalMass = Annotated[str | None, typer.Option(help="Mass of all moving bodies, as 16 or 16+-0.5 [kg].")]
 Centre = Annotated[list[str] | None, typer.Option(help="Known centre of mass, as hand=0,0,0.08 in its link frame [m].")]
 PopulationFile = Annotated[
-    Path | None, typer.Option("--population", help="population_<type>.json of a fleet: what robots of the type have in common.")
+    Path | None, typer.Option("--population", help="population_TYPE.json of a fleet: what robots of the type have in common.")
 ]
 Without = Annotated[list[str] | None, typer.Option(help="Body that has no parameters of its own; may be given several times.")]
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any, Protocol
 
 import typer
+import typer.core
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn
 
@@ -45,8 +46,33 @@ PANELS = {
 }
 
 
-class _App(typer.Typer):
+class _Wordless:
+    """Help that names no Python types: typer shows <path> and <bool> beside arguments and --help."""
+
+    def get_params(self, context: Any) -> Any:
+        """Return the parameters, with nothing in the column of types where nobody gave a word for it."""
+        found = super().get_params(context)  # type: ignore[misc]
+        for parameter in found:
+            if parameter.param_type_name == "argument":
+                vars(parameter)["display_type_rich"] = lambda ctx: None
+            else:
+                parameter.metavar = parameter.metavar or " "
+        return found
+
+
+class _Command(_Wordless, typer.core.TyperCommand):
+    """One verb."""
+
+
+class _Group(_Wordless, typer.core.TyperGroup):
+    """The verbs."""
+
+
+class App(typer.Typer):
     """Commands in panels; those with a robot can hold its joints and free its base."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(cls=_Group, **options)
 
     def command(self, name: str | None = None, **options: Any) -> Callable[[Any], Any]:
         """Register a command."""
@@ -55,7 +81,7 @@ class _App(typer.Typer):
             known = name or function.__name__.replace("_", "-")
             panel = next((panel for panel, names in PANELS.items() if known in names), "Others")
             has_robot = bool({"robot", "machine"} & set(inspect.signature(function).parameters))
-            outer = super(_App, self).command(name, rich_help_panel=panel, **options)
+            outer = super(App, self).command(name, cls=_Command, rich_help_panel=panel, **options)
             outer(with_structure(spoken(function)) if has_robot else spoken(function))
             return function
 
@@ -67,7 +93,7 @@ def command_name(info: Any) -> str:
     return str(info.name or info.callback.__name__.replace("_", "-"))
 
 
-app = _App(
+app = App(
     help="From a robot's description and its logs to a validated dynamic model.",
     epilog="Exit codes: 0 done; 1 bad input, told in one sentence; 2 wrong usage; 3 done, but the verdict is not ok (with "
     "--strict); 70 a bug in dynident; 130 interrupted.",

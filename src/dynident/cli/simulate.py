@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 
 GRID = (0.4, 1.0, 2.0, 3.0, 4.0, 5.0, 7.0, 10.0)  # Hz
 AMPLITUDES = {"N": 5e-3, "N m": 0.02}  # m, rad: of coordinates whose effort has this unit
+SATURATED = 0.01  # share of time at a motor's limits from which on they shape the response
 CAMPAIGN_CYCLE = 0.004  # between two samples of a campaign, as recorders write it [s]
 LOGS = (".parquet", ".csv", ".csv.gz", ".npz", ".mat", ".mcap")
 
@@ -324,9 +325,14 @@ def _conclusion(robot: str, coordinate: str, found: Mapping[str, Any]) -> str:
         low = bode.magnitude[0] ** 2 <= 0.5  # -3 dB
         return f"not even up to {bode.frequency[0]:.3g} Hz" if low else f"beyond {bode.frequency[-1]:.3g} Hz"
 
+    loaded = found["with mechanism"]
+    full = loaded.frequency[loaded.saturated > SATURATED]  # there the numbers are those of the motors' limits, not of the loop
+    limited = (
+        f"; motors reach their limits at {full[0]:.3g} Hz, a smaller --amplitude shows the loop itself" if full.size else ""
+    )
     bare = found.get("actuators alone")
     alone = f"; its actuators alone {said(bare)}" if bare is not None else ""
-    return f"{coordinate} of '{robot}' follows its command {said(found['with mechanism'])} (-3 dB){alone}"
+    return f"{coordinate} of '{robot}' follows its command {said(loaded)} (-3 dB){alone}{limited}"
 
 
 def _turn_alone(robot: VirtualRobot) -> bool:

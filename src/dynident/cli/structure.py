@@ -25,7 +25,7 @@ GROUPS = {
     **dict.fromkeys(("output", "as_json", "quiet", "strict", "debug"), OUTPUT),
 }
 #: What stands for a value in the help.
-METAVARS: dict[Any, str] = {Path: "FILE", str: "TEXT", float: "NUMBER", int: "N", bool: " "}
+METAVARS: dict[Any, str] = {Path: "PATH", str: "TEXT", float: "NUMBER", int: "N", bool: " "}
 
 Lock = Annotated[
     list[str] | None,
@@ -97,7 +97,7 @@ def shaped(function: Callable[..., Any], parameters: Sequence[inspect.Parameter]
 
 
 def spoken(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a command whose help names what an option takes: FILE, NUMBER, TEXT, or its choices.
+    """Return a command whose help names what an option takes: PATH, NUMBER, TEXT, or its choices.
 
     A parameter that is a group of options (a dataclass) becomes one option per field, in its place.
     """

@@ -17,7 +17,7 @@ from dynident.files import hash_bytes
 from dynident.signals.bag_clock import Clock
 from dynident.signals.log import FIELDS
 from dynident.signals.messages import MESSAGE, Kind, Topic
-from dynident.signals.tables import GROWTH, LARGEST, ROOM, Table, check_room, own_metadata, printable
+from dynident.signals.tables import GROWTH, LARGEST, NOT_TAKEN, ROOM, Table, check_room, own_metadata, printable
 
 #: Largest chunk or record, when unpacked.
 CHUNK = 128 << 20
@@ -274,6 +274,9 @@ class _Bag:
         found = self.clock.columns(_chosen(self.topics, self.wanted, self.seen), self.notes, final)
         if found is None:
             return None
+        others = [name for name in self.seen if name not in self.topics]
+        if final and self.wanted is None and others:
+            self.notes.append(f"{NOT_TAKEN} {', '.join(others[:12])}{' ...' if len(others) > 12 else ''}")
         columns = {printable(name): values for name, values in found.items()}
         notes, self.notes = tuple(printable(n, 1000) for n in self.notes), []
         metadata = own_metadata(self.own.get("json", ""))

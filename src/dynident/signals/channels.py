@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import LogError
-from dynident.signals.tables import Table
+from dynident.signals.tables import NOT_TAKEN, Table
 from dynident.signals.units import is_time_unit, is_unit
 
 Array = NDArray[np.float64]
@@ -54,8 +54,8 @@ _COMMANDED = ("target", "desired", "des", "reference", "ref", "commanded", "comm
 _SEP = r"[_.\s/]"
 _BEFORE = rf"(?:(?:(?P<commanded>{'|'.join(_COMMANDED)})|{'|'.join((*_MEASURED, 'joint', 'joints', 'motor', 'axis'))}){_SEP}*)*"
 _NUMBER = rf"(?:{_SEP}*[\[({{]?(?P<number>\d+)[\])}}]?)"
-#: Cartesian quantities have the same words and are no joints.
-_CARTESIAN = re.compile(rf"(^|{_SEP})(tcp|tool|ee|cartesian|pose|wrench|imu|gps)({_SEP}|$)|tcp", re.I)
+#: Cartesian quantities, and the layout of a ROS array, have the same words and are no joints.
+_CARTESIAN = re.compile(rf"(^|{_SEP})(tcp|tool|ee|cartesian|pose|wrench|imu|gps|layout)({_SEP}|$)|tcp", re.I)
 #: Columns of LeRobot datasets: what was measured, and what was asked for.
 _LEROBOT = {"observation.state": ("position", "position"), "action": ("reference", "position")}
 #: Units that an underscore may tie to a name; single letters (q_a, tau_m) would be mistaken for joints.
@@ -249,8 +249,9 @@ def find_channels(
     maps = _measured(maps, kind)
     for role in REQUIRED:
         if not maps.get(role):
+            topics = [f"{note} (topic=, --topic); " for t in tables for note in t.notes if note.startswith(NOT_TAKEN)]
             raise LogError(
-                f"no {role} columns recognised in {files}; the columns are {some_of(columns)}; "
+                f"no {role} columns recognised in {files}; {''.join(topics)}the columns are {some_of(columns)}; "
                 f"name them with schema={{'{role}': [...], 'joints': [...]}} or a TOML file"
             )
     maps = {role: _numbered_to_named(channels, wanted) for role, channels in maps.items()}

@@ -44,6 +44,8 @@ from dynident.signals.rows import (
 ROOM, GROWTH, LARGEST = 200 << 20, 20, 2 << 30
 #: Endings of files with text, and of those that formats.py reads.
 TEXT = (".csv", ".tsv", ".txt", ".dat", ".log")
+#: How the note about other topics of a bag begins.
+NOT_TAKEN = "topics not taken:"
 #: What to do with files of other programs.
 ELSEWHERE = {
     **dict.fromkeys((".xlsx", ".xls", ".ods"), "save the sheet as CSV"),

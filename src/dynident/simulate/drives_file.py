@@ -51,6 +51,8 @@ def read_drives(path: str | os.PathLike[str], mechanism: Mechanism) -> tuple[Dri
     if set(tables) != {"drive"} or not isinstance(entries, list) or not all(isinstance(x, dict) for x in entries):
         raise DescriptionError(f"drives '{path}': it has the keys {', '.join(tables)}; give tables that begin with [[drive]]")
     known = [actuator.name for actuator in mechanism.actuators]
+    # An actuator may be called by the joint that it alone turns.
+    of_joint = {next(iter(a.coupling)): a.name for a in mechanism.actuators if len(a.coupling) == 1}
     chosen: dict[str, dict[str, Any]] = {}
     rest: dict[str, Any] | None = None
     for i, table in enumerate(entries, 1):
@@ -62,7 +64,8 @@ def read_drives(path: str | os.PathLike[str], mechanism: Mechanism) -> tuple[Dri
         if named is None:
             rest = table
             continue
-        for name in [named] if isinstance(named, str) else named if isinstance(named, list) else [repr(named)]:
+        for given in [named] if isinstance(named, str) else named if isinstance(named, list) else [repr(named)]:
+            name = given if given in known else of_joint.get(str(given), given)
             if name not in known:
                 raise DescriptionError(
                     f"{where}: there is no actuator {name!r}; robot '{mechanism.name}' has {', '.join(known)}"

@@ -145,6 +145,7 @@ class Robot extends Picture {
       g.beginPath(); g.arc(x, y, 3 + 8 * Math.cbrt(body.mass / this.scene.heaviest), 0, 7); g.stroke();
       this.marks.push([x, y, [`centre of mass of ${body.name}`, `${text(body.mass)} kg`]]);
     });
+    const labels = [];
     this.scene.joints.forEach((joint) => {
       const [x, y] = this.at(this.frame, joint.point);
       const j = this.log.joints.indexOf(joint.name);
@@ -158,7 +159,13 @@ class Robot extends Picture {
         g.fillStyle = c.muted;
         g.textAlign = "left";
         g.textBaseline = "middle";
-        g.fillText(joint.name.length > 18 ? joint.name.slice(0, 17) + "…" : joint.name, x + 12, y - 8);
+        const label = joint.name.length > 18 ? joint.name.slice(0, 17) + "…" : joint.name;
+        const left = x + 12, wide = g.measureText(label).width;
+        const taken = (at) => labels.some(([l, w, p]) => Math.abs(p - at) < 12 && left < l + w && l < left + wide);
+        let place = y - 8; // joints close to each other: names in the nearest free place below or above
+        for (let k = 1; taken(place); k++) place = y - 8 + (k % 2 ? 1 : -1) * 12 * Math.ceil(k / 2);
+        labels.push([left, wide, place]);
+        g.fillText(label, left, place);
       }
     });
   }
