@@ -347,3 +347,13 @@ def test_rows_alone_fit_but_predict_no_motion() -> None:
         di.Regression.from_rows(np.column_stack([x, x**2]), x, ["p1", "p2"], ["a", "b"])
     with pytest.raises(IdentificationError, match="not finite at sample 3"):
         di.Regression.from_rows(np.where(np.arange(80) == 3, np.nan, x)[:, None], x, ["p1"])
+
+
+@pytest.mark.parametrize(("text", "defined"), [("log(q)", True), ("log(-1 - q**2)", False)])
+def test_a_force_that_is_not_defined_everywhere_keeps_its_parameter_or_is_refused(text, defined) -> None:
+    bent = arm().with_forces(di.Force("bend", "joint_2", text))
+    if defined:
+        assert "bend" in di.base_parameters(bent).leaders
+    else:
+        with pytest.raises(IdentificationError, match="bend are not finite"):
+            di.base_parameters(bent)

@@ -396,6 +396,8 @@ def reachable(outputs: Iterable[Node], done: set[int] | None = None) -> list[Nod
 
     What is in `done` is left out, and all that is returned counts as done afterwards.
     """
+    if not isinstance(done, set | None):
+        raise DynidentError(f"done is a {type(done).__name__}; give a set of the numbers of nodes, or None")
     seen: set[int] = set() if done is None else done
     order: list[Node] = []
     for output in outputs:

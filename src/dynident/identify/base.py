@@ -33,6 +33,7 @@ BODY_ORDER = ("Ixx", "Ixy", "Ixz", "Iyz", "Izz", "mx", "my", "Iyy", "mz", "m")
 
 LARGE = 64  # coordinates above which the columns of a tree are compared with their neighbours' only
 STATES = 300  # random states of such a robot
+FEWEST = 10  # random states in which a force must be defined
 SLOWEST = 4.0  # decades of speed below the largest at which friction laws are looked at
 MOST = 600  # coordinates: the regrouping of more would not fit into memory
 
@@ -278,7 +279,7 @@ def base_parameters(
             )
         if _is_plain_tree(mechanism):
             groups = _neighbourhoods(mechanism, ranking)
-    Y = _random_rows(mechanism, len(groups) > 1, seed)
+    Y = _defined(mechanism, _random_rows(mechanism, len(groups) > 1, seed))
     if removable:
         bare = Y.copy()
         bare[:, :, columns_of(mechanism, removable)] = 0.0
@@ -302,6 +303,20 @@ def _random_rows(mechanism: Mechanism, large: bool, seed: int) -> Array:
     if large:
         return weighted_regressor(mechanism, motion, np.random.default_rng(seed).standard_normal((samples, 1, n)))
     return weighted_regressor(mechanism, motion, np.broadcast_to(np.eye(n), (len(motion), n, n)))
+
+
+def _defined(mechanism: Mechanism, Y: Array) -> Array:
+    """Return the states in which every column is a number: a force such as log(q) is not defined everywhere."""
+    number = np.isfinite(Y).all(axis=1)
+    if number.all():
+        return Y
+    somewhere = number.sum(axis=0)
+    if np.any(never := somewhere < FEWEST):
+        names = ", ".join(mechanism.parameters.names[c] for c in np.flatnonzero(never))
+        raise IdentificationError(
+            f"the torques of {names} are not finite where joints may be; check the expression of that force"
+        )
+    return Y[number.all(axis=1)]
 
 
 def _regrouped(mechanism: Mechanism, Y: Array, groups: list[Group], tolerance: float, seed: int) -> BaseParameters:
