@@ -150,7 +150,7 @@ def test_expressions_that_are_not_finite_are_told(tmp_path: Path) -> None:
     arm = di.examples.arm6()
     joint = arm.robot.joint_names[0]
     odd = arm.robot.with_forces(di.Force("odd", joint, "log(q - 100)"))
-    with pytest.raises(DynidentError, match=f"equations of joint '{joint}' are not finite along this motion"):
+    with pytest.raises(DynidentError, match="the torques of odd are not finite"):
         di.Regression.from_log(odd, arm.run)
     for text in ("~" * 2000 + "q", "q[a" + ".a" * 1500 + "]", "q**(1e299*1e299)*0"):
         (tmp_path / "s.toml").write_text(f'[[force]]\nname = "odd"\njoint = "joint1"\nexpression = "{text}"\nheld = 3\n')

@@ -24,10 +24,13 @@ from dynident.testbench import (
     feedback_alone,
     identify_friction,
     identify_machine,
+    led_reference,
     tracking_proof,
     with_model,
 )
 from dynident.testbench.tracking_result import ALONE, CATALOGUE, IDENTIFIED, STIFFNESS
+from plant_cases import machine as plant_of
+from plant_cases import slide
 
 T = np.linspace(0.0, 1.0, 200)
 FIT = Mock(spec=di.Fit, condition=12.0, values=np.ones(40), training_relative=0.03)
@@ -322,3 +325,19 @@ def test_a_pid_adds_friction_to_its_feedforward() -> None:
         run = replace(robot, controller=law, drives=[replace(d, encoder=Encoder()) for d in robot.drives]).simulate(motion)
         asked.append(run.truth.motor_torque[0] * 80.0)
     np.testing.assert_allclose(asked[1] - asked[0], [0.0, -0.5 - 0.1 * 0.3], atol=1e-9)
+
+
+@pytest.mark.parametrize("stiffness", [None, 2.0e4])
+def test_a_motor_leads_by_the_load_over_the_stiffness(stiffness: float | None) -> None:
+    """One lifted mass behind a shaft without a gear: m (a + g) / k, and nothing where the shaft is rigid."""
+    mass = 3.0
+    lift = replace(slide(mass), gravity=(0.0, 0.0, -9.81))
+    shaft = {} if stiffness is None else {"inertias": (1e-3,), "stiffness": (stiffness,), "damping": (5.0,)}
+    drive = Drive("s", Motor(1.0, inertia=0.01), Transmission(1.0, 1.0, **shaft))
+    elastic = plant_of(lift, [drive], step=2e-4)
+    t = np.arange(0.0, 1.0, 1e-3)
+    asked = di.Motion(t, *(np.array([f]).T for f in (0.1 * np.sin(t), 0.1 * np.cos(t), -0.1 * np.sin(t))))
+    led = led_reference(elastic, lift, asked)
+    load = mass * (9.81 - 0.1 * np.sin(led.t)) / (stiffness or np.inf)
+    inner = slice(5, -10)
+    np.testing.assert_allclose((led.q[:, 0] - 0.1 * np.sin(led.t))[inner], load[inner], atol=1e-6 if stiffness else 1e-12)

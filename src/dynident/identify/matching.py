@@ -113,7 +113,7 @@ def match(mechanism: Mechanism, log: Log) -> Matched:
             drives = np.where(N != 0.0, 1.0, 0.0)
             temperature = temperature @ (drives / drives.sum(axis=0))
     else:
-        columns = [joints.index(name) for name in mechanism.coordinate_names]
+        columns = [log.joints.index(name) for name in mechanism.coordinate_names]
         position, effort = position[:, columns], effort[:, columns]
         velocity, acceleration, reference, temperature = (
             None if x is None else x[:, columns] for x in (velocity, acceleration, reference, log.temperature)
