@@ -56,6 +56,8 @@ def velocity_loop(error: Any, feed: Any, integral: Any, before: Any, gains: Any,
 
 def current_loop(error: Any, integral: Any, gains: Any, dt: Any, limit: Any, windup: Any) -> Moved:
     """Move a current loop by one tick; `gains` are kPC and kIC."""
+    if not isinstance(gains, tuple | list) and np.ndim(gains) == 0:
+        raise DynidentError(f"gains is {gains!r}; give the two gains kPC and kIC")
     kp, ki = gains
     grown = integral + ki * error * dt
     wanted = kp * error + grown

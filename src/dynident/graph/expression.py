@@ -420,7 +420,11 @@ def _apply(op: str, *x: Any) -> Any:
     """Return an operation of expressions where one is among the arguments, of numbers and arrays otherwise."""
     owner = next((value.graph for value in x if isinstance(value, Node)), None)
     if owner is None:
-        return OPERATIONS[op].numpy(*x)
+        try:
+            return OPERATIONS[op].numpy(*x)
+        except TypeError:
+            kinds = " and ".join(type(value).__name__ for value in x)
+            raise DynidentError(f"{op} cannot be taken of {kinds}; give numbers, arrays of them or expressions") from None
     nodes = [owner.node(value) for value in x]
     if op in ("min", "max"):
         return owner._extreme(op, *nodes)

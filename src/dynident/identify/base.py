@@ -307,16 +307,16 @@ def _random_rows(mechanism: Mechanism, large: bool, seed: int) -> Array:
 
 def _defined(mechanism: Mechanism, Y: Array) -> Array:
     """Return the states in which every column is a number: a force such as log(q) is not defined everywhere."""
-    number = np.isfinite(Y).all(axis=1)
-    if number.all():
+    number = np.all(np.isfinite(Y), axis=1)  # (states, columns)
+    if np.all(number):
         return Y
-    somewhere = number.sum(axis=0)
-    if np.any(never := somewhere < FEWEST):
+    never = np.sum(number, axis=0) < FEWEST
+    if np.any(never):
         names = ", ".join(mechanism.parameters.names[c] for c in np.flatnonzero(never))
         raise IdentificationError(
             f"the torques of {names} are not finite where joints may be; check the expression of that force"
         )
-    return Y[number.all(axis=1)]
+    return np.asarray(Y[np.all(number, axis=1)])
 
 
 def _regrouped(mechanism: Mechanism, Y: Array, groups: list[Group], tolerance: float, seed: int) -> BaseParameters:

@@ -107,7 +107,7 @@ class Watch:
         self._predicted = None if predict is None else np.asarray(predict(motion), dtype=np.float64)
         if self._predicted is not None and self._predicted.shape != (len(motion), len(identity.channels)):
             raise LinkError(
-                f"the model predicts {self._predicted.shape[-1]} efforts for {len(identity.channels)} measured channels; "
+                f"the model predicts efforts of shape {self._predicted.shape} for {len(identity.channels)} measured channels; "
                 "give the model of this robot"
             )
         self._bound = np.inf if self._predicted is None else tolerance * np.maximum(np.abs(self._predicted).max(axis=0), 1e-9)

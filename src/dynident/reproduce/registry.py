@@ -161,7 +161,12 @@ class Table(Frozen):
 
 def _plain(value: Any) -> float | str:
     """Return a cell as a Python number or text."""
-    return value if isinstance(value, str) else float(value)
+    if isinstance(value, str):
+        return value
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise DynidentError(f"a cell of a table is a {type(value).__name__}; give a number or a text") from None
 
 
 def _digits(value: float | str | None) -> int:

@@ -7,7 +7,7 @@ import io
 import math
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -55,6 +55,8 @@ def _values(column: Any) -> Any:
 
 def _array_of(name: str, values: list[Any]) -> Any:
     """A list of numbers, texts or equally long lists as an array; texts stay objects and are left out later."""
+    if not isinstance(values, Iterable):
+        raise LogError(f"column '{name}' is a {type(values).__name__}; give a list or an array of numbers")
     try:
         return np.array([np.nan if v is None else v for v in values], dtype=np.float64)
     except (TypeError, ValueError):

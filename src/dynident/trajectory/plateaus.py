@@ -21,6 +21,7 @@ Array = NDArray[np.float64]
 Move = tuple[int, float, float, float, float]
 
 READABLE = 0.4  # length of a plateau at which friction can be read [s]
+MOST_STROKES = 1_000_000  # pairs of one joint: years of warming
 SPEEDS = (0.05, 0.2, 0.4, 0.6, 0.8, 1.0)
 """Plateaus of [Pagani2022, section 2.4], as shares of the largest speed."""
 
@@ -370,6 +371,8 @@ def warming(
             V *= 0.98
         stroke = Plateau(way, V, _ramp(V, push[j], hardest[j]))
         pairs = int(duration // (2.0 * stroke.duration))
+        if pairs > MOST_STROKES:
+            raise DynidentError(f"duration is {duration:g} s, more than {MOST_STROKES} strokes of a joint; give a shorter one")
         for k in range(2 * pairs):
             moves.append((j, k * stroke.duration, way if k % 2 == 0 else -way, V, stroke.ramp))
     return Strokes(0.5 * (low + high) - 0.5 * share * (high - low), moves, duration)
