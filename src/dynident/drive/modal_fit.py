@@ -60,10 +60,10 @@ class ModalFit:
 
     def __post_init__(self) -> None:
         p = len(self.names)
-        if np.shape(self.values) != (p,) or np.shape(self.covariance) != (p, p) or p != 3 * self.modes + 2:
+        if np.shape(self.values) != (p,) or np.shape(self.covariance) != (p, p) or p < 3 * self.modes:
             raise DynidentError(
-                f"ModalFit: {self.modes} modes need {3 * self.modes + 2} names, as many values and a square covariance; there "
-                f"are {p} names and values of shape {np.shape(self.values)}"
+                f"ModalFit: {self.modes} modes need {3 * self.modes} names or more, as many values and a square covariance; "
+                f"there are {p} names and values of shape {np.shape(self.values)}"
             )
 
     def plot(self, frequency: ArrayLike, frf: ArrayLike | None = None, kind: str = "accelerance") -> Figure:
