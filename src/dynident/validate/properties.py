@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
+MOST = 100_000  # poses: their matrices are held in memory together
 STEP = 1e-5  # of central differences: their error is about its square
 EXACT = 1e-8  # relative: rounding
 DIFFERENCES = 1e-5  # relative: what central differences leave
@@ -173,8 +174,8 @@ def check(
 
 def _poses(mechanism: Mechanism, within: Sequence[ArrayLike] | None, samples: int, rng: np.random.Generator) -> Array:
     """Return random poses; those of a robot with loops lie on a smooth path from home, along which its loops are followed."""
-    if isinstance(samples, bool) or samples < 1:
-        raise DynidentError(f"samples is {samples!r}; give at least one pose")
+    if isinstance(samples, bool) or not 1 <= samples <= MOST:
+        raise DynidentError(f"samples is {samples!r}; give 1 to {MOST} poses")
     n = mechanism.dof
     home = np.asarray(mechanism.closure.home[mechanism.closure.independent]) if mechanism.loops else np.zeros(n)
     if within is not None:
