@@ -75,7 +75,8 @@ def load_regression(
     except DynidentError:
         raise
     except Exception as error:  # a damaged archive fails in a hundred ways, Python's tokenizer among them
-        raise IdentificationError(f"cannot read {what} as a Regression: {getattr(error, 'strerror', None) or error}") from error
+        why = getattr(error, "strerror", None) or f"it is damaged or something else ({type(error).__name__})"
+        raise IdentificationError(f"cannot read {what} as a Regression: {why}; save the evidence again") from error
     if tuple(names) != mechanism.parameters.names:
         raise IdentificationError(f"{what} belongs to another robot than '{mechanism.name}': parameter names differ")
     if columns.ndim != 1 or columns.dtype.kind not in "iu" or not np.isin(columns, np.arange(len(names))).all():
