@@ -193,8 +193,9 @@ def test_broken_and_hostile_files_are_refused(tmp_path):
     with pytest.raises(IdentificationError, match="cannot read"):
         Regression.load(tmp_path / "absent.npz", robot)
     np.savez(tmp_path / "pickle.npz", about=np.array([{"format": 1}], dtype=object))
-    with pytest.raises(IdentificationError, match="allow_pickle=False"):
+    with pytest.raises(IdentificationError, match="cannot read") as refused:
         Regression.load(tmp_path / "pickle.npz", robot)
+    assert "allow_pickle=False" in str(refused.value.__cause__)
     np.savez(tmp_path / "other.npz", about=np.frombuffer(b'{"format": "other"}', dtype=np.uint8))
     with pytest.raises(IdentificationError, match="is not a Regression file"):
         Regression.load(tmp_path / "other.npz", robot)
