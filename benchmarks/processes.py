@@ -5,6 +5,7 @@ Processor time is judged where a ratio is: a busy machine stretches the clock, n
 
 from __future__ import annotations
 
+import compileall
 import json
 import os
 import resource
@@ -27,9 +28,10 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def variables(**more: str) -> dict[str, str]:
-    """Return the environment in which a new process finds this very package."""
+    """Return the environment in which a new process finds this very package, with its bytecode as pip leaves it."""
     source = os.pathsep.join([str(ROOT), str(Path(di.__file__).resolve().parent.parent)])
-    return {**os.environ, "PYTHONPATH": source, **more}
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**kept, "PYTHONPATH": source, **more}
 
 
 def worker(*arguments: str, **more: str) -> dict[str, float]:
@@ -62,6 +64,7 @@ def table(path: Path, columns: Mapping[str, np.ndarray], names: tuple[str, ...])
 def first_use(quick: bool, repeats: int) -> list[Result]:
     """Every command with an empty cache against the same with a warm one, in turn."""
     robot, results = arm(), []
+    compileall.compile_dir(Path(di.__file__).parent, quiet=2)  # as an installation does
     with tempfile.TemporaryDirectory() as folder:
         place, names = Path(folder), robot.coordinate_names
         identify = []
