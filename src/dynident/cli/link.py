@@ -177,6 +177,10 @@ def record(
     monitor: Annotated[
         Path | None, typer.Option(help="fit.json of --model: stop when something touches the robot.", show_default=False)
     ] = None,
+    healthy: Annotated[
+        list[Path] | None,
+        typer.Option(help="Campaign in which nothing touched the robot: raises the thresholds of --monitor to its noise."),
+    ] = None,
     live_fit: Annotated[
         Path | None,
         typer.Option(help="Fit --model recursively while recording, and write its base parameters here.", show_default=False),
@@ -201,7 +205,11 @@ def record(
     if (monitor is not None or live_fit is not None) and model is None:
         raise DynidentError("--monitor and --live-fit need --model, the robot that the fit belongs to")
     mechanism = None if model is None else robot_of(model)  # before anything moves or is written
-    fit = None if monitor is None or mechanism is None else di.Fit.load(monitor, mechanism)
+    watching = None if monitor is None or mechanism is None else di.monitor.Monitor(di.Fit.load(monitor, mechanism))
+    for path in healthy or []:
+        if watching is None:
+            raise DynidentError("--healthy raises the thresholds of --monitor; give both")
+        watching = watching.calibrated(di.Log.read(path))
     if live_fit is not None:
         check_output(live_fit)
     wanted = {
@@ -233,8 +241,8 @@ def record(
             raise DynidentError("give --controller and -o, or --dry-run to see what would be done")
         wire = link.open_controller(address, **options)
         campaign = link.Campaign.create(output, loaded, settings, wire, address, yes=yes)
-    if fit is not None:
-        campaign.listeners = (link.LiveMonitor(di.monitor.Monitor(fit), _channels(campaign)),)
+    if watching is not None:
+        campaign.listeners = (link.LiveMonitor(watching, _channels(campaign)),)
     fitted = _live_fit(mechanism, campaign) if live_fit is not None and mechanism is not None else None
     try:
         return _run(campaign, _predictor(mechanism, campaign), mcap, as_json, quiet)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 BANDWIDTH = 10.0  # where a fit does not say its band [Hz]
+FURTHER = 1.4  # of the largest of a healthy run: largest values of runs scatter by a tenth, and one in hundreds goes so far
 SINGULAR = 1e-6  # ratio of singular values below which a direction of the wrench is not seen
 FASTER = 10.0  # cut-off of the measurements over the bandwidth: friction must turn sharply before the observer smoothes it
 
@@ -324,7 +325,7 @@ class Monitor:
         shares = np.abs(self.run(log).shares)
         z = self.settings.level
         used = shares[np.isfinite(shares).all(axis=1)]
-        factor = np.maximum(1.0, np.maximum(z * np.sqrt(np.mean(used**2, axis=0)), 1.05 * used.max(axis=0, initial=0.0)))
+        factor = np.maximum(1.0, np.maximum(z * np.sqrt(np.mean(used**2, axis=0)), FURTHER * used.max(axis=0, initial=0.0)))
         copy = object.__new__(Monitor)
         copy._build(self.model, replace(self.settings, variance=self.settings.variance * factor**2))
         return copy
