@@ -104,6 +104,7 @@ def test_a_dry_run_says_what_and_how_long(tmp_path) -> None:
         (["record", "missing"], "does not exist"),
         (["record", "--resume", "missing"], "is no campaign"),
         (["record", "--tell", "dance"], "pause, continue or abort"),
+        (["record", "plan", "--healthy", "before"], "--healthy raises the thresholds of --monitor; give both"),
     ],
 )
 def test_wrong_words_are_one_sentence(words, sentence, tmp_path) -> None:

@@ -154,6 +154,31 @@ def test_deviations_allow_for_residuals_that_are_not_independent():
     assert np.sqrt(np.mean(np.square(z))) < 1.5
 
 
+def test_signs_that_are_refuted_together_leave_bodies_possible():
+    """Each viscous term 2.6 deviations below zero, which is chance for one but not for three."""
+    robot = arm(RRR)
+    motion, phi = smooth(3, 1500, seed=4), truth(robot)
+    described = robot.with_parameters(robot.parameters.replace(phi))
+    noise = 0.1 * np.random.default_rng(4).normal(size=(1500, 3))
+    names = [f"fv_{joint}" for joint in robot.coordinate_names]
+
+    def fitted(values, **how):
+        effort = inverse_dynamics(robot, motion, robot.parameters.replace(values).values) + noise
+        return MAP(**how).fit(Regression.from_motion(described, motion, effort)).result_
+
+    start = {**dict(zip(robot.parameters.names, phi, strict=True)), **dict.fromkeys(names, 0.0)}
+    free = fitted(start, recovery="prior")
+    at = [free.base.names.index(name) for name in names]
+    turned = {name: -(free.values[i] + 2.6 * free.std[i]) for name, i in zip(names, at, strict=True)}
+    fit = fitted({**start, **turned})
+    assert any("refute friction and rotor terms" in note for note in fit.notes)
+    assert not any("refute bodies" in note or "beyond doubt" in note for note in fit.notes)
+    assert all(row.ok for row in fit.consistency())
+    assert np.all(fit.values[at] < 0.0)
+    imposed = fitted({**start, **turned}, recovery="physical")
+    assert np.all(imposed.values[at] > -1e-9)
+
+
 def test_at_rest_friction_may_be_anything():
     robot = arm(RRR)
     fit = MAP().fit(told(robot)).result_

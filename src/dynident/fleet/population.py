@@ -98,6 +98,10 @@ def questions(robots: Sequence[RobotEstimate], base: BaseParameters, false_alarm
     with one_core():
         notes: list[str] = []
         fleet = _scaled(robots, base, notes)
+        if len(robots) < base.rank:
+            notes.append(
+                f"{len(robots)} robots tell the spread of {base.rank} parameters only roughly: take deviations as a hint"
+            )
         kept = np.ones(len(robots), dtype=bool)
         K = base.regrouping / fleet.unit[:, None]
         for turn in range(ROUNDS):

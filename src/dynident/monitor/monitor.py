@@ -310,7 +310,7 @@ class Monitor:
         return watch_log(self, log)
 
     def calibrated(self, log: Log) -> Monitor:
-        """Return a monitor whose noise is at least what a healthy run shows, so that this run raises no flag.
+        """Return a monitor whose noise is at least what a healthy run shows, with room for the largest values of other runs.
 
         Parameters
         ----------
