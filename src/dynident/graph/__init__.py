@@ -9,16 +9,13 @@ from dynident.graph.cache import clear as clear_cache
 from dynident.graph.cache import usage as cache_usage
 from dynident.graph.calculus import derivative, derivative_matrix, forward, reverse
 from dynident.graph.compiled import Compiled
-from dynident.graph.expression import (
-    Graph,
-    Node,
+from dynident.graph.elementary import (
     absolute,
     arctan2,
     both,
     cos,
     either,
     equal,
-    evaluate_nodes,
     exp,
     floor,
     log,
@@ -26,14 +23,13 @@ from dynident.graph.expression import (
     minimum,
     opposite,
     power,
-    reachable,
     sign,
     sin,
     sqrt,
     tanh,
-    total,
     where,
 )
+from dynident.graph.expression import Graph, Node, evaluate_nodes, reachable, total
 from dynident.graph.function import Function
 from dynident.graph.machine import SLOW, MachineCode, vector_width
 from dynident.graph.operations import OPERATIONS, sympy_functions

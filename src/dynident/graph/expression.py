@@ -26,7 +26,7 @@ MAX_SECONDS = 600.0
 
 _ODD = ("sin", "sign", "tanh")  # f(-x) = -f(x)
 _EVEN = ("cos", "abs")
-_LOGICAL = ("lt", "le", "eq")
+LOGICAL = ("lt", "le", "eq")
 
 
 class Node:
@@ -373,7 +373,7 @@ class Graph:
             return x if condition.value != 0.0 else y
         if x is y:
             return x
-        if condition.op in _LOGICAL and x.is_const(1.0) and y.is_const(0.0):
+        if condition.op in LOGICAL and x.is_const(1.0) and y.is_const(0.0):
             return condition
         return self._get(("select", condition.index, x.index, y.index), "select", (condition, x, y))
 
@@ -411,122 +411,6 @@ def reachable(outputs: Iterable[Node], done: set[int] | None = None) -> list[Nod
                 stack.append((node, True))
                 stack.extend((arg, False) for arg in reversed(node.args) if arg.index not in seen)
     return order
-
-
-# ---- functions of a law: the same text works on expressions, numbers and arrays ---------------------------------------
-
-
-def _apply(op: str, *x: Any) -> Any:
-    """Return an operation of expressions where one is among the arguments, of numbers and arrays otherwise."""
-    owner = next((value.graph for value in x if isinstance(value, Node)), None)
-    if owner is None:
-        try:
-            return OPERATIONS[op].numpy(*x)
-        except TypeError:
-            kinds = " and ".join(type(value).__name__ for value in x)
-            raise DynidentError(f"{op} cannot be taken of {kinds}; give numbers, arrays of them or expressions") from None
-    nodes = [owner.node(value) for value in x]
-    if op in ("min", "max"):
-        return owner._extreme(op, *nodes)
-    if op in _LOGICAL:
-        return owner.compare(op, *nodes)
-    if op == "select":
-        return owner.select(*nodes)
-    if op == "pow":
-        return owner.power(*nodes)
-    if op == "atan2":
-        return owner.atan2(*nodes)
-    return owner.call(op, nodes[0])
-
-
-def sin(x: Any) -> Any:
-    """Return sin(x) of an expression, a number or an array."""
-    return _apply("sin", x)
-
-
-def cos(x: Any) -> Any:
-    """Return cos(x) of an expression, a number or an array."""
-    return _apply("cos", x)
-
-
-def sqrt(x: Any) -> Any:
-    """Return the square root of an expression, a number or an array."""
-    return _apply("sqrt", x)
-
-
-def exp(x: Any) -> Any:
-    """Return e^x of an expression, a number or an array."""
-    return _apply("exp", x)
-
-
-def log(x: Any) -> Any:
-    """Return the natural logarithm of an expression, a number or an array."""
-    return _apply("log", x)
-
-
-def tanh(x: Any) -> Any:
-    """Return tanh(x) of an expression, a number or an array."""
-    return _apply("tanh", x)
-
-
-def sign(x: Any) -> Any:
-    """Return -1, 0 or 1 by the sign of an expression, a number or an array."""
-    return _apply("sign", x)
-
-
-def absolute(x: Any) -> Any:
-    """Return |x| of an expression, a number or an array."""
-    return _apply("abs", x)
-
-
-def floor(x: Any) -> Any:
-    """Return the largest whole number not above an expression, a number or an array."""
-    return _apply("floor", x)
-
-
-def minimum(x: Any, y: Any) -> Any:
-    """Return the smaller of two expressions, numbers or arrays."""
-    return _apply("min", x, y)
-
-
-def maximum(x: Any, y: Any) -> Any:
-    """Return the larger of two expressions, numbers or arrays."""
-    return _apply("max", x, y)
-
-
-def power(x: Any, exponent: Any) -> Any:
-    """Return x to a power, for expressions, numbers or arrays."""
-    return _apply("pow", x, exponent)
-
-
-def arctan2(y: Any, x: Any) -> Any:
-    """Return the angle of the point (x, y), for expressions, numbers or arrays."""
-    return _apply("atan2", y, x)
-
-
-def equal(x: Any, y: Any) -> Any:
-    """Return 1 where two expressions, numbers or arrays are equal, else 0."""
-    return _apply("eq", x, y)
-
-
-def where(condition: Any, x: Any, y: Any) -> Any:
-    """Return x where the condition holds, else y, for expressions, numbers or arrays."""
-    return _apply("select", condition, x, y)
-
-
-def both(x: Any, y: Any) -> Any:
-    """Return 1 where two conditions hold, else 0."""
-    return _apply("select", x, y, 0.0)
-
-
-def either(x: Any, y: Any) -> Any:
-    """Return 1 where one of two conditions holds, else 0."""
-    return _apply("select", x, 1.0, y)
-
-
-def opposite(x: Any) -> Any:
-    """Return 1 where a condition does not hold, else 0."""
-    return _apply("select", x, 0.0, 1.0)
 
 
 def evaluate_nodes(outputs: Iterable[Node], values: dict[str, Any]) -> list[Any]:

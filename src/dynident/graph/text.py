@@ -15,9 +15,7 @@ from functools import lru_cache
 from typing import Any
 
 from dynident.errors import DescriptionError
-from dynident.graph.expression import (
-    Graph,
-    Node,
+from dynident.graph.elementary import (
     absolute,
     arctan2,
     cos,
@@ -28,13 +26,13 @@ from dynident.graph.expression import (
     maximum,
     minimum,
     opposite,
-    reachable,
     sign,
     sin,
     sqrt,
     tanh,
     where,
 )
+from dynident.graph.expression import Graph, Node, reachable
 
 Lookup = Callable[[str, str | None], Node]
 """Node of a name, and of what stands in square brackets behind it (None without brackets); raises KeyError."""
