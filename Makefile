@@ -53,7 +53,8 @@ test: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest -n auto -q
+# One process per core: BLAS threads beside them would only wait for each other.
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto -q
 
 test-matrix: $(VENV)/.dev
 	$(BIN)/python tests/matrix.py
