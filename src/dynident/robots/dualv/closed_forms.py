@@ -337,7 +337,7 @@ def platform_regressor(x: ArrayLike, v: ArrayLike, a: ArrayLike) -> Array:
     Returns
     -------
     ndarray, (N, 3, 4)
-        Rows force x, force y, moment about the platform's origin in base axes; moments of mass in the platform's frame (SI).
+        Rows force along x and y of the base and moment about the platform's origin; zz, mx, my in the platform's frame (SI).
     """
     poses, rates, accelerations = (columns(y, 3, label) for label, y in (("x", x), ("v", v), ("a", a)))
     c, s, w = np.cos(poses[:, 2]), np.sin(poses[:, 2]), rates[:, 2]
@@ -373,10 +373,8 @@ def case_1(x: ArrayLike, v: ArrayLike, a: ArrayLike, geometry: Geometry | None =
 
     Returns
     -------
-    projector : ndarray, (N, 3, 4)
-        J_inv^T.
-    regressor : ndarray, (N, 3, 52)
-        IDM_1, columns `COLUMNS` (SI).
+    projector, regressor : ndarray, (N, 3, 4) and (N, 3, 52)
+        J_inv^T; IDM_1 with columns `COLUMNS` (SI).
     """
     J, Y_t, Y_p = _opened(x, v, a, geometry or Geometry())
     return np.swapaxes(J.J_inv, 1, 2), np.einsum("nlij,nlip->njp", J.G, Y_t, optimize=True) + Y_p
@@ -405,10 +403,8 @@ def case_2(
 
     Returns
     -------
-    projector : ndarray, (N, 3, 4)
-        [1, -J^T] in the columns of the four motors.
-    regressor : ndarray, (N, 3, 52)
-        IDM_2, columns `COLUMNS` (SI).
+    projector, regressor : ndarray, (N, 3, 4) and (N, 3, 52)
+        [1, -J^T] in the columns of the four motors; IDM_2 with columns `COLUMNS` (SI).
     """
     stay = [int(i) - 1 for i in kept]
     if len(set(stay)) != 3 or not set(stay) <= set(range(4)):
@@ -465,10 +461,8 @@ def internal_stress(tau: ArrayLike, x: ArrayLike, geometry: Geometry | None = No
 
     Parameters
     ----------
-    tau : array_like, (N, 4)
-        Motor torques [N m].
-    x : array_like, (N, 3)
-        Poses x, y, phi [m, m, rad].
+    tau, x : array_like, (N, 4) and (N, 3)
+        Motor torques [N m] at poses x, y, phi [m, m, rad].
     geometry : Geometry, optional
         Lengths and working mode.
 
@@ -485,10 +479,8 @@ def remove_internal_stress(tau: ArrayLike, x: ArrayLike, geometry: Geometry | No
 
     Parameters
     ----------
-    tau : array_like, (N, 4)
-        Motor torques [N m].
-    x : array_like, (N, 3)
-        Poses x, y, phi [m, m, rad].
+    tau, x : array_like, (N, 4) and (N, 3)
+        Motor torques [N m] at poses x, y, phi [m, m, rad].
     geometry : Geometry, optional
         Lengths and working mode.
 
