@@ -121,7 +121,7 @@ class TripodRobot:
     design: Design
 
     def inverse_kinematics(self, x: ArrayLike, working_mode: Mode = None) -> Array:
-        """Return the slider positions.
+        """Return the slider positions of platform poses.
 
         Parameters
         ----------
@@ -133,7 +133,7 @@ class TripodRobot:
         Returns
         -------
         ndarray, (N, 3)
-            Sliders [m].
+            Sliders 1 to 3 [m].
         """
         return self.leg_angles(x, working_mode).slider
 
@@ -145,16 +145,16 @@ class TripodRobot:
         Parameters
         ----------
         x : array_like, (N, 3)
-            z, psi, theta.
+            z [m], psi, theta [rad].
         working_mode : str or three signs, optional
-            Working mode.
+            Which of the two solutions of each leg.
         v, a : array_like (N, 3), optional
             Derivatives of x; zero when omitted.
 
         Returns
         -------
         LegMotion
-            Angles, sliders and points of each leg.
+            Angles, sliders and points of each leg, in its plane.
         """
         (pose,) = samples_of(3, x=x)
         zero = np.zeros_like(pose)
@@ -171,12 +171,12 @@ class TripodRobot:
         working_mode : str or three signs, optional
             Working mode at the start pose.
         start : array_like (3,), optional
-            z, psi, theta of a pose on the wanted branch; home when omitted.
+            z [m], psi, theta [rad] of a pose on the wanted branch; home when omitted.
 
         Returns
         -------
         ndarray, (N, 3)
-            z, psi, theta.
+            z [m], psi, theta [rad].
         """
         t = self.tripod
         return tripod_assembly.forward_kinematics(t, sliders, t.home if start is None else start, t.signs(working_mode))
@@ -192,7 +192,7 @@ class TripodRobot:
         Returns
         -------
         ndarray, (N, 16, 3)
-            z, psi, theta, highest first; NaN where there are fewer.
+            z [m], psi, theta [rad], highest first; NaN where there are fewer.
         """
         return tripod_assembly.assembly_modes(self.tripod, sliders)
 
@@ -202,14 +202,15 @@ class TripodRobot:
         Parameters
         ----------
         x : array_like, (N, 3)
-            z, psi, theta.
+            z [m], psi, theta [rad].
         working_mode : str or three signs, optional
-            Working mode.
+            Which of the two solutions of each leg.
 
         Returns
         -------
         J_x, J_q : ndarray, (N, 3, 3)
-            J_q is L times the sines (vertical sliders) or cosines (radial ones) of the bar angles.
+            Rows legs 1 to 3; columns z [m], psi, theta [m^2] of J_x and sliders [m] of J_q, which is diagonal: L times the
+            sines (vertical sliders) or cosines (radial ones) of the bar angles.
         """
         (pose,) = samples_of(3, x=x)
         t, zero = self.tripod, np.zeros_like(pose)
@@ -226,9 +227,9 @@ class TripodRobot:
         Parameters
         ----------
         x : array_like, (N, 3)
-            z, psi, theta.
+            z [m], psi, theta [rad].
         working_mode : str or three signs, optional
-            Working mode.
+            Which of the two solutions of each leg.
 
         Returns
         -------
@@ -247,14 +248,14 @@ class TripodRobot:
         Parameters
         ----------
         motion : Motion
-            N samples of z, psi, theta.
+            N samples of z [m], psi, theta [rad].
         working_mode : str or three signs, optional
-            Working mode.
+            Which of the two solutions of each leg.
 
         Returns
         -------
         Motion
-            N samples of the sliders.
+            N samples of the sliders [m].
         """
         legs = self.leg_angles(motion.q, working_mode, motion.v, motion.a)
         return Motion(motion.t, legs.slider, legs.slider_dot, legs.slider_ddot)
@@ -265,16 +266,16 @@ class TripodRobot:
         Parameters
         ----------
         motion : Motion
-            N samples of the sliders.
+            N samples of the sliders [m].
         working_mode : str or three signs, optional
             Working mode at the start pose.
         start : array_like (3,), optional
-            Pose on the wanted branch.
+            z [m], psi, theta [rad] of a pose on the wanted branch; home when omitted.
 
         Returns
         -------
         Motion
-            N samples of z, psi, theta.
+            N samples of z [m], psi, theta [rad].
         """
         x = self.forward_kinematics(motion.q, working_mode, start)
         return Motion(motion.t, x, *platform_from_sliders(self.tripod, x, motion.v, motion.a, self.tripod.signs(working_mode)))
@@ -288,23 +289,26 @@ class TripodRobot:
         working_mode: Mode = None,
         formulation: str = "energy",
     ) -> Array:
-        """Return the slider forces that move the bodies (4.32), without springs, friction and drives (`mechanism` has them).
+        """Return the slider forces F of A^T F = sum_b J_b^T f_b, inertia and gravity of the bodies [Roldan2017, eq. 4.32].
+
+        A is the Jacobian of the sliders, slider_dot = A v, and J_b that of a body, both with respect to z, psi, theta. Springs,
+        friction and drives are left out; `mechanism` has them.
 
         Parameters
         ----------
         x, v, a : array_like, (N, 3)
-            z, psi, theta and derivatives.
+            z [m], psi, theta [rad], velocities and accelerations.
         bodies : Bodies, optional
             Other masses.
         working_mode : str or three signs, optional
-            Working mode.
+            Which of the two solutions of each leg.
         formulation : {"energy", "boltzmann-hamel"}
             How the rotation of the platform is written.
 
         Returns
         -------
         ndarray, (N, 3)
-            Forces on the sliders [N].
+            Forces on the sliders, along their positive direction [N].
         """
         pose, rate, acceleration = samples_of(3, x=x, v=v, a=a)
         t, signs = self.tripod, self.tripod.signs(working_mode)
@@ -313,21 +317,21 @@ class TripodRobot:
         return tripod_dynamics.slider_forces(t, pose, sum(parts.values(), np.zeros_like(pose)), A)
 
     def mass_matrix(self, x: ArrayLike, bodies: Bodies | None = None, working_mode: Mode = None) -> Array:
-        """Return the mass matrix in slider coordinates, I_Ls + I_G + I_mp of (4.32).
+        """Return the mass matrix A^-T (sum_b J_b^T M_b J_b) A^-1 of the sliders [Roldan2017, eq. 4.32].
 
         Parameters
         ----------
         x : array_like, (N, 3)
-            z, psi, theta.
+            z [m], psi, theta [rad].
         bodies : Bodies, optional
             Other masses.
         working_mode : str or three signs, optional
-            Working mode.
+            Which of the two solutions of each leg.
 
         Returns
         -------
         ndarray, (N, 3, 3)
-            Mass matrix [kg].
+            Mass matrix in slider coordinates [kg].
         """
         (pose,) = samples_of(3, x=x)
         t, signs = self.tripod, self.tripod.signs(working_mode)

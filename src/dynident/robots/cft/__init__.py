@@ -52,23 +52,38 @@ def modified_dh(alpha: float, a: float, theta: float, d: float) -> Placement:
 
 
 def carriage(q: ArrayLike) -> Array:
-    """Return q3 = d20' + L4 (sin q4 + sin(q4 + q5)) (56), the forward position of the carriage.
+    """Return the forward position of the carriage, q3 = d20' + L4 (sin q4 + sin(q4 + q5)) [Rodriguez2002, eq. 56].
 
-    `q` (N, 4): q1, q2, q4, q5. Returns (N,): q3 [m].
+    Parameters
+    ----------
+    q : array_like, (N, 4)
+        q1 [m], q2, q4, q5 [rad].
+
+    Returns
+    -------
+    ndarray, (N,)
+        q3 along the forward axis of the rotating base [m].
     """
     _, _, q4, q5 = columns(q, 4, "q").T
     return np.asarray(D20 + L4 * (np.sin(q4) + np.sin(q4 + q5)))
 
 
 def inertias_from_theta(theta: ArrayLike = THETA) -> dict[str, Array]:
-    """Return inertial parameters of the links that make the complete chain equal to Appendix B.
+    """Return inertial parameters of the links that make the complete chain equal to [Rodriguez2002, Appendix B].
 
     Appendix B is the chain without the masses of links 3, 4 and 5 (while keeping the first moments of 4 and 5), without the
     own inertia of links 4, 5 and 6 about the pitch axis, and with one constant yaw inertia theta_4. Such links cannot exist,
     which is why M is not positive definite everywhere.
 
-    `theta` (32,): parameters of Table 4. Returns (10,): m, mx, my, mz, Ixx, Ixy, Ixz, Iyy, Iyz, Izz of ``link_1`` ...
-    ``link_8`` in the frames of Table 2.
+    Parameters
+    ----------
+    theta : array_like, (32,) or (12,)
+        Parameters of Table 4; only the 12 inertial ones are used.
+
+    Returns
+    -------
+    dict of str to ndarray, (10,)
+        m, mx, my, mz, Ixx, Ixy, Ixz, Iyy, Iyz, Izz of ``link_1`` ... ``link_8`` in the frames of Table 2 [kg, kg m, kg m^2].
     """
     t = np.concatenate([[0.0], _theta(theta, 12)[:12]])  # so that t[k] is theta_k
     phi = {f"link_{i}": np.zeros(10) for i in range(1, 9)}

@@ -36,20 +36,36 @@ UP, REACH = (L4 + L6) / L4, L6 / L4  # 7 and 6: how much the pantograph enlarges
 
 
 def references_from_cartesian(xc: ArrayLike) -> Array:
-    """Return the positions of the two nuts, (48) and (49).
+    """Return the nuts' positions x_r = (xc2 - d20' - d_s) / 6, y_r = (0.25 - xc1) / 7 [Rodriguez2002, eqs. 48, 49].
 
-    `xc` (N, 4): Cartesian coordinates. Returns (N, 2): x_r, y_r [m].
+    Parameters
+    ----------
+    xc : array_like, (N, 4)
+        xc1, xc2 [m], xc3 [rad], xc4 [m].
+
+    Returns
+    -------
+    ndarray, (N, 2)
+        x_r, y_r [m].
     """
     x = columns(xc, 4, "xc")
     return np.column_stack([(x[:, 1] - D20 - DS) / REACH, (HEIGHT - x[:, 0]) / UP])
 
 
 def measured_references(xc: ArrayLike) -> Array:
-    """Return the positions of the two nuts as they were measured on the robot, (50) and (51).
+    """Return the positions of the two nuts as they were measured on the robot [Rodriguez2002, eqs. 50, 51].
 
     The screws' shifts are measured, so they differ from (48) and (49) by up to 0.05 mm (0.35 mm at the wrist).
 
-    `xc` (N, 4): Cartesian coordinates. Returns (N, 2): x_r, y_r [m].
+    Parameters
+    ----------
+    xc : array_like, (N, 4)
+        xc1, xc2 [m], xc3 [rad], xc4 [m].
+
+    Returns
+    -------
+    ndarray, (N, 2)
+        x_r, y_r [m].
     """
     x = columns(xc, 4, "xc")
     # Shares of the ends of the span in Table 5: xc2 counts from its lower end, xc1 from its upper one.
@@ -57,13 +73,20 @@ def measured_references(xc: ArrayLike) -> Array:
 
 
 def joint_from_cartesian(xc: ArrayLike) -> Array:
-    """Return q = [q1, q2, q4, q5] for Cartesian coordinates (57).
+    """Return the joint positions q = h^-1(xc) of Cartesian coordinates [Rodriguez2002, eq. 57].
 
     (52) and (53) are used as beta = gamma + half, alpha = gamma - half with gamma = atan2(y_r, -x_r) and
     half = arccos(r / 2 L4), which needs no cases and also holds for y_r < 0.
 
-    `xc` (N, 4): xc1 (down/up) [m], xc2 (reach) [m], xc3 (rotation) [rad], xc4 (rail) [m]. Returns (N, 4): q1 [m], q2, q4, q5
-    [rad].
+    Parameters
+    ----------
+    xc : array_like, (N, 4)
+        xc1 (down/up) [m], xc2 (reach) [m], xc3 (rotation) [rad], xc4 (rail) [m].
+
+    Returns
+    -------
+    ndarray, (N, 4)
+        q1 [m], q2, q4, q5 [rad], with 0 <= q5 <= pi.
     """
     x = columns(xc, 4, "xc")
     xr, yr = references_from_cartesian(x).T
@@ -87,9 +110,17 @@ def joint_from_cartesian(xc: ArrayLike) -> Array:
 
 
 def cartesian_from_joint(q: ArrayLike) -> Array:
-    """Return the Cartesian coordinates for q: (62), then (48) and (49) inverted.
+    """Return the Cartesian coordinates xc = h(q): [Rodriguez2002, eq. 62], then (48) and (49) inverted.
 
-    `q` (N, 4): q1 [m], q2, q4, q5 [rad]. Returns (N, 4): xc1, xc2 [m], xc3 [rad], xc4 [m].
+    Parameters
+    ----------
+    q : array_like, (N, 4)
+        q1 [m], q2, q4, q5 [rad].
+
+    Returns
+    -------
+    ndarray, (N, 4)
+        xc1, xc2 [m], xc3 [rad], xc4 [m].
     """
     joints = columns(q, 4, "q")
     q1, q2, q4, q5 = joints.T
@@ -99,9 +130,17 @@ def cartesian_from_joint(q: ArrayLike) -> Array:
 
 
 def cartesian_jacobian(q: ArrayLike) -> Array:
-    """Return J with dxc/dt = J dq/dt.
+    """Return J(q) with dxc/dt = J(q) dq/dt.
 
-    `q` (N, 4): joint positions. Returns (N, 4, 4): rows xc1 ... xc4.
+    Parameters
+    ----------
+    q : array_like, (N, 4)
+        q1 [m], q2, q4, q5 [rad].
+
+    Returns
+    -------
+    ndarray, (N, 4, 4)
+        Rows xc1 ... xc4, columns q1, q2, q4, q5 [m or rad per m or rad].
     """
     joints = columns(q, 4, "q")
     _, _, q4, q5 = joints.T
@@ -124,10 +163,17 @@ def drift(q: Array, v: Array) -> Array:
 
 
 def joint_motion(xc: ArrayLike, vc: ArrayLike, ac: ArrayLike) -> tuple[Array, Array, Array]:
-    """Return joint positions, velocities and accelerations of a Cartesian motion, exactly.
+    """Return the joint motion of a Cartesian motion, q = h^-1(xc), J v = vc, J a = ac - J' v.
 
-    `xc`, `vc`, `ac` (N, 4): Cartesian position, velocity and acceleration. Returns q, v, a (N, 4): joint motion: J v = vc, J
-    a = ac - J' v.
+    Parameters
+    ----------
+    xc, vc, ac : array_like, (N, 4)
+        xc1, xc2 [m], xc3 [rad], xc4 [m], their velocities and accelerations.
+
+    Returns
+    -------
+    q, v, a : ndarray, (N, 4)
+        q1 [m], q2, q4, q5 [rad], their velocities and accelerations.
     """
     x, dx, ddx = samples_of(4, xc=xc, vc=vc, ac=ac)
     q = joint_from_cartesian(x)
@@ -139,10 +185,19 @@ def joint_motion(xc: ArrayLike, vc: ArrayLike, ac: ArrayLike) -> tuple[Array, Ar
 
 
 def tool_position(q: ArrayLike, tool: bool = True) -> Array:
-    """Return the position of the tool's end (59), with a misprinted sign corrected in y.
+    """Return the position of the tool's end [Rodriguez2002, eq. 59], with a misprinted sign corrected in y.
 
-    `q` (N, 4): joint positions; `tool`: False for the point P_e at the wrist, that is L7 = L8 = 0. Returns (N, 3): x, y, z in
-    the base frame [m].
+    Parameters
+    ----------
+    q : array_like, (N, 4)
+        q1 [m], q2, q4, q5 [rad].
+    tool : bool
+        False for the point P_e at the wrist, that is L7 = L8 = 0.
+
+    Returns
+    -------
+    ndarray, (N, 3)
+        x, y, z in the base frame [m]; the rail is along y, z points up.
     """
     q1, q2, q4, q5 = columns(q, 4, "q").T
     long, drop = (L8, L7) if tool else (0.0, 0.0)
@@ -165,10 +220,20 @@ def regular(q: Array) -> None:
 
 
 def torque_from_force(q: ArrayLike, force: ArrayLike) -> Array:
-    """Return joint torques from the controller's forces (66).
+    """Return the joint torques of the controller's forces, tau = J_r^T F with the Jacobian of the nuts [Rodriguez2002, eq. 66].
 
-    `q` (N, 4): joint positions; `force` (N, 4): F_xc1, F_xc2, F_xc3, F_xc4: forces of the nuts (F_xc2 on x_r, F_xc1 against
-    y_r), torque of the base, force on the rail [N, N, N m, N]. Returns (N, 4): tau_1 [N], tau_2, tau_4, tau_5 [N m].
+    Parameters
+    ----------
+    q : array_like, (N, 4)
+        q1 [m], q2, q4, q5 [rad].
+    force : array_like, (N, 4)
+        F_xc1, F_xc2, F_xc3, F_xc4: forces of the nuts (F_xc2 on x_r, F_xc1 against y_r), torque of the base, force on the rail
+        [N, N, N m, N].
+
+    Returns
+    -------
+    ndarray, (N, 4)
+        tau_1 [N], tau_2, tau_4, tau_5 [N m].
     """
     joints, f = samples_of(4, q=q, force=force)
     _, _, q4, q5 = joints.T
@@ -178,10 +243,19 @@ def torque_from_force(q: ArrayLike, force: ArrayLike) -> Array:
 
 
 def force_from_torque(q: ArrayLike, torque: ArrayLike) -> Array:
-    """Return the controller's forces from joint torques: (65) with the minus of its fourth row, which is lost in print.
+    """Return the controller's forces of joint torques [Rodriguez2002, eq. 65], with the minus of row 4 that is lost in print.
 
-    `q` (N, 4): joint positions; `torque` (N, 4): tau_1 [N], tau_2, tau_4, tau_5 [N m]. Returns (N, 4): F_xc1, F_xc2, F_xc3,
-    F_xc4 as in `torque_from_force`.
+    Parameters
+    ----------
+    q : array_like, (N, 4)
+        q1 [m], q2, q4, q5 [rad]; sin q5 is not zero.
+    torque : array_like, (N, 4)
+        tau_1 [N], tau_2, tau_4, tau_5 [N m].
+
+    Returns
+    -------
+    ndarray, (N, 4)
+        F_xc1, F_xc2, F_xc3, F_xc4 as in `torque_from_force` [N, N, N m, N].
     """
     joints, tau = samples_of(4, q=q, torque=torque)
     regular(joints)
@@ -194,19 +268,33 @@ def force_from_torque(q: ArrayLike, torque: ArrayLike) -> Array:
 
 
 def cartesian_force(force: ArrayLike) -> Array:
-    """Return the forces that do the same work on xc1 and xc2 as the nuts' forces: a seventh and a sixth of them.
+    """Return the forces that do the same work on xc1 and xc2 as the nuts' forces, F_xc1 / 7 and F_xc2 / 6.
 
-    `force` (N, 4): F_xc1 ... F_xc4 of the nuts. Returns (N, 4): power-consistent forces, tau = J^T F with
-    `cartesian_jacobian`.
+    Parameters
+    ----------
+    force : array_like, (N, 4)
+        F_xc1 ... F_xc4 of the nuts, base and rail, see `torque_from_force` [N, N, N m, N].
+
+    Returns
+    -------
+    ndarray, (N, 4)
+        Forces F on xc1 ... xc4 with tau = J^T F and J of `cartesian_jacobian` [N, N, N m, N].
     """
     return np.asarray(columns(force, 4, "force") / [UP, REACH, 1.0, 1.0])
 
 
 def motor_gains(setup: str = "TUEdACS") -> Array:
-    """Return K_T = K_a K_t / (K_g K_c) for xc1 ... xc4 (Table 6).
+    """Return the gains K_T = K_a K_t / (K_g K_c) from voltage to force [Rodriguez2002, Table 6].
 
-    `setup` {"TUEdACS", "dSPACE"}: which amplifiers. Returns (4,): gains [N/V, N/V, N m/V, N/V]; m1 moves xc1 and m2 moves
-    xc2, so the order is the table's.
+    Parameters
+    ----------
+    setup : {"TUEdACS", "dSPACE"}
+        Which amplifiers.
+
+    Returns
+    -------
+    ndarray, (4,)
+        Gains of xc1 ... xc4 [N/V, N/V, N m/V, N/V]; m1 moves xc1 and m2 moves xc2, so the order is the table's.
     """
     if setup not in AMPLIFIER:
         raise DynidentError(f"setup is {setup!r}; the report describes {' and '.join(AMPLIFIER)}")
@@ -214,25 +302,52 @@ def motor_gains(setup: str = "TUEdACS") -> Array:
 
 
 def force_from_voltage(voltage: ArrayLike, setup: str = "TUEdACS") -> Array:
-    """Return the forces F_xc1 ... F_xc4 that amplifier voltages make.
+    """Return the forces F = K_T u that amplifier voltages make [Rodriguez2002, Table 6].
 
-    `voltage` (N, 4): voltages of the motors of xc1 ... xc4 [V]; `setup` {"TUEdACS", "dSPACE"}: which amplifiers. Returns
-    (N, 4): forces [N, N, N m, N].
+    Parameters
+    ----------
+    voltage : array_like, (N, 4)
+        Voltages u of the motors of xc1 ... xc4 [V].
+    setup : {"TUEdACS", "dSPACE"}
+        Which amplifiers.
+
+    Returns
+    -------
+    ndarray, (N, 4)
+        F_xc1 ... F_xc4 as in `torque_from_force` [N, N, N m, N].
     """
     return np.asarray(columns(voltage, 4, "voltage") * motor_gains(setup))
 
 
 def voltage_from_force(force: ArrayLike, setup: str = "TUEdACS") -> Array:
-    """Return the amplifier voltages that make forces F_xc1 ... F_xc4.
+    """Return the amplifier voltages u = F / K_T that make forces [Rodriguez2002, Table 6].
 
-    `force` (N, 4): forces [N, N, N m, N]; `setup` {"TUEdACS", "dSPACE"}: which amplifiers. Returns (N, 4): voltages [V].
+    Parameters
+    ----------
+    force : array_like, (N, 4)
+        F_xc1 ... F_xc4 as in `torque_from_force` [N, N, N m, N].
+    setup : {"TUEdACS", "dSPACE"}
+        Which amplifiers.
+
+    Returns
+    -------
+    ndarray, (N, 4)
+        Voltages of the motors of xc1 ... xc4 [V].
     """
     return np.asarray(columns(force, 4, "force") / motor_gains(setup))
 
 
 def encoder_position(pulses: ArrayLike) -> Array:
-    """Return Cartesian displacements from encoder pulses (Table 5).
+    """Return Cartesian displacements, encoder pulses times `ENCODER_FACTORS` [Rodriguez2002, Table 5].
 
-    `pulses` (N, 4): counts since the zero of each axis. Returns (N, 4): xc1 ... xc4 [m, m, rad, m].
+    Parameters
+    ----------
+    pulses : array_like, (N, 4)
+        Counts since the zero of each axis.
+
+    Returns
+    -------
+    ndarray, (N, 4)
+        Displacements of xc1, xc2 [m], xc3 [rad], xc4 [m].
     """
     return np.asarray(columns(pulses, 4, "pulses") * ENCODER_FACTORS)

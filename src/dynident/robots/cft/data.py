@@ -151,12 +151,20 @@ ASSUMPTIONS: Mapping[str, Assumption] = {
 
 
 def excitation(t: ArrayLike) -> tuple[Array, Array, Array]:
-    """Return the excitation of Table 3 in Cartesian coordinates, its velocity and acceleration.
+    """Return the excitation x = x_0 + sum_l a_l sin(l w t) - b_l cos(l w t) [Rodriguez2002, Table 3] and its derivatives.
 
-    Table 3 is read as amplitudes of position, x = x_0 + sum a_l sin(l w t) - b_l cos(l w t), without the factor
-    1/(l w) of (43). This and the frequency are inferred: it is the reading that gives the printed J_k.
+    The amplitudes are read as those of position, without the factor 1/(l w) of (43), and w as 2 pi 0.1 rad/s. Both are
+    inferred: it is the reading that gives the printed J_k.
 
-    `t` (N,): time [s]; one period is 10 s. Returns x, v, a (N, 4): xc1 ... xc4.
+    Parameters
+    ----------
+    t : array_like, (N,)
+        Time [s]; one period is 10 s.
+
+    Returns
+    -------
+    x, v, a : ndarray, (N, 4)
+        xc1, xc2 [m], xc3 [rad], xc4 [m], their velocities and accelerations.
     """
     time = np.atleast_1d(numbers(t, "t"))
     w = 2.0 * np.pi * EXCITATION_FREQUENCY * np.arange(1, 5)

@@ -50,9 +50,17 @@ class FrictionVerdict:
 
 
 def friction_report(theta: ArrayLike = THETA) -> tuple[FrictionVerdict, ...]:
-    """Return for each joint whether its friction is passive, found on a fine grid of speeds and refined by bisection.
+    """Return for each joint whether f(v) v >= 0, found on a fine grid of speeds and refined by bisection.
 
-    `theta` (32,): parameters of Table 4. Returns one per joint of `JOINTS`.
+    Parameters
+    ----------
+    theta : array_like, (32,)
+        Parameters of [Rodriguez2002, Table 4].
+
+    Returns
+    -------
+    tuple of FrictionVerdict, (4,)
+        One per joint of `JOINTS`.
     """
     values = _theta(theta, 32)
     Bv, *rest = values[12:].reshape(5, 4)
@@ -107,10 +115,21 @@ class Definiteness:
 def definiteness(
     theta: ArrayLike = THETA, grid: tuple[int, int, int] = (31, 31, 13), added_inertia: float = 0.0
 ) -> Definiteness:
-    """Return the smallest eigenvalue of M over the limits of xc1, xc2 and xc3 (M does not depend on the rail).
+    """Return the smallest eigenvalue of M(q, theta) over the limits of xc1, xc2 and xc3; M does not depend on the rail.
 
-    `theta` (32,): parameters of Table 4; `grid`: points along xc1, xc2 and xc3; `added_inertia`: inertia added to q4 and q5
-    [kg m^2]. Returns `Definiteness`: grid and eigenvalues.
+    Parameters
+    ----------
+    theta : array_like, (32,) or (12,)
+        Parameters of [Rodriguez2002, Table 4].
+    grid : tuple of int, (3,)
+        Points along xc1, xc2 and xc3.
+    added_inertia : float
+        Inertia added to q4 and q5 [kg m^2].
+
+    Returns
+    -------
+    Definiteness
+        Grid points and eigenvalues.
     """
     axes = [np.linspace(low, high, count) for (low, high), count in zip(LIMITS[:3], grid, strict=True)]
     points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 3)

@@ -262,9 +262,23 @@ def excitation(
 ) -> Motion:
     """Return a random periodic motion of the platform that fills a box, x_k = sum_h s_h sin(2 pi h t / T + phase_h).
 
-    `seed`: seed of amplitudes and phases; another one is another trajectory; `box` (3,): largest |x|, |y|, |phi| [m, m, rad];
-    `duration`: one period T [s]; the frequencies are 1/T to harmonics/T; `rate`: samples per second [Hz]; `harmonics`: number
-    of harmonics. Returns `Motion`: samples of x, y, phi with exact derivatives.
+    Parameters
+    ----------
+    seed : int
+        Seed of amplitudes and phases; another one is another trajectory.
+    box : sequence of float, (3,)
+        Largest |x|, |y|, |phi| [m, m, rad].
+    duration : float
+        One period T [s]; the frequencies are 1/T to harmonics/T.
+    rate : float
+        Samples per second [Hz].
+    harmonics : int
+        Number of harmonics.
+
+    Returns
+    -------
+    Motion
+        One period of x, y [m], phi [rad] with exact derivatives.
     """
     limits = np.asarray(box, dtype=np.float64)
     if limits.shape != (3,) or not np.all(limits > 0.0) or not duration > 0.0 or not rate * duration >= 2.0 or harmonics < 1:
@@ -287,9 +301,21 @@ def excitation(
 
 
 def preload(t: ArrayLike, x: ArrayLike, geometry: Geometry | None = None) -> Array:
-    """Return motor torques that only stress the robot, (5 + 2 sin 3 t) N m along the null vector.
+    """Return motor torques that only stress the robot, tau = (5 + 2 sin 3 t) u with u of `preload_direction`.
 
-    `t` (N,): time [s]; `x` (N, 3): poses. Returns (N, 4): torques [N m] with J_inv^T tau = 0.
+    Parameters
+    ----------
+    t : array_like, (N,)
+        Time [s].
+    x : array_like, (N, 3)
+        Poses x, y, phi [m, m, rad].
+    geometry : Geometry, optional
+        Lengths and working mode.
+
+    Returns
+    -------
+    ndarray, (N, 4)
+        Torques with J_inv^T tau = 0 [N m].
     """
     size = 5.0 + 2.0 * np.sin(3.0 * np.asarray(t, dtype=np.float64))
     return np.asarray(size[:, None] * preload_direction(x, geometry))

@@ -66,10 +66,19 @@ def _attachments(x: Array, r_p: float) -> Array:
 
 
 def inverse_kinematics(x: ArrayLike, geometry: Geometry | None = None) -> Array:
-    """Return the joint angles at platform poses, elbows by the working mode.
+    """Return the joint angles at platform poses by atan2, elbows by the working mode.
 
-    `x` (N, 3): poses x, y, phi [m, m, rad]. Returns (N, 4, 3): q_1i, q_2i, q_3i of every leg; q_1i is absolute, without jumps
-    inside the workspace [rad].
+    Parameters
+    ----------
+    x : array_like, (N, 3)
+        Poses x, y, phi in the base frame [m, m, rad].
+    geometry : Geometry, optional
+        Lengths and working mode.
+
+    Returns
+    -------
+    ndarray, (N, 4, 3)
+        q_1i, q_2i, q_3i of every leg [rad]; q_1i is absolute, without jumps inside the workspace.
     """
     g = geometry or Geometry()
     poses = columns(x, 3, "x")
@@ -113,9 +122,19 @@ def _meeting(first: Array, second: Array, g: Geometry) -> Array:
 
 
 def forward_kinematics(q1: ArrayLike, geometry: Geometry | None = None) -> Array:
-    """Return the platform pose from the motor angles (55).
+    """Return the platform pose of motor angles: C_1, C_3 where circles of radius d3 meet [Briot2015, eqs. 55-58].
 
-    `q1` (N, 4): motor angles [rad]. Returns (N, 3): x, y [m] and phi in (-pi, pi] (atan2; (58) prints arctan).
+    Parameters
+    ----------
+    q1 : array_like, (N, 4)
+        Motor angles [rad].
+    geometry : Geometry, optional
+        Lengths and working mode.
+
+    Returns
+    -------
+    ndarray, (N, 3)
+        x, y [m] in the base frame and phi in (-pi, pi] (atan2; (58) prints arctan).
     """
     g = geometry or Geometry()
     B = _elbows(columns(q1, 4, "q1"), g)
@@ -125,9 +144,19 @@ def forward_kinematics(q1: ArrayLike, geometry: Geometry | None = None) -> Array
 
 
 def measured_radius(q1: ArrayLike, geometry: Geometry | None = None) -> Array:
-    """Return |C1 C3| / 2 from the motor angles: r_p as the data see it, and a check of their quality.
+    """Return |C_1 C_3| / 2 from the motor angles: r_p as the data see it, and a check of their quality.
 
-    `q1` (N, 4): motor angles [rad]. Returns (N,): radius [m].
+    Parameters
+    ----------
+    q1 : array_like, (N, 4)
+        Motor angles [rad].
+    geometry : Geometry, optional
+        Lengths and working mode.
+
+    Returns
+    -------
+    ndarray, (N,)
+        Radius [m].
     """
     g = geometry or Geometry()
     B = _elbows(columns(q1, 4, "q1"), g)
@@ -135,9 +164,19 @@ def measured_radius(q1: ArrayLike, geometry: Geometry | None = None) -> Array:
 
 
 def jacobians(x: ArrayLike, geometry: Geometry | None = None) -> Jacobians:
-    """Return A_p, B_p, J_tk and J_k at platform poses (59)-(63).
+    """Return A_p, B_p, J_tk and J_k with A_p v + B_p q1_dot = 0, J_tk v = J_k q_dot [Briot2015, eqs. 59-63].
 
-    `x` (N, 3): poses. Returns `Jacobians`: with J_inv and G as properties.
+    Parameters
+    ----------
+    x : array_like, (N, 3)
+        Poses x, y, phi [m, m, rad].
+    geometry : Geometry, optional
+        Lengths and working mode.
+
+    Returns
+    -------
+    Jacobians
+        The four arrays, with J_inv and G as properties.
     """
     g = geometry or Geometry()
     poses = columns(x, 3, "x")
@@ -161,18 +200,37 @@ def _blocks(rows: list[list[Array]]) -> Array:
 
 
 def actuator_jacobian(x: ArrayLike, geometry: Geometry | None = None) -> Array:
-    """Return J_inv with q1_dot = J_inv v (20).
+    """Return J_inv = -B_p^-1 A_p with q1_dot = J_inv v [Briot2015, eq. 20].
 
-    `x` (N, 3): poses. Returns (N, 4, 3): actuator Jacobian.
+    Parameters
+    ----------
+    x : array_like, (N, 3)
+        Poses x, y, phi [m, m, rad].
+    geometry : Geometry, optional
+        Lengths and working mode.
+
+    Returns
+    -------
+    ndarray, (N, 4, 3)
+        Rows motors 1 to 4, columns x, y, phi [rad/m, rad/m, -].
     """
     return jacobians(x, geometry).J_inv
 
 
 def joint_motion(x: ArrayLike, v: ArrayLike, a: ArrayLike, geometry: Geometry | None = None) -> tuple[Array, Array, Array]:
-    """Return the motion of all joints that goes with a motion of the platform (9), (10).
+    """Return the motion of all joints, J_k q_dot = J_tk v and J_k q_ddot = J_tk a + b [Briot2015, eqs. 9, 10].
 
-    `x`, `v`, `a` (N, 3): pose, velocity and acceleration of the platform. Returns q, v, a (N, 4, 3): angles, velocities and
-    accelerations of joints 1 to 3 of every leg.
+    Parameters
+    ----------
+    x, v, a : array_like, (N, 3)
+        Pose of the platform x, y, phi [m, m, rad], velocity and acceleration.
+    geometry : Geometry, optional
+        Lengths and working mode.
+
+    Returns
+    -------
+    q, v, a : ndarray, (N, 4, 3)
+        Angles, velocities and accelerations of joints 1 to 3 of every leg [rad, rad/s, rad/s^2].
     """
     g = geometry or Geometry()
     poses, rates, accelerations = (columns(y, 3, label) for label, y in (("x", x), ("v", v), ("a", a)))
@@ -195,11 +253,21 @@ def _bias(x: Array, v: Array, q: Array, qd: Array, g: Geometry) -> Array:
 def platform_motion(
     q1: ArrayLike, v1: ArrayLike, a1: ArrayLike, geometry: Geometry | None = None, solution: str = "joint"
 ) -> tuple[Array, Array, Array]:
-    """Return the motion of the platform from measured motors, least squares over the four (21)-(25), (64).
+    """Return the motion of the platform from measured motors, least squares over the four [Briot2015, eqs. 21-25, 64].
 
-    `q1`, `v1`, `a1` (N, 4): angles, velocities and accelerations of the motors; `solution` {"joint", "closure"}: v = J_inv^+
-    q1_dot (21), which weighs the motors alike, or v = -A_p^+ B_p q1_dot (64); equal on exact data. Returns x, v, a (N, 3):
-    pose, velocity and acceleration.
+    Parameters
+    ----------
+    q1, v1, a1 : array_like, (N, 4)
+        Angles, velocities and accelerations of the motors [rad, rad/s, rad/s^2].
+    geometry : Geometry, optional
+        Lengths and working mode.
+    solution : {"joint", "closure"}
+        v = J_inv^+ q1_dot (21), which weighs the motors alike, or v = -A_p^+ B_p q1_dot (64); equal on exact data.
+
+    Returns
+    -------
+    x, v, a : ndarray, (N, 3)
+        Pose x, y, phi [m, m, rad], velocity and acceleration.
     """
     if solution not in ("joint", "closure"):
         raise DynidentError(f"DualV: solution is {solution!r}; it is 'joint' (21) or 'closure' (64)")
@@ -224,10 +292,19 @@ COLUMNS: tuple[str, ...] = (*PLATFORM, *(name.format(leg) for name in LEG for le
 
 
 def leg_regressor(q: ArrayLike, v: ArrayLike, a: ArrayLike, geometry: Geometry | None = None) -> Array:
-    """Return the regressor of the opened legs (51), every joint as if it had a motor.
+    """Return Y with tau_i = Y_i chi_i of the opened legs, every joint as if it had a motor [Briot2015, eq. 51].
 
-    `q`, `v`, `a` (N, 4, 3): motion of the joints. Returns (N, 4, 3, 12): tau_ij = Y chi_i with chi_i = zz1, ia1, zz2, mx2,
-    my2, m2, fv1, fv2, fv3, fs1, fs2, fs3 of leg i.
+    Parameters
+    ----------
+    q, v, a : array_like, (N, 4, 3)
+        Angles, velocities and accelerations of joints 1 to 3 of every leg [rad, rad/s, rad/s^2].
+    geometry : Geometry, optional
+        Its length d2 is used.
+
+    Returns
+    -------
+    ndarray, (N, 4, 3, 12)
+        Leg, joint, and columns chi_i = zz1, ia1, zz2, mx2, my2, m2, fv1, fv2, fv3, fs1, fs2, fs3 in the link frames (SI).
     """
     d2 = (geometry or Geometry()).d2
     angles, rates, accelerations = (np.asarray(x, dtype=np.float64) for x in (q, v, a))
@@ -250,9 +327,17 @@ def leg_regressor(q: ArrayLike, v: ArrayLike, a: ArrayLike, geometry: Geometry |
 
 
 def platform_regressor(x: ArrayLike, v: ArrayLike, a: ArrayLike) -> Array:
-    """Return the regressor of the platform (52), also that of a payload fixed to it.
+    """Return Y with tau_p = Y (zz, mx, my, m) of the platform, or of a payload fixed to it [Briot2015, eq. 52].
 
-    `x`, `v`, `a` (N, 3): motion of the platform. Returns (N, 3, 4): tau_p = Y (zz, mx, my, m).
+    Parameters
+    ----------
+    x, v, a : array_like, (N, 3)
+        Pose of the platform x, y, phi [m, m, rad], velocity and acceleration.
+
+    Returns
+    -------
+    ndarray, (N, 3, 4)
+        Rows force along x and y of the base and moment about the platform's origin; zz, mx, my in the platform's frame (SI).
     """
     poses, rates, accelerations = (columns(y, 3, label) for label, y in (("x", x), ("v", v), ("a", a)))
     c, s, w = np.cos(poses[:, 2]), np.sin(poses[:, 2]), rates[:, 2]
@@ -277,10 +362,19 @@ def _opened(x: ArrayLike, v: ArrayLike, a: ArrayLike, g: Geometry) -> tuple[Jaco
 
 
 def case_1(x: ArrayLike, v: ArrayLike, a: ArrayLike, geometry: Geometry | None = None) -> tuple[Array, Array]:
-    """Return the model projected on the platform: J_inv^T tau = IDM_1 chi (30).
+    """Return the model projected on the platform, J_inv^T tau = IDM_1 chi [Briot2015, eq. 30].
 
-    `x`, `v`, `a` (N, 3): motion of the platform. Returns projector (N, 3, 4): J_inv^T; regressor (N, 3, 52): IDM_1, columns
-    `COLUMNS`.
+    Parameters
+    ----------
+    x, v, a : array_like, (N, 3)
+        Pose of the platform x, y, phi [m, m, rad], velocity and acceleration.
+    geometry : Geometry, optional
+        Lengths and working mode.
+
+    Returns
+    -------
+    projector, regressor : ndarray, (N, 3, 4) and (N, 3, 52)
+        J_inv^T; IDM_1 with columns `COLUMNS` (SI).
     """
     J, Y_t, Y_p = _opened(x, v, a, geometry or Geometry())
     return np.swapaxes(J.J_inv, 1, 2), np.einsum("nlij,nlip->njp", J.G, Y_t, optimize=True) + Y_p
@@ -293,13 +387,24 @@ def case_2(
     geometry: Geometry | None = None,
     kept: Sequence[int] = (1, 2, 3),
 ) -> tuple[Array, Array]:
-    """Return the model projected on three motors: tau^kept - J^T tau^other = IDM_2 chi (36), from (32)-(35).
+    """Return the model projected on three motors, tau^kept - J^T tau^other = IDM_2 chi [Briot2015, eqs. 32-36].
 
     It equals J_r^-T times case 1, with J_r the rows of J_inv kept: only the weights of the equations differ.
     It needs the sub-robot of the motors kept away from ITS parallel singularities too, which the paper does not say.
 
-    `x`, `v`, `a` (N, 3): motion of the platform; `kept`: three of the motors 1 to 4. Returns projector (N, 3, 4): [1, -J^T]
-    in the columns of the four motors; regressor (N, 3, 52): IDM_2, columns `COLUMNS`.
+    Parameters
+    ----------
+    x, v, a : array_like, (N, 3)
+        Pose of the platform x, y, phi [m, m, rad], velocity and acceleration.
+    geometry : Geometry, optional
+        Lengths and working mode.
+    kept : sequence of int, (3,)
+        Three of the motors 1 to 4.
+
+    Returns
+    -------
+    projector, regressor : ndarray, (N, 3, 4) and (N, 3, 52)
+        [1, -J^T] in the columns of the four motors; IDM_2 with columns `COLUMNS` (SI).
     """
     stay = [int(i) - 1 for i in kept]
     if len(set(stay)) != 3 or not set(stay) <= set(range(4)):
@@ -332,9 +437,19 @@ def case_2(
 
 
 def preload_direction(x: ArrayLike, geometry: Geometry | None = None) -> Array:
-    """Return the unit vector of torques that only stress the robot, J_inv^T u = 0, continuous along a motion.
+    """Return the unit vector u of torques that only stress the robot, J_inv^T u = 0, continuous along a motion.
 
-    `x` (N, 3): poses. Returns (N, 4): u; its sign follows from the minors of J_inv and does not jump.
+    Parameters
+    ----------
+    x : array_like, (N, 3)
+        Poses x, y, phi [m, m, rad].
+    geometry : Geometry, optional
+        Lengths and working mode.
+
+    Returns
+    -------
+    ndarray, (N, 4)
+        u; its sign follows from the minors of J_inv and does not jump.
     """
     J = jacobians(x, geometry).J_inv
     u = np.stack([(-1.0) ** i * np.linalg.det(np.delete(J, i, axis=1)) for i in range(4)], axis=1)
@@ -342,17 +457,37 @@ def preload_direction(x: ArrayLike, geometry: Geometry | None = None) -> Array:
 
 
 def internal_stress(tau: ArrayLike, x: ArrayLike, geometry: Geometry | None = None) -> Array:
-    """Return the preload in torques: their component along `preload_direction`.
+    """Return the preload in torques, u . tau with u of `preload_direction`.
 
-    `tau` (N, 4): motor torques [N m]; `x` (N, 3): poses. Returns (N,): u . tau [N m].
+    Parameters
+    ----------
+    tau, x : array_like, (N, 4) and (N, 3)
+        Motor torques [N m] at poses x, y, phi [m, m, rad].
+    geometry : Geometry, optional
+        Lengths and working mode.
+
+    Returns
+    -------
+    ndarray, (N,)
+        Preload [N m].
     """
     return np.asarray(np.sum(preload_direction(x, geometry) * columns(tau, 4, "tau"), axis=1))
 
 
 def remove_internal_stress(tau: ArrayLike, x: ArrayLike, geometry: Geometry | None = None) -> Array:
-    """Return the torques without their preload (50): the smallest ||tau|| that moves the robot alike.
+    """Return tau - (u . tau) u, the smallest ||tau|| that moves the robot alike [Briot2015, eq. 50].
 
-    `tau` (N, 4): motor torques [N m]; `x` (N, 3): poses. Returns (N, 4): tau - (u . tau) u.
+    Parameters
+    ----------
+    tau, x : array_like, (N, 4) and (N, 3)
+        Motor torques [N m] at poses x, y, phi [m, m, rad].
+    geometry : Geometry, optional
+        Lengths and working mode.
+
+    Returns
+    -------
+    ndarray, (N, 4)
+        Torques without preload [N m].
     """
     u = preload_direction(x, geometry)
     return np.asarray(columns(tau, 4, "tau") - np.sum(u * columns(tau, 4, "tau"), axis=1)[:, None] * u)
@@ -361,11 +496,23 @@ def remove_internal_stress(tau: ArrayLike, x: ArrayLike, geometry: Geometry | No
 def idle_torques(
     x: ArrayLike, v: ArrayLike, a: ArrayLike, chi: ArrayLike, geometry: Geometry | None = None, smallest: str = "torque"
 ) -> Array:
-    """Return motor torques without preload, in one of the two senses that the paper mixes, (26) and (50).
+    """Return motor torques without preload, in one of the two senses that [Briot2015, eqs. 26, 50] mixes.
 
-    `x`, `v`, `a` (N, 3): motion of the platform; `chi` (52,): parameters in the order of `COLUMNS`; `smallest` {"torque",
-    "multipliers"}: the smallest ||tau||, which (50) gives, or the smallest ||lambda||, which (26) with c = 0 gives. Returns
-    (N, 4): torques; both move the robot alike.
+    Parameters
+    ----------
+    x, v, a : array_like, (N, 3)
+        Pose of the platform x, y, phi [m, m, rad], velocity and acceleration.
+    chi : array_like, (52,)
+        Parameters in the order of `COLUMNS` (SI).
+    geometry : Geometry, optional
+        Lengths and working mode.
+    smallest : {"torque", "multipliers"}
+        The smallest ||tau||, which (50) gives, or the smallest ||lambda||, which (26) with c = 0 gives.
+
+    Returns
+    -------
+    ndarray, (N, 4)
+        Torques [N m]; both move the robot alike.
     """
     if smallest not in ("torque", "multipliers"):
         raise DynidentError(f"DualV: smallest is {smallest!r}; it is 'torque' (50) or 'multipliers' (26)")

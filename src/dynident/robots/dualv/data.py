@@ -171,10 +171,17 @@ _BODY = {"m": "m", "mx": "mx", "my": "my", "Izz": "zz"}
 
 
 def paper_symbol(name: str) -> str:
-    """Return the paper's symbol of a parameter, as in zz_11R for ``Izz_link1_1R`` and m_5 for ``m_payload``.
+    """Return the symbol of a parameter in [Briot2015], as in zz_11R for ``Izz_link1_1R`` and m_5 for ``m_payload``.
 
-    `name`: name of a standard or base parameter of `dynident.robots.dualv.mechanism`. Returns symbol: index 4 is the
-    platform, 5 the payload; fs is Coulomb friction.
+    Parameters
+    ----------
+    name : str
+        Name of a standard or base parameter of `dynident.robots.dualv.mechanism`.
+
+    Returns
+    -------
+    str
+        Symbol: index 4 is the platform, 5 the payload; fs is Coulomb friction. Other names are returned as they are.
     """
     found = re.fullmatch(r"(?P<symbol>[A-Za-z]+)_(?:link|q)(?P<joint>\d)_(?P<leg>\d)(?P<tail>R?)", name)
     if found:
@@ -199,10 +206,18 @@ def _rows(name: str, given: Fit | Mapping[str, tuple[float, float]]) -> dict[str
 
 
 def essential_table(cases: Mapping[str, Fit | Mapping[str, tuple[float, float]]] | None = None) -> str:
-    """Return a table like the paper's Table 2: one row per essential parameter, value and relative deviation per case.
+    """Return a table like [Briot2015, Table 2]: one row per essential parameter, value and relative deviation per case.
 
-    `cases`: what each case found; the published Table 2 when omitted. Returns lines of equal width; parameters that a case
-    dropped are marked by a dash.
+    Parameters
+    ----------
+    cases : mapping of str to Fit or mapping, optional
+        What each case found, as a `dynident.Fit` or as name: (value in SI, relative standard deviation [%]); the published
+        `TABLE_2` when omitted.
+
+    Returns
+    -------
+    str
+        Lines of equal width; parameters that a case dropped are marked by a dash.
     """
     found = {label: _rows(label, given) for label, given in (cases or TABLE_2).items()}
     names = list(dict.fromkeys(name for rows in found.values() for name in rows))

@@ -55,9 +55,21 @@ class Singularities:
 
 
 def inverse_kinematics(P: ArrayLike, geometry: Geometry | None = None) -> Array:
-    """Return all angles at positions of P, elbows by the working mode (not printed).
+    """Return all angles at positions P = A0 + l1 e(alpha1) + l2 e(alpha2) = B0 + l4 e(alpha4) + l3 e(alpha3).
 
-    `P` (N, 2): positions [m]. Returns (N, 4): alpha1 to alpha4 [rad].
+    The elbows follow from the working mode. The thesis does not print this problem.
+
+    Parameters
+    ----------
+    P : array_like, (N, 2)
+        Positions in the base frame, whose origin is in the middle of A0 B0 [m].
+    geometry : Geometry, optional
+        Lengths and modes.
+
+    Returns
+    -------
+    ndarray, (N, 4)
+        alpha1 to alpha4, absolute [rad].
     """
     g = geometry or Geometry()
     points = columns(P, 2, "P")
@@ -80,12 +92,24 @@ def inverse_kinematics(P: ArrayLike, geometry: Geometry | None = None) -> Array:
 
 
 def forward_kinematics(alpha: ArrayLike, geometry: Geometry | None = None) -> tuple[Array, Array]:
-    """Return P and all angles from the driven ones, in the assembly mode (B.18)-(B.27).
+    """Return P and all angles from the driven ones, in the assembly mode [Roldan2017, eqs. B.18-B.27].
 
     The circles about A and B meet at a height beside A B, however it is turned: no division by x_B - x_A, the sign of phi
     right by construction (a misprint there), angles by atan2, the branch explicit.
 
-    `alpha` (N, 2): alpha1, alpha4 [rad]. Returns P (N, 2): positions [m]; angles (N, 4): alpha1 to alpha4 [rad].
+    Parameters
+    ----------
+    alpha : array_like, (N, 2)
+        alpha1, alpha4 [rad].
+    geometry : Geometry, optional
+        Lengths and modes.
+
+    Returns
+    -------
+    P : ndarray, (N, 2)
+        Positions in the base frame [m].
+    angles : ndarray, (N, 4)
+        alpha1 to alpha4, absolute [rad].
     """
     g = geometry or Geometry()
     driven = columns(alpha, 2, "alpha")
@@ -109,10 +133,21 @@ def forward_kinematics(alpha: ArrayLike, geometry: Geometry | None = None) -> tu
 
 
 def jacobians(angles: ArrayLike, geometry: Geometry | None = None) -> tuple[Array, Array]:
-    """Return J_x and J_q of J_x P_dot = J_q (alpha1_dot, alpha4_dot) (B.1)-(B.5).
+    """Return J_x and J_q of J_x P_dot = J_q (alpha1_dot, alpha4_dot) [Roldan2017, eqs. B.1-B.5].
 
-    `angles` (N, 4): alpha1 to alpha4. Returns J_x (N, 2, 2): rows along the distal bars; l3 in the second (printed l2); J_q
-    (N, 2): its diagonal.
+    Parameters
+    ----------
+    angles : array_like, (N, 4)
+        alpha1 to alpha4 [rad].
+    geometry : Geometry, optional
+        Lengths and modes.
+
+    Returns
+    -------
+    J_x : ndarray, (N, 2, 2)
+        Rows l2 e(alpha2) and l3 e(alpha3) along the distal bars [m]; l3 is printed as l2.
+    J_q : ndarray, (N, 2)
+        Diagonal of J_q [m^2].
     """
     g = geometry or Geometry()
     a1, a2, a3, a4 = columns(angles, 4, "angles").T
@@ -123,10 +158,21 @@ def jacobians(angles: ArrayLike, geometry: Geometry | None = None) -> tuple[Arra
 def passive_rates(angles: ArrayLike, rates: ArrayLike, accelerations: ArrayLike, geometry: Geometry | None = None) -> Array:
     """Return velocities and accelerations of the passive bars from those of the driven ones.
 
-    Solves the closure directly, which is regular at serial singularities where the product (B.13) is 0/0.
+    Solves the closure directly, which is regular at serial singularities where the product [Roldan2017, eq. B.13] is 0/0.
 
-    `angles` (N, 4): alpha1 to alpha4; `rates`, `accelerations` (N, 2): of alpha1 and alpha4. Returns (2, N, 2): velocities,
-    then accelerations, of alpha2 and alpha3.
+    Parameters
+    ----------
+    angles : array_like, (N, 4)
+        alpha1 to alpha4 [rad].
+    rates, accelerations : array_like, (N, 2)
+        Of alpha1 and alpha4 [rad/s, rad/s^2].
+    geometry : Geometry, optional
+        Lengths and modes.
+
+    Returns
+    -------
+    ndarray, (2, N, 2)
+        Velocities [rad/s], then accelerations [rad/s^2], of alpha2 and alpha3.
     """
     g = geometry or Geometry()
     a1, a2, a3, a4 = columns(angles, 4, "angles").T
@@ -148,10 +194,17 @@ def passive_rates(angles: ArrayLike, rates: ArrayLike, accelerations: ArrayLike,
 
 
 def singularities(angles: ArrayLike) -> Singularities:
-    """Return how near configurations are to serial and parallel singularities.
+    """Return |sin(alpha2 - alpha1)|, |sin(alpha3 - alpha4)| and |sin(alpha3 - alpha2)|, zero at a singularity.
 
-    `angles` (N, 4): alpha1 to alpha4. Returns `Singularities`: sines of the angles between bars; `Singularities.flagged`
-    names the samples.
+    Parameters
+    ----------
+    angles : array_like, (N, 4)
+        alpha1 to alpha4 [rad].
+
+    Returns
+    -------
+    Singularities
+        The first two are serial, the last is parallel; `Singularities.flagged` names the samples.
     """
     a1, a2, a3, a4 = columns(angles, 4, "angles").T
     return Singularities(np.abs(np.stack([np.sin(a2 - a1), np.sin(a3 - a4)], axis=1)), np.abs(np.sin(a3 - a2)))
@@ -161,12 +214,22 @@ QUARTER = np.array([[0.0, 1.0], [-1.0, 0.0]])  # e @ QUARTER = e turned by a qua
 
 
 def body_jacobians(angles: ArrayLike, geometry: Geometry | None = None) -> Array:
-    """Return the Jacobians of the bars, and of P, with respect to the motors (B.14)-(B.17).
+    """Return the Jacobians J_b of the bars, and of P, with respect to the motors [Roldan2017, eqs. B.14-B.17].
 
     The third row of bar 3 and all of bar 4 are lost in the text; they follow by symmetry.
 
-    `angles` (N, 4): alpha1 to alpha4. Returns (N, 5, 3, 2): rows x_dot, y_dot of the middle of the bar and its angular
-    velocity; columns alpha1, alpha4. The fifth is P.
+    Parameters
+    ----------
+    angles : array_like, (N, 4)
+        alpha1 to alpha4 [rad].
+    geometry : Geometry, optional
+        Lengths and modes.
+
+    Returns
+    -------
+    ndarray, (N, 5, 3, 2)
+        Bars 1 to 4, then P; rows x_dot, y_dot of the bar's middle [m] and its angular velocity [-], per rad/s of alpha1 and
+        alpha4 (columns). The angular row of P is zero.
     """
     g = geometry or Geometry()
     a = columns(angles, 4, "angles")
@@ -196,10 +259,27 @@ def inverse_dynamics(
     platform: float = 0.0,
     geometry: Geometry | None = None,
 ) -> Array:
-    """Return the torques that move uniform bars: tau = sum J_b^T M_b (J_b a + Jdot_b v) (4.1)-(4.8), no gravity, no friction.
+    """Return the torques of uniform bars, tau = sum_b J_b^T M_b (J_b a + dJ_b/dt v) [Roldan2017, eqs. 4.1-4.8].
 
-    `angles` (N, 4): alpha1 to alpha4; `rates`, `accelerations` (N, 2): of alpha1 and alpha4; `masses` (4,): of the bars [kg];
-    `platform`: mass at P [kg]. Returns (N, 2): torques at alpha1 and alpha4, behind the gears [N m].
+    The plane is horizontal; friction and drives are left out.
+
+    Parameters
+    ----------
+    angles : array_like, (N, 4)
+        alpha1 to alpha4 [rad].
+    rates, accelerations : array_like, (N, 2)
+        Of alpha1 and alpha4 [rad/s, rad/s^2].
+    masses : sequence of float, (4,)
+        Of bars 1 to 4 [kg].
+    platform : float
+        Mass at P [kg].
+    geometry : Geometry, optional
+        Lengths and modes.
+
+    Returns
+    -------
+    ndarray, (N, 2)
+        Torques at alpha1 and alpha4, behind the gears [N m].
     """
     if len(masses) != 4:
         raise DynidentError(f"five-bar: {len(masses)} masses are given; give four")

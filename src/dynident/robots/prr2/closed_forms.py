@@ -29,27 +29,49 @@ from dynident.robots.shared import Array, fourier, parameter_values, samples_of,
 
 
 def thesis_system() -> tuple[Array, Array]:
-    """Return (6.23) to (6.30) as printed.
+    """Return C and V of C Phi = V, equations (6.23) to (6.30) of [Roldan2017] as printed.
 
-    Returns C (8, 13): coefficients, columns in the order of `PARAMETER_NAMES`; V (8,): identified values.
+    Returns
+    -------
+    C : ndarray, (8, 13)
+        Coefficients, columns in the order of `PARAMETER_NAMES`.
+    V : ndarray, (8,)
+        Identified values (SI).
     """
     return system(THESIS_EQUATIONS, PARAMETER_NAMES)
 
 
 def initial_motion(sampling: float = SAMPLING) -> Motion:
-    """Return one period of the motion of Table 6.1, with which the thesis starts its optimisation.
+    """Return one period of the motion with which the thesis starts its optimisation [Roldan2017, Table 6.1].
 
-    `sampling`: sampling time [s]. Returns `Motion`: 2.5 s of the two sliders.
+    Parameters
+    ----------
+    sampling : float
+        Sampling time [s].
+
+    Returns
+    -------
+    Motion
+        2.5 s of the sliders rho_1, rho_2 [m].
     """
     C, D = INITIAL_AMPLITUDES
     return fourier(np.arange(0.0, 1.0 / FUNDAMENTAL - 0.5 * sampling, sampling), START, C, D, FUNDAMENTAL)
 
 
 def bar_angle(rho: ArrayLike, assembly: str = "below") -> Array:
-    """Return the angle alpha of the bars with the rail, L cos(alpha) = (a - d - rho_1 - rho_2)/2.
+    """Return the angle alpha of the bars with the rail, L cos(alpha) = (a - d - rho_1 - rho_2) / 2.
 
-    `rho` (N, 2): slider positions [m]; `assembly` {"below", "above"}: side of the rail on which the platform hangs. Returns
-    (N,): angles [rad], sin(alpha) > 0 below and < 0 above.
+    Parameters
+    ----------
+    rho : array_like, (N, 2)
+        Slider positions [m].
+    assembly : {"below", "above"}
+        Side of the rail on which the platform hangs.
+
+    Returns
+    -------
+    ndarray, (N,)
+        alpha [rad], sin(alpha) > 0 below and < 0 above.
     """
     (position,) = samples_of(2, rho=rho)
     cosine = 0.5 * (RAIL - SPACING - position[:, 0] - position[:, 1]) / BAR
@@ -64,10 +86,19 @@ def bar_angle(rho: ArrayLike, assembly: str = "below") -> Array:
 
 
 def forward_kinematics(rho: ArrayLike, assembly: str = "below") -> Array:
-    """Return the centre of the platform.
+    """Return the centre of the platform, x = rho_1 + L cos(alpha) + d/2, y = -L sin(alpha).
 
-    `rho` (N, 2): slider positions [m]; `assembly` {"below", "above"}. Returns (N, 2): x, y [m] from the origin
-    of slider 1.
+    Parameters
+    ----------
+    rho : array_like, (N, 2)
+        Slider positions [m].
+    assembly : {"below", "above"}
+        Side of the rail on which the platform hangs.
+
+    Returns
+    -------
+    ndarray, (N, 2)
+        x (along the rail), y (up) [m] from the origin of slider 1.
     """
     (position,) = samples_of(2, rho=rho)
     alpha = bar_angle(position, assembly)
@@ -75,10 +106,17 @@ def forward_kinematics(rho: ArrayLike, assembly: str = "below") -> Array:
 
 
 def inverse_kinematics(x: ArrayLike) -> Array:
-    """Return the slider positions for a place of the platform.
+    """Return rho_1 = x - d/2 -+ sqrt(L^2 - y^2) and rho_2 = a - x - d/2 -+ sqrt(L^2 - y^2).
 
-    `x` (N, 2): centre of the platform [m]; either side of the rail. Returns (N, 2, 2): rho [m], second axis in the order of
-    `WORKING_MODES`; NaN out of reach.
+    Parameters
+    ----------
+    x : array_like, (N, 2)
+        Centre of the platform x, y [m] from the origin of slider 1; either side of the rail.
+
+    Returns
+    -------
+    ndarray, (N, 2, 2)
+        rho_1, rho_2 [m], second axis in the order of `WORKING_MODES`; NaN out of reach.
     """
     (place,) = samples_of(2, x=x)
     with np.errstate(invalid="ignore"):
@@ -88,20 +126,37 @@ def inverse_kinematics(x: ArrayLike) -> Array:
 
 
 def singularity(rho: ArrayLike) -> tuple[Array, Array]:
-    """Return how far the mechanism is from its singularities, 1 at best and 0 on one.
+    """Return |sin alpha| and |cos alpha|: how far the mechanism is from its singularities, 1 at best and 0 on one.
 
-    `rho` (N, 2): slider positions [m]. Returns parallel, serial (N,): |sin alpha| (bars along the rail: sliders do not hold
-    y) and |cos alpha| (bars upright: sliders do not move y).
+    Parameters
+    ----------
+    rho : array_like, (N, 2)
+        Slider positions [m].
+
+    Returns
+    -------
+    parallel, serial : ndarray, (N,)
+        |sin alpha| (0: bars along the rail, sliders do not hold y) and |cos alpha| (0: bars upright, sliders do not move y).
     """
     alpha = bar_angle(rho)
     return np.abs(np.sin(alpha)), np.abs(np.cos(alpha))
 
 
 def body_jacobians(rho: ArrayLike, v: ArrayLike, assembly: str = "below") -> tuple[Array, Array]:
-    """Return the Jacobians of the six bodies and their time derivatives (appendix B.3, reconstructed).
+    """Return the Jacobians J_b of the six bodies and their time derivatives [Roldan2017, appendix B.3, reconstructed].
 
-    `rho`, `v` (N, 2): slider positions [m] and velocities [m/s]; `assembly` {"below", "above"}. Returns J,
-    J_dot (N, 6, 3, 2): rows x, y, angle of each body's centre; columns rho_1, rho_2.
+    Parameters
+    ----------
+    rho, v : array_like, (N, 2)
+        Slider positions [m] and velocities [m/s].
+    assembly : {"below", "above"}
+        Side of the rail on which the platform hangs.
+
+    Returns
+    -------
+    J, J_dot : ndarray, (N, 6, 3, 2)
+        Sliders 1, 2, bars 3 to 5, platform 6; rows x, y of the centre [-] and angle [rad/m]; columns rho_1, rho_2. J_dot per
+        second.
     """
     position, velocity = samples_of(2, rho=rho, v=v)
     alpha = bar_angle(position, assembly)
@@ -125,12 +180,23 @@ def body_jacobians(rho: ArrayLike, v: ArrayLike, assembly: str = "below") -> tup
 
 
 def regressor(rho: ArrayLike, v: ArrayLike, a: ArrayLike, assembly: str = "below", gravity: float = GRAVITY) -> Array:
-    """Return K of (6.15): F = K Phi, by energy equivalence K_b = J_b^T (Omega_b + G_b) (6.6).
+    """Return K with F = K Phi, by energy equivalence K_b = J_b^T (Omega_b + G_b) [Roldan2017, eqs. 6.6, 6.15].
 
     Friction is Fc sign(v) + c v (6.14); (5.17) prints sign(v) c v, which would not oppose the motion.
 
-    `rho`, `v`, `a` (N, 2): slider positions, velocities, accelerations; `assembly` {"below", "above"};
-    `gravity`: along -y [m/s^2]. Returns (N, 2, 13): columns in the order of `PARAMETER_NAMES` [N per unit].
+    Parameters
+    ----------
+    rho, v, a : array_like, (N, 2)
+        Slider positions, velocities, accelerations [m, m/s, m/s^2].
+    assembly : {"below", "above"}
+        Side of the rail on which the platform hangs.
+    gravity : float
+        Acceleration along -y [m/s^2].
+
+    Returns
+    -------
+    ndarray, (N, 2, 13)
+        Columns in the order of `PARAMETER_NAMES` [N per unit].
     """
     position, velocity, acceleration = samples_of(2, rho=rho, v=v, a=a)
     J, J_dot = body_jacobians(position, velocity, assembly)
@@ -147,10 +213,21 @@ def regressor(rho: ArrayLike, v: ArrayLike, a: ArrayLike, assembly: str = "below
 def inverse_dynamics(
     rho: ArrayLike, v: ArrayLike, a: ArrayLike, parameters: Mapping[str, float] | None = None, assembly: str = "below"
 ) -> Array:
-    """Return the slider forces F = M a + C v + g + friction.
+    """Return the slider forces F = M a + C v + g + Fc sign(v) + c v [Roldan2017, eq. 6.15].
 
-    `rho`, `v`, `a` (N, 2): slider positions, velocities, accelerations; `parameters`: numbers that differ from `THEORETICAL`
-    (without friction); `assembly` {"below", "above"}. Returns (N, 2): forces [N].
+    Parameters
+    ----------
+    rho, v, a : array_like, (N, 2)
+        Slider positions, velocities, accelerations [m, m/s, m/s^2].
+    parameters : mapping of str to float, optional
+        Numbers of `PARAMETER_NAMES` that differ from `THEORETICAL`, which has no friction (SI).
+    assembly : {"below", "above"}
+        Side of the rail on which the platform hangs.
+
+    Returns
+    -------
+    ndarray, (N, 2)
+        Forces along rho_1 and rho_2 [N].
     """
     return np.asarray(regressor(rho, v, a, assembly) @ parameter_values(parameters, PARAMETER_NAMES, THEORETICAL))
 
@@ -158,11 +235,23 @@ def inverse_dynamics(
 def dynamics_matrices(
     rho: ArrayLike, v: ArrayLike, parameters: Mapping[str, float] | None = None, assembly: str = "below"
 ) -> tuple[Array, Array, Array]:
-    """Return M, C and g of F = M a + C v + g: M = sum J^T M_b J, C = sum J^T M_b J_dot, g = sum J^T g_b.
+    """Return M = sum J_b^T M_b J_b, C = sum J_b^T M_b dJ_b/dt and g = sum J_b^T g_b of F = M a + C v + g.
 
-    `rho`, `v` (N, 2): slider positions and velocities; `parameters`: numbers that differ from `THEORETICAL`; friction does
-    not enter; `assembly` {"below", "above"}. Returns M, C (N, 2, 2): mass matrix [kg] and Coriolis matrix
-    [kg/s]; dM/dt - 2 C is skew-symmetric; g (N, 2): gravity forces [N].
+    Parameters
+    ----------
+    rho, v : array_like, (N, 2)
+        Slider positions [m] and velocities [m/s].
+    parameters : mapping of str to float, optional
+        Numbers of `PARAMETER_NAMES` that differ from `THEORETICAL` (SI); friction does not enter.
+    assembly : {"below", "above"}
+        Side of the rail on which the platform hangs.
+
+    Returns
+    -------
+    M, C : ndarray, (N, 2, 2)
+        Mass matrix [kg] and Coriolis matrix [kg/s]; dM/dt - 2 C is skew-symmetric.
+    g : ndarray, (N, 2)
+        Gravity forces [N].
     """
     phi = parameter_values(parameters, PARAMETER_NAMES, THEORETICAL)
     J, J_dot = body_jacobians(rho, v, assembly)
@@ -172,14 +261,17 @@ def dynamics_matrices(
 
 
 def base_matrix() -> Array:
-    """Return the exact base parameters of the 13 parameters, beta = K Phi of rank 8, whatever the motion.
+    """Return K of the exact base parameters beta = K Phi, of rank 8 whatever the motion.
 
     With S = I3 + I4 + I5:  m1 - m5/2 + (2/L^2) S,   m2 + m5/2,   m3 + m4 + m5 - (4/L^2) S,   m6 + (2/L^2) S,  Fc1, Fc2, c1, c2.
 
     A bar's turning energy follows from three points of it, alpha_dot^2 = (4/L^2) ((v_top^2 + v_end^2)/2 - v_mid^2); its top is
     a slider and its end the platform, which gives the factors of L.
 
-    Returns (8, 13): K; rows led by `BASE_LEADERS`, columns in the order of `PARAMETER_NAMES`.
+    Returns
+    -------
+    ndarray, (8, 13)
+        K; rows led by `BASE_LEADERS`, columns in the order of `PARAMETER_NAMES`.
     """
     K = np.zeros((8, 13))
     for row, leader in enumerate(BASE_LEADERS):

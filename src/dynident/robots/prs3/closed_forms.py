@@ -66,11 +66,21 @@ slider_motion = ROBOT.slider_motion
 
 
 def parasitic_motion(x: ArrayLike) -> Array:
-    """Return what the platform moves beside z, psi, theta (13), (14), (15).
+    """Return what the platform moves beside z, psi, theta [Ruiz2016, eqs. 13-15].
 
         phi = atan(sin psi sin theta / (cos psi + cos theta)),   p_x = (b/2)(u_x - v_y),   p_y = -b cos psi sin phi
 
-    `x` (N, 3): z [m], psi, theta [rad]. Returns (N, 3): p_x, p_y [m], phi [rad].
+    u and v are the first two axes of the platform in the base frame.
+
+    Parameters
+    ----------
+    x : array_like, (N, 3)
+        z [m], psi, theta [rad].
+
+    Returns
+    -------
+    ndarray, (N, 3)
+        p_x, p_y in the base frame [m], phi [rad].
     """
     (pose,) = samples_of(3, x=x)
     cp, sp, ct, st = np.cos(pose[:, 1]), np.sin(pose[:, 1]), np.cos(pose[:, 2]), np.sin(pose[:, 2])
@@ -80,10 +90,19 @@ def parasitic_motion(x: ArrayLike) -> Array:
 
 
 def spherical_angles(x: ArrayLike, working_mode: Mode = None) -> Array:
-    """Return the angles of the spherical joints, R_iR^T R R_im = R_m(beta_m) R_n(beta_n) R_l(beta_l) (24), (32), (33).
+    """Return the spherical joints' angles, R_iR^T R R_im = R_m(beta_m) R_n(beta_n) R_l(beta_l) [Ruiz2016, eqs. 24, 32, 33].
 
-    `x` (N, 3): z, psi, theta; `working_mode` {"inward", "outward"} or three signs. Returns (N, 3, 3): leg;
-    beta_m and beta_n (bending), beta_l (torsion) [rad]; zero at home.
+    Parameters
+    ----------
+    x : array_like, (N, 3)
+        z [m], psi, theta [rad].
+    working_mode : {"inward", "outward"} or three signs, optional
+        How the legs lean.
+
+    Returns
+    -------
+    ndarray, (N, 3, 3)
+        Leg; beta_m and beta_n (bending), beta_l (torsion) [rad]; zero at home.
     """
     (pose,) = samples_of(3, x=x)
     zero = np.zeros_like(pose)

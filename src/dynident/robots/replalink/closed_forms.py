@@ -28,17 +28,30 @@ from dynident.robots.shared import Array, fourier, parameter_values, samples_of,
 
 
 def thesis_system() -> tuple[Array, Array]:
-    """Return (6.47) to (6.64) as printed.
+    """Return C and V of C Phi = V, equations (6.47) to (6.64) of [Roldan2017] as printed.
 
-    Returns C (9, 15): coefficients, columns in the order of `PARAMETER_NAMES`; V (9,): identified values.
+    Returns
+    -------
+    C : ndarray, (9, 15)
+        Coefficients, columns in the order of `PARAMETER_NAMES`.
+    V : ndarray, (9,)
+        Identified values (SI).
     """
     return system(THESIS_EQUATIONS, PARAMETER_NAMES)
 
 
 def initial_motion(sampling: float = SAMPLING) -> Motion:
-    """Return one period of the motion of Table 6.3, with which the thesis starts its optimisation.
+    """Return one period of the motion with which the thesis starts its optimisation [Roldan2017, Table 6.3].
 
-    `sampling`: sampling time [s]. Returns `Motion`: 2.2 s of the two motors.
+    Parameters
+    ----------
+    sampling : float
+        Sampling time [s].
+
+    Returns
+    -------
+    Motion
+        2.2 s of the motors alpha1, alpha4 [rad].
     """
     C, D = INITIAL_AMPLITUDES
     return fourier(np.arange(0.0, 1.0 / FUNDAMENTAL - 0.5 * sampling, sampling), START, C, D, FUNDAMENTAL)
@@ -70,11 +83,22 @@ def _unit(angle: Array) -> Array:
 def forward_kinematics(q: ArrayLike, assembly: str = "up", geometry: Geometry = RECOVERED) -> Pose:
     """Return the pose for motor angles, C by the intersection of two circles.
 
-    The closed form of the thesis (B.18 to B.27) divides by x_B - x_A and has a wrong sign in phi; its passive angles
+    The closed form of [Roldan2017, eqs. B.18-B.27] divides by x_B - x_A and has a wrong sign in phi; its passive angles
     by arccos lose half of the turn.
 
-    `q` (N, 2): alpha1, alpha4 [rad]; `assembly` {"up", "down"}: side of the line A-B on which C is. Returns `Pose`: angles
-    and points.
+    Parameters
+    ----------
+    q : array_like, (N, 2)
+        alpha1, alpha4 [rad].
+    assembly : {"up", "down"}
+        Side of the line A-B on which C is.
+    geometry : Geometry
+        Lengths.
+
+    Returns
+    -------
+    Pose
+        Angles [rad] and points [m].
     """
     (drive,) = samples_of(2, q=q)
     g, side = geometry, 1.0 if choice("assembly", assembly, ASSEMBLY_MODES) == "up" else -1.0
@@ -101,10 +125,19 @@ def forward_kinematics(q: ArrayLike, assembly: str = "up", geometry: Geometry = 
 
 
 def inverse_kinematics(tool: ArrayLike, geometry: Geometry = RECOVERED) -> Array:
-    """Return the motor angles for a place of the tool D.
+    """Return the motor angles for a place of the tool D, by the two-link arms A0-A-D and B0-B-C.
 
-    `tool` (N, 2): D [m]. Returns (N, 4, 2): alpha1, alpha4 [rad] in (-pi, pi], second axis in the order of `WORKING_MODES`;
-    NaN out of reach.
+    Parameters
+    ----------
+    tool : array_like, (N, 2)
+        x, y of D [m], A0 at the origin and B0 at (base, 0).
+    geometry : Geometry
+        Lengths.
+
+    Returns
+    -------
+    ndarray, (N, 4, 2)
+        alpha1, alpha4 in (-pi, pi] [rad], second axis in the order of `WORKING_MODES`; NaN out of reach.
     """
     (place,) = samples_of(2, tool=tool)
     g = geometry
@@ -133,8 +166,19 @@ def _two_link(point: Array, near: float, far: float, bend: float) -> Array:
 def singularity(q: ArrayLike, assembly: str = "up", geometry: Geometry = RECOVERED) -> tuple[Array, Array]:
     """Return how far the mechanism is from its singularities, 1 at best and 0 on one.
 
-    `q` (N, 2): alpha1, alpha4 [rad]; `assembly` {"up", "down"}. Returns parallel, serial (N,): |sin(alpha3 -
-    alpha2)| (the motors do not hold C) and the smaller of |sin(alpha2 - alpha1)|, |sin(alpha3 - alpha4)|.
+    Parameters
+    ----------
+    q : array_like, (N, 2)
+        alpha1, alpha4 [rad].
+    assembly : {"up", "down"}
+        Side of the line A-B on which C is.
+    geometry : Geometry
+        Lengths.
+
+    Returns
+    -------
+    parallel, serial : ndarray, (N,)
+        |sin(alpha3 - alpha2)| (0: the motors do not hold C) and the smaller of |sin(alpha2 - alpha1)|, |sin(alpha3 - alpha4)|.
     """
     a1, a2, a3, a4 = forward_kinematics(q, assembly, geometry).angles.T
     return np.abs(np.sin(a3 - a2)), np.minimum(np.abs(np.sin(a2 - a1)), np.abs(np.sin(a3 - a4)))
@@ -172,12 +216,23 @@ def passive_jacobian(angles: Array, v: Array, geometry: Geometry) -> tuple[Array
 
 
 def body_jacobians(q: ArrayLike, v: ArrayLike, assembly: str = "up", geometry: Geometry = RECOVERED) -> tuple[Array, Array]:
-    """Return the Jacobians of bars 1 to 4 and of the mass at D, and their time derivatives.
+    """Return the Jacobians J_b of bars 1 to 4 and of the mass at D, and their time derivatives [Roldan2017, appendix B.1].
 
     The printed second row of (B.2) has l2 for l3; rows lost in (B.16) and (B.17) are reconstructed.
 
-    `q`, `v` (N, 2): alpha1, alpha4 and their speeds; `assembly` {"up", "down"}. Returns J, J_dot (N, 5, 3, 2):
-    rows x, y of the centre of mass and angle; columns alpha1, alpha4.
+    Parameters
+    ----------
+    q, v : array_like, (N, 2)
+        alpha1, alpha4 [rad] and their speeds [rad/s].
+    assembly : {"up", "down"}
+        Side of the line A-B on which C is.
+    geometry : Geometry
+        Lengths.
+
+    Returns
+    -------
+    J, J_dot : ndarray, (N, 5, 3, 2)
+        Rows x, y of the centre of mass [m] and angle [-]; columns alpha1, alpha4. J_dot per second.
     """
     drive, speed = samples_of(2, q=q, v=v)
     g = geometry
@@ -216,14 +271,26 @@ def regressor(
     gravity: float = 0.0,
     geometry: Geometry = RECOVERED,
 ) -> Array:
-    """Return K of (6.44): tau = K Phi, by energy equivalence.
+    """Return K with tau = K Phi, by energy equivalence [Roldan2017, eq. 6.44].
 
     (6.35) has lost the rows of the second motor and (6.5) prints the translational Jacobian for the rotational one; both are as
     in (5.9) to (5.12) here.
 
-    `q`, `v`, `a` (N, 2): alpha1, alpha4 with speeds and accelerations; `assembly` {"up", "down"}; `gravity`:
-    along -y [m/s^2]; 0 for the horizontal plane of the thesis. Returns (N, 2, 15): columns in the order of `PARAMETER_NAMES`
-    [N m per unit].
+    Parameters
+    ----------
+    q, v, a : array_like, (N, 2)
+        alpha1, alpha4 with speeds and accelerations [rad, rad/s, rad/s^2].
+    assembly : {"up", "down"}
+        Side of the line A-B on which C is.
+    gravity : float
+        Acceleration along -y [m/s^2]; 0 for the horizontal plane of the thesis.
+    geometry : Geometry
+        Lengths.
+
+    Returns
+    -------
+    ndarray, (N, 2, 15)
+        Columns in the order of `PARAMETER_NAMES` [N m per unit].
     """
     drive, speed, acceleration = samples_of(2, q=q, v=v, a=a)
     J, J_dot = body_jacobians(drive, speed, assembly, geometry)
@@ -246,10 +313,23 @@ def inverse_dynamics(
     assembly: str = "up",
     geometry: Geometry = RECOVERED,
 ) -> Array:
-    """Return the motor torques at the gearbox output, in the horizontal plane.
+    """Return the motor torques tau = K(q, v, a) Phi = M a + C v + Fc sign(v) + c v, in the horizontal plane.
 
-    `q`, `v`, `a` (N, 2): alpha1, alpha4 with speeds and accelerations; `parameters`: numbers that differ from `THEORETICAL`
-    (without friction); `assembly` {"up", "down"}. Returns (N, 2): torques [N m].
+    Parameters
+    ----------
+    q, v, a : array_like, (N, 2)
+        alpha1, alpha4 with speeds and accelerations [rad, rad/s, rad/s^2].
+    parameters : mapping of str to float, optional
+        Numbers of `PARAMETER_NAMES` that differ from `THEORETICAL`, which has no friction (SI).
+    assembly : {"up", "down"}
+        Side of the line A-B on which C is.
+    geometry : Geometry
+        Lengths.
+
+    Returns
+    -------
+    ndarray, (N, 2)
+        Torques at the gearbox output [N m].
     """
     phi = parameter_values(parameters, PARAMETER_NAMES, THEORETICAL)
     return np.asarray(regressor(q, v, a, assembly, 0.0, geometry) @ phi)
@@ -262,11 +342,23 @@ def dynamics_matrices(
     assembly: str = "up",
     geometry: Geometry = RECOVERED,
 ) -> tuple[Array, Array]:
-    """Return M and C of tau = M a + C v: M = sum J^T M_b J + motors, C = sum J^T M_b J_dot.
+    """Return M = sum J_b^T M_b J_b + diag(I6, I7) and C = sum J_b^T M_b dJ_b/dt of tau = M a + C v.
 
-    `q`, `v` (N, 2): alpha1, alpha4 and their speeds; `parameters`: numbers that differ from `THEORETICAL`; friction does not
-    enter; `assembly` {"up", "down"}. Returns M, C (N, 2, 2): mass matrix [kg m^2] and Coriolis matrix [kg
-    m^2/s]; dM/dt - 2 C is skew-symmetric.
+    Parameters
+    ----------
+    q, v : array_like, (N, 2)
+        alpha1, alpha4 [rad] and their speeds [rad/s].
+    parameters : mapping of str to float, optional
+        Numbers of `PARAMETER_NAMES` that differ from `THEORETICAL` (SI); friction does not enter.
+    assembly : {"up", "down"}
+        Side of the line A-B on which C is.
+    geometry : Geometry
+        Lengths.
+
+    Returns
+    -------
+    M, C : ndarray, (N, 2, 2)
+        Mass matrix [kg m^2] and Coriolis matrix [kg m^2/s]; dM/dt - 2 C is skew-symmetric.
     """
     phi = parameter_values(parameters, PARAMETER_NAMES, THEORETICAL)
     J, J_dot = body_jacobians(q, v, assembly, geometry)
@@ -276,7 +368,7 @@ def dynamics_matrices(
 
 
 def base_matrix(geometry: Geometry = RECOVERED) -> Array:
-    """Return the exact base parameters (6.47) to (6.55) in the horizontal plane, beta = K Phi of rank 9, for any motion.
+    """Return K of the exact base parameters beta = K Phi, of rank 9, in the horizontal plane [Roldan2017, eqs. 6.47-6.55].
 
     For a bar XY of length l with the centre of mass at the fraction s, and any point of it at the fraction r,
 
@@ -284,7 +376,15 @@ def base_matrix(geometry: Geometry = RECOVERED) -> Array:
 
     so every moment is a combination of masses; A, B move like the centres of mass of the driven bars, and C is on bar A-D.
 
-    Returns (9, 15): K; rows led by `BASE_LEADERS`, columns in the order of `PARAMETER_NAMES`.
+    Parameters
+    ----------
+    geometry : Geometry
+        Lengths.
+
+    Returns
+    -------
+    ndarray, (9, 15)
+        K; rows led by `BASE_LEADERS`, columns in the order of `PARAMETER_NAMES`.
     """
     g = geometry
     column = {name: i for i, name in enumerate(PARAMETER_NAMES)}

@@ -25,9 +25,19 @@ from dynident.symbolic import Program, Quantity, derive, numeric_operations
 
 
 def forward_kinematics(q: ArrayLike, geometry: Geometry) -> Array:
-    """Return the position of the tip (5).
+    """Return the position x(q) of the tip [Kostic2002, eq. 5].
 
-    `q` (N, 3): joint angles [rad]. Returns (N, 3): x(q) in the base frame [m].
+    Parameters
+    ----------
+    q : array_like, (N, 3)
+        Joint angles [rad].
+    geometry : Geometry
+        Lengths.
+
+    Returns
+    -------
+    ndarray, (N, 3)
+        x, y, z in the base frame [m].
     """
     (angles,) = samples_of(3, q=q)
     g, (q1, q2, q3) = geometry, angles.T
@@ -38,9 +48,17 @@ def forward_kinematics(q: ArrayLike, geometry: Geometry) -> Array:
 
 
 def orientation(q: ArrayLike) -> Array:
-    """Return the orientation of the tip (4).
+    """Return the orientation O(q) of the tip [Kostic2002, eq. 4].
 
-    `q` (N, 3): joint angles [rad]. Returns (N, 3, 3): O(q), columns are the tip's axes in the base frame.
+    Parameters
+    ----------
+    q : array_like, (N, 3)
+        Joint angles [rad].
+
+    Returns
+    -------
+    ndarray, (N, 3, 3)
+        Rotation matrices; columns are the tip's axes in the base frame.
     """
     (angles,) = samples_of(3, q=q)
     q1, q23 = angles[:, 0], angles[:, 1] + angles[:, 2]
@@ -73,11 +91,20 @@ def postures(x: Any, y: Any, z: Any, geometry: Any, root: Callable[..., Any]) ->
 
 
 def inverse_kinematics(x: ArrayLike, geometry: Geometry) -> Array:
-    """Return all joint angles that bring the tip to x: (6) with both signs of the reach and of the elbow.
+    """Return all joint angles that bring the tip to x: [Kostic2002, eq. 6] with both signs of the reach and of the elbow.
 
-    `x` (N, 3): positions of the tip [m]. Returns (N, 4, 3): angles in (-pi, pi], branches in the order of `POSTURES`; NaN
-    where a branch does not exist, that is where the tip would be nearer to the waist axis than the offset d2 + d3, or beyond
-    what a2 and a3 span.
+    Parameters
+    ----------
+    x : array_like, (N, 3)
+        Positions of the tip in the base frame [m].
+    geometry : Geometry
+        Lengths.
+
+    Returns
+    -------
+    ndarray, (N, 4, 3)
+        Angles in (-pi, pi] [rad], branches in the order of `POSTURES`; NaN where a branch does not exist, that is where the tip
+        would be nearer to the waist axis than the offset d2 + d3, or beyond what a2 and a3 span.
     """
     (tip,) = samples_of(3, x=x)
     g = geometry
@@ -97,7 +124,17 @@ def inverse_kinematics(x: ArrayLike, geometry: Geometry) -> Array:
 def jacobian_determinant(q: ArrayLike, geometry: Geometry) -> Array:
     """Return det J = -a2 a3 sin(q3) (a2 cos q2 + a3 cos(q2 + q3)): zero when stretched, folded or over the waist offset.
 
-    `q` (N, 3): joint angles [rad]. Returns (N,): determinant [m^3].
+    Parameters
+    ----------
+    q : array_like, (N, 3)
+        Joint angles [rad].
+    geometry : Geometry
+        Lengths.
+
+    Returns
+    -------
+    ndarray, (N,)
+        Determinant [m^3].
     """
     (angles,) = samples_of(3, q=q)
     g, (_, q2, q3) = geometry, angles.T
@@ -112,10 +149,21 @@ def _base(p: ArrayLike) -> Array:
 
 
 def regressor(q: ArrayLike, v: ArrayLike, a: ArrayLike, geometry: Geometry, gravity: float = GRAVITY) -> Array:
-    """Return R(q, v, a) of (13): tau = R p, rotor inertias included.
+    """Return R(q, v, a) with tau = R p, rotor inertias included [Kostic2002, eq. 13].
 
-    `q`, `v`, `a` (N, 3): joint angles, velocities and accelerations; `gravity`: acceleration along -z_0 [m/s^2]. Returns
-    (N, 3, 16): columns p1 ... p16 in the paper's order.
+    Parameters
+    ----------
+    q, v, a : array_like, (N, 3)
+        Joint angles, velocities and accelerations [rad, rad/s, rad/s^2].
+    geometry : Geometry
+        Lengths.
+    gravity : float
+        Acceleration along -z_0 [m/s^2].
+
+    Returns
+    -------
+    ndarray, (N, 3, 16)
+        Columns p1 ... p16 in the paper's order [N m per unit of p].
     """
     angles, speeds, changes = samples_of(3, q=q, v=v, a=a)
     _, q2, q3 = angles.T
@@ -161,18 +209,43 @@ def regressor(q: ArrayLike, v: ArrayLike, a: ArrayLike, geometry: Geometry, grav
 def inverse_dynamics(
     q: ArrayLike, v: ArrayLike, a: ArrayLike, p: ArrayLike, geometry: Geometry, gravity: float = GRAVITY
 ) -> Array:
-    """Return the torques tau = R(q, v, a) p, which include those that turn the rotors.
+    """Return the torques tau = R(q, v, a) p, which include those that turn the rotors [Kostic2002, eq. 10].
 
-    `q`, `v`, `a` (N, 3): joint angles, velocities and accelerations; `p` (16,): base parameters; `gravity`: acceleration
-    along -z_0 [m/s^2]. Returns (N, 3): torques [N m].
+    Parameters
+    ----------
+    q, v, a : array_like, (N, 3)
+        Joint angles, velocities and accelerations [rad, rad/s, rad/s^2].
+    p : array_like, (16,)
+        Base parameters (12) [kg m^2, and kg m for p3, p4, p15, p16].
+    geometry : Geometry
+        Lengths.
+    gravity : float
+        Acceleration along -z_0 [m/s^2].
+
+    Returns
+    -------
+    ndarray, (N, 3)
+        Torques [N m].
     """
     return np.asarray(regressor(q, v, a, geometry, gravity) @ _base(p))
 
 
 def mass_matrix(q: ArrayLike, p: ArrayLike, geometry: Geometry) -> Array:
-    """Return D(q) of (7), rotors included.
+    """Return D(q) of tau = D(q) a + c(q, v) + h(q), rotors included [Kostic2002, eq. 7].
 
-    `q` (N, 3): joint angles [rad]; `p` (16,): base parameters. Returns (N, 3, 3): inertia matrix [kg m^2].
+    Parameters
+    ----------
+    q : array_like, (N, 3)
+        Joint angles [rad].
+    p : array_like, (16,)
+        Base parameters (12).
+    geometry : Geometry
+        Lengths.
+
+    Returns
+    -------
+    ndarray, (N, 3, 3)
+        Inertia matrix [kg m^2].
     """
     (angles,) = samples_of(3, q=q)
     p1, p2, p3, p4, p5, p6, p7, p8, p9, p10, p11, p12, p13, p14, _, _ = _base(p)
@@ -191,10 +264,21 @@ def mass_matrix(q: ArrayLike, p: ArrayLike, geometry: Geometry) -> Array:
 
 
 def gravity_torque(q: ArrayLike, p: ArrayLike, gravity: float = GRAVITY) -> Array:
-    """Return h(q) of (7).
+    """Return h(q) of tau = D(q) a + c(q, v) + h(q), the torques that hold the arm [Kostic2002, eq. 7].
 
-    `q` (N, 3): joint angles [rad]; `p` (16,): base parameters; `gravity`: acceleration along -z_0 [m/s^2]. Returns (N, 3):
-    torques that hold the arm [N m].
+    Parameters
+    ----------
+    q : array_like, (N, 3)
+        Joint angles [rad].
+    p : array_like, (16,)
+        Base parameters (12).
+    gravity : float
+        Acceleration along -z_0 [m/s^2].
+
+    Returns
+    -------
+    ndarray, (N, 3)
+        Torques [N m]; the waist's is zero.
     """
     (angles,) = samples_of(3, q=q)
     values = _base(p)
@@ -205,12 +289,20 @@ def gravity_torque(q: ArrayLike, p: ArrayLike, gravity: float = GRAVITY) -> Arra
 
 
 def base_matrix(geometry: Geometry) -> Array:
-    """Return K with p = K phi, equations (12) for the standard parameters of `mechanism`.
+    """Return K with p = K phi for the standard parameters phi of `mechanism` [Kostic2002, eq. 12].
 
     The paper's products of inertia are +integral(xy dm) and all its moments are about the origin of the distal frame;
     phi holds tensor elements about the same origin, so the products change sign.
 
-    Returns (16, 33): rows p1 ... p16, columns as ``mechanism(geometry).parameters``: ten per link, then three rotor inertias.
+    Parameters
+    ----------
+    geometry : Geometry
+        Lengths.
+
+    Returns
+    -------
+    ndarray, (16, 33)
+        Rows p1 ... p16, columns as ``mechanism(geometry).parameters``: ten per link, then three rotor inertias.
     """
     g, d = geometry, geometry.offset
     K = np.zeros((16, 33))
@@ -247,10 +339,19 @@ def base_matrix(geometry: Geometry) -> Array:
 
 
 def base_parameters(parameters: Parameters | ArrayLike, geometry: Geometry) -> Array:
-    """Return the 16 base parameters (12) from standard parameters.
+    """Return the 16 base parameters p = K phi of standard parameters [Kostic2002, eq. 12].
 
-    `parameters` (33,): standard parameters of `mechanism`: ten per link in its distal frame, then three rotor inertias.
-    Returns (16,): p1 ... p16.
+    Parameters
+    ----------
+    parameters : Parameters or array_like, (33,)
+        phi of `mechanism`: ten per link in its distal frame, then three rotor inertias (SI).
+    geometry : Geometry
+        Lengths.
+
+    Returns
+    -------
+    ndarray, (16,)
+        p1 ... p16 [kg m^2, and kg m for p3, p4, p15, p16].
     """
     values = parameters.values if isinstance(parameters, Parameters) else numbers(parameters, "parameters")
     if values.shape != (33,):
@@ -259,10 +360,21 @@ def base_parameters(parameters: Parameters | ArrayLike, geometry: Geometry) -> A
 
 
 def friction_voltage(v: ArrayLike, f: ArrayLike, w: ArrayLike, b: ArrayLike) -> Array:
-    """Return u_f,i = sum_k f_ik tanh(w_ik v_i) + b_i v_i, equation (9) without its overflow: 1 - 2/(e^2x + 1) = tanh x.
+    """Return u_f,i = sum_k f_ik tanh(w_ik v_i) + b_i v_i [Kostic2002, eq. 9], without its overflow: 1 - 2/(e^2x + 1) = tanh x.
 
-    `v` (N, 3): joint velocities [rad/s]; `f`, `w` (3, k): heights [V] and slopes [s/rad] of each joint's terms; the paper has
-    k = 3; `b` (3,): viscous coefficients [V s/rad]. Returns (N, 3): friction voltages [V].
+    Parameters
+    ----------
+    v : array_like, (N, 3)
+        Joint velocities [rad/s].
+    f, w : array_like, (3, k)
+        Heights [V] and slopes [s/rad] of each joint's terms; the paper has k = 3.
+    b : array_like, (3,)
+        Viscous coefficients [V s/rad].
+
+    Returns
+    -------
+    ndarray, (N, 3)
+        Friction voltages [V].
     """
     (speeds,) = samples_of(3, v=v)
     heights, slopes, viscous = numbers(f, "f"), numbers(w, "w"), numbers(b, "b")
@@ -272,10 +384,21 @@ def friction_voltage(v: ArrayLike, f: ArrayLike, w: ArrayLike, b: ArrayLike) -> 
 
 
 def voltage(tau: ArrayLike, torque_constant: ArrayLike, friction: ArrayLike = 0.0) -> Array:
-    """Return the voltages u = tau / k_t + u_f of (8) and (10); tau = R p contains the rotors' torques already.
+    """Return the voltages u = tau / k_t + u_f [Kostic2002, eqs. 8, 10]; tau = R p contains the rotors' torques already.
 
-    `tau` (N, 3): torques R p [N m]; `torque_constant` (3,): k_t [N m/V]; `friction` (N, 3): friction voltages [V]. Returns
-    (N, 3): voltages [V].
+    Parameters
+    ----------
+    tau : array_like, (N, 3)
+        Torques R p [N m].
+    torque_constant : array_like, (3,)
+        k_t [N m/V].
+    friction : array_like, (N, 3) or float
+        Friction voltages u_f [V].
+
+    Returns
+    -------
+    ndarray, (N, 3)
+        Voltages [V].
     """
     (torques,) = samples_of(3, tau=tau)
     gains = numbers(torque_constant, "torque_constant")
@@ -287,11 +410,21 @@ def voltage(tau: ArrayLike, torque_constant: ArrayLike, friction: ArrayLike = 0.
 def control_voltage(
     feedforward: ArrayLike, q_ref: ArrayLike, v_ref: ArrayLike, q: ArrayLike, v: ArrayLike, kp: ArrayLike, kd: ArrayLike
 ) -> Array:
-    """Return u = u_n + k_p (q_ref - q) + k_d (v_ref - v) of (15): the model on the reference, and a PD action.
+    """Return u = u_n + k_p (q_ref - q) + k_d (v_ref - v), model on the reference and a PD action [Kostic2002, eq. 15].
 
-    `feedforward` (N, 3): u_n from the model on the reference [V]; `q_ref`, `v_ref`, `q`, `v` (N, 3): wanted and measured
-    positions and velocities; `kp`, `kd` (3,): gains [V/rad, V s/rad]; the paper does not print its own. Returns (N, 3):
-    voltages [V].
+    Parameters
+    ----------
+    feedforward : array_like, (N, 3)
+        u_n from the model on the reference [V].
+    q_ref, v_ref, q, v : array_like, (N, 3)
+        Wanted and measured positions and velocities [rad, rad/s].
+    kp, kd : array_like, (3,)
+        Gains [V/rad, V s/rad]; the paper does not print its own.
+
+    Returns
+    -------
+    ndarray, (N, 3)
+        Voltages [V].
     """
     u, wanted, wanted_v, actual, actual_v = samples_of(3, feedforward=feedforward, q_ref=q_ref, v_ref=v_ref, q=q, v=v)
     return np.asarray(u + numbers(kp, "kp") * (wanted - actual) + numbers(kd, "kd") * (wanted_v - actual_v))
@@ -315,11 +448,20 @@ class _Lengths:
 
 
 def inverse_kinematics_program(geometry: Geometry = EXAMPLE, branches: tuple[int, ...] = (0, 1, 2, 3)) -> Program:
-    """Return the inverse kinematics (6) as a program for `symbolic.to_c`, `to_numpy` and `to_latex`.
+    """Return the inverse kinematics [Kostic2002, eq. 6] as a program for `symbolic.to_c`, `to_numpy` and `to_latex`.
 
-    `branches`: which of `POSTURES`. Returns `Program`: quantity ``inverse_kinematics``: q (branches, 3) of the tip position x
-    (3,). Out of reach the angles of shoulder and elbow are NaN, and that of the waist as well where the tip is nearer to its
-    axis than the offset.
+    Parameters
+    ----------
+    geometry : Geometry
+        Lengths.
+    branches : tuple of int
+        Which of `POSTURES`, by index.
+
+    Returns
+    -------
+    Program
+        Quantity ``inverse_kinematics``: q (branches, 3) [rad] of the tip position x (3,) [m]. Out of reach the angles of
+        shoulder and elbow are NaN, and that of the waist as well where the tip is nearer to its axis than the offset.
     """
     graph = Graph()
     lengths = _Lengths(*(graph.const(value) for value in (geometry.d1, geometry.a2, geometry.a3, geometry.offset)))
@@ -370,7 +512,15 @@ def operation_counts(geometry: Geometry = EXAMPLE) -> tuple[Cost, ...]:
     Inverse kinematics by numbers takes `NUMERIC_STEPS` steps, each with forward kinematics, Jacobian and normal equations;
     the first two are counted in their cheapest form, the generated one, so the numeric count is a lower bound.
 
-    Returns both tasks.
+    Parameters
+    ----------
+    geometry : Geometry
+        Lengths.
+
+    Returns
+    -------
+    tuple of Cost, (2,)
+        Both tasks, with the counts of [Kostic2002, section V].
     """
     robot = mechanism(geometry)
     forms = derive(robot, ("base_inverse_dynamics", "forward_kinematics", "jacobian"))
@@ -385,9 +535,17 @@ def operation_counts(geometry: Geometry = EXAMPLE) -> tuple[Cost, ...]:
 
 
 def operation_table(geometry: Geometry = EXAMPLE) -> str:
-    """Return `operation_counts` as text, as the paper tabulates them.
+    """Return `operation_counts` as text, as [Kostic2002, section V] tabulates them.
 
-    Returns one line per task.
+    Parameters
+    ----------
+    geometry : Geometry
+        Lengths.
+
+    Returns
+    -------
+    str
+        A head, then one line per task.
     """
     lines = [f"{'operations per point':<22}{'closed form':>13}{'numeric':>9}{'paper: closed form':>20}{'numeric':>9}"]
     for cost in operation_counts(geometry):
