@@ -8,9 +8,10 @@ import pytest
 import dynident as di
 from dynident.drive import Bode
 from dynident.errors import DynidentError
-from dynident.friction import Coulomb, SecondOrder, Thermal
-from dynident.identify import Prediction
-from dynident.robots import er3a_c60
+from dynident.friction import Coulomb, SecondOrder, Tanh, Thermal, Viscous
+from dynident.identify import RLS, Prediction, SampledRegression, fit_axis
+from dynident.mechanics import closure_conditioning
+from dynident.robots import er3a_c60, five_bar
 from dynident.simulate import MotorLoad, Sizing, Sweep
 from dynident.trajectory import Fourier, Trajectory, write
 from dynident.validate import CrossValidation
@@ -74,3 +75,19 @@ def test_heat_and_preparation_are_drawn():
     np.testing.assert_array_equal(drawn(warm.plot()), [warm.cold, warm.torque])
     prepared = di.prepare(simulated_log(arm(), seed=1))
     assert [len(drawn(prepared.plot(), k)) for k in range(4)] == [len(prepared.joints)] * 4
+
+
+def test_fits_and_estimators_show_their_curves():
+    v = 2.0 * np.sin(3.0 * T)
+    fit = fit_axis(2.0 * v + 3.0 * np.tanh(8.0 * v), Viscous() + Tanh(), v)
+    measured, *law = fit.plot().axes[0].lines
+    np.testing.assert_allclose(measured.get_ydata(), 2.0 * v + 3.0 * np.tanh(8.0 * v), atol=1e-9)
+    for side in law:
+        np.testing.assert_allclose(side.get_ydata(), 2.0 * side.get_xdata() + 3.0 * np.tanh(8.0 * side.get_xdata()), rtol=1e-4)
+    rls = RLS(history=20).fit(SampledRegression.from_log(arm(), simulated_log(arm(), seed=1)))
+    figure = rls.plot()
+    np.testing.assert_array_equal([drawn(figure, k)[0] for k in range(rls.coef_.size)], rls.history_.T)
+    with pytest.raises(DynidentError, match="fit with history="):
+        RLS().plot()
+    near = closure_conditioning(five_bar.mechanism(), np.zeros((3, 2)))
+    np.testing.assert_array_equal(drawn(near.plot()), [near.constraint, near.serial, near.parallel])

@@ -45,6 +45,21 @@ def test_an_unknown_name_is_answered_with_the_nearest() -> None:
         di.reproduce.reproduce("???")
 
 
+@pytest.mark.parametrize(
+    ("asked", "made_by"),
+    [
+        ("thermal-fig-14", "thermal-fig-22"),
+        ("thermal-fig-24", "thermal-eq-130"),
+        ("thermal-table-5", "thermal-table-4"),
+        ("five-bar-fig-4-10", "five-bar-moves"),
+        ("cft-eq-50", "cft-table-5"),
+        ("prs3-table-2", "flexures-table-2"),
+    ],
+)
+def test_what_is_made_with_others_is_found_by_its_printed_number(asked: str, made_by: str) -> None:
+    assert di.reproduce.entry_of(asked).name == made_by
+
+
 def test_a_name_is_taken_once_but_a_cell_may_run_again() -> None:
     def mine() -> Reproduction:
         return Reproduction()

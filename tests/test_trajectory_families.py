@@ -23,6 +23,7 @@ from dynident.trajectory import (
     join,
     random_multisine,
     sample,
+    sines_within,
     through,
     to_csv,
     to_ros,
@@ -209,3 +210,23 @@ def test_export_and_back(tmp_path):
 def test_bad_input_is_answered_in_a_sentence(make, words):
     with pytest.raises(DynidentError, match=words):
         make()
+
+
+def test_bounds_of_sines_hold_and_are_those_of_a_single_sine():
+    curve = trajectory(random_multisine(0.5, 4, seed=3, periods=2), n=3)
+    q, v, a = curve(np.linspace(0.0, curve.duration, 20001))
+    for values, bound in zip((q - curve.coefficients[:, 0], v, a), curve.family.bounds(curve.coefficients), strict=True):
+        assert np.all(np.abs(values).max(axis=0) <= bound)
+    slow = Multisine((2.0,), (0.0,), 1002.0, 500.0)  # such a fade adds next to nothing
+    w = 4.0 * np.pi
+    np.testing.assert_allclose(np.ravel(slow.bounds([[1.0, 0.3]])), [0.3, 0.3 * w, 0.3 * w**2], rtol=1e-3)
+
+
+def test_sines_keep_their_limits_without_a_search():
+    far, fast, hard = np.array([1.0, 0.5]), np.array([2.0, 3.0]), np.array([8.0, 5.0])
+    curve = sines_within(far, fast, hard)
+    peaks = [np.abs(x).max(axis=0) for x in curve(np.linspace(0.0, curve.duration, 20001))]
+    share = np.array([x / limit for x, limit in zip(peaks, (far, fast, hard), strict=True)])
+    assert share.max() <= 1.0 and share[1:].max() > 0.5  # equal amplitudes use a good part of what they may
+    with pytest.raises(DynidentError, match="one number above zero"):
+        sines_within(far, fast, [1.0])

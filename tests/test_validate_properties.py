@@ -24,6 +24,13 @@ def test_a_robot_with_loops_too() -> None:
     assert di.check(dualv.mechanism(), samples=40).ok
 
 
+def test_poses_that_loops_cannot_reach_are_left_alone() -> None:
+    found = di.check(di.robots.prs3.mechanism(), samples=10)
+    assert found.ok and "loops do not close farther away" in found.notes[0]
+    with pytest.raises(di.DynidentError, match="cannot follow the motion"):
+        di.check(di.robots.prs3.mechanism(), within=([0.0, -0.5, -0.5], [0.3, 0.5, 0.5]), samples=10)
+
+
 def test_bounds_of_the_published_transposer() -> None:
     """On the workspace of Table 5 M is indefinite at a third of the points; norms of M, C and g of the closed forms."""
     grid = cft.definiteness(grid=(13, 13, 7))

@@ -72,7 +72,11 @@ def _run(
     wanted: list[str], output: Path | None, tell: Callable[[str], None] | None, client: Any
 ) -> tuple[list[di.reproduce.Reproduction], dict[str, str]]:
     """Compute and write them, telling each when it is made; what fails among several is told and does not end the others."""
-    entries = [di.reproduce.entry_of(name) for name in wanted]
+    named = {name: di.reproduce.entry_of(name) for name in wanted}
+    for name, entry in named.items():
+        if name != entry.name:
+            note(f"{name} is made by {entry.name}")
+    entries = list(dict.fromkeys(named.values()))
     results, failed = [], {}
     with progress(len(entries) + 1) as step:
         under_way = [None if client is None else client.submit(_computed, entry.name) for entry in entries]

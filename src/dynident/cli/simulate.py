@@ -299,14 +299,19 @@ def _published_bode(machine: str, coordinate: str) -> Mapping[float, tuple[float
 
 
 def _amplitude(machine: str, robot: VirtualRobot, coordinate: str) -> float:
-    """Return the amplitude that a machine's paper or its assumptions name, else a small one."""
+    """Return an amplitude that moves the motors as far as the one that a machine's paper assumes, else a small one."""
     from dynident import robots  # noqa: PLC0415 - rarely needed
+    from dynident.mechanics import actuator_jacobian  # noqa: PLC0415 - rarely needed
     from dynident.mechanism import effort_units  # noqa: PLC0415 - rarely needed
+    from dynident.simulate import home_of  # noqa: PLC0415 - only this command needs it
 
-    assumed = getattr(getattr(robots, machine, None), "ASSUMPTIONS", {}).get("amplitude")
-    units = effort_units(robot.mechanism)
-    sliding = coordinate.startswith("tool.") or units.get(coordinate) == "N"
-    return float(assumed.value) if assumed is not None and sliding else AMPLITUDES["N" if sliding else "N m"]
+    assumed = getattr(getattr(robots, machine, None), "ASSUMPTIONS", {}).get("amplitude")  # of the first coordinate
+    names = robot.mechanism.coordinate_names
+    if assumed is not None and coordinate in names:
+        way = np.abs(actuator_jacobian(robot.mechanism, home_of(robot.mechanism))[0]).max(axis=0)
+        return float(assumed.value) * float(way[0] / way[names.index(coordinate)])
+    sliding = coordinate.startswith("tool.") or effort_units(robot.mechanism).get(coordinate) == "N"
+    return AMPLITUDES["N" if sliding else "N m"]
 
 
 def _numbers(text: str, option: str, what: str) -> list[float]:

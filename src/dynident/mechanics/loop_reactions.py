@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,6 +20,9 @@ from dynident.mechanics.equations import Equations
 from dynident.mechanics.functions import Outputs, entering, function_of, node_values, run, values_of
 from dynident.mechanics.motion import MotionLike, as_motion
 from dynident.mechanism import Mechanism, Parameters
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Array = NDArray[np.float64]
 
@@ -40,6 +44,22 @@ class Conditioning:
     constraint: Array
     serial: Array
     parallel: Array
+
+    def plot(self) -> Figure:
+        """Draw the three ratios sample by sample, on a logarithmic axis.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+        """
+        from dynident.figures import CURVES, one_axes  # noqa: PLC0415 - matplotlib is an extra
+
+        figure, axes = one_axes(7.2, 3.6, "sample", "smallest over largest singular value", "Distance from singularities")
+        for name, color in zip(("constraint", "serial", "parallel"), CURVES, strict=False):
+            axes.semilogy(getattr(self, name), color=color, linewidth=1.2, label=name)
+        axes.legend(frameon=False, fontsize=8.5)
+        return figure
 
     def singular(self, limit: float = 1e-3) -> dict[str, list[int]]:
         """Return the samples below a limit, by kind of singularity.

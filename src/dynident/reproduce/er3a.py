@@ -8,6 +8,7 @@ import dynident as di
 from dynident.identify import Reduction, reduction
 from dynident.reproduce.registry import Reproduction, Row, Table, reproduction
 from dynident.robots import er3a_c60
+from dynident.trajectory import sines_within
 
 OWN_MOTION = "the thesis' motion and geometry are not published: random motion of the assumed arm"
 SINGULAR = (None, 1.6202, 1.3755, 1.0627, 0.9735, 0.8861, 0.7574, 0.6295, 0.4606, 0.3673, 0.1751, 1.15e-16)
@@ -71,7 +72,7 @@ def table_3() -> Reproduction:
     return Reproduction((Table("selected parameters", tuple(rows)),))
 
 
-@reproduction("thermal-table-4", "characteristics of the ER3A-C60", "[Pagani2022, Table 4]")
+@reproduction("thermal-table-4", "characteristics of the ER3A-C60", "[Pagani2022, Tables 4 and 5]")
 def table_4() -> Reproduction:
     """Limits of the bundled arm, and its reach by forward kinematics."""
     arm = er3a_c60.mechanism()
@@ -98,3 +99,29 @@ def table_4() -> Reproduction:
     rows.append(Row("repeatability", 1e3 * er3a_c60.REPEATABILITY, 2.0, "mm", "misprint: 0.02 mm is usual for this class"))
     notes = ("Table 5 lists the priorities of the controller's tasks: there is nothing to compute.",)
     return Reproduction((Table("limits", tuple(rows)),), notes=notes)
+
+
+@reproduction(
+    "thermal-eq-71", "harmonic sines within the limits, by analytic bounds", "[Pagani2022, section 2.3.1, (62) to (77)]"
+)
+def eq_71() -> Reproduction:
+    """Equal amplitudes q_max / N, the fundamental from the bounds of speed and acceleration; peaks by sampling."""
+    limits = er3a_c60.limits()
+    far, N, highest = np.minimum(-limits.lower, limits.upper), 3, 4
+    curve = sines_within(far, limits.velocity, limits.acceleration)
+    printed = np.minimum(limits.velocity / far, np.sqrt(limits.acceleration / far)).min() / highest
+    q, v, a = (np.abs(x).max(axis=0) for x in curve(np.linspace(0.0, curve.duration, 20001)))
+    rows = [
+        Row("fundamental by (71), its root put back", float(printed / (2.0 * np.pi)), None, "Hz"),
+        Row("fundamental by the sum of all harmonics, fades included", curve.family.highest / highest, None, "Hz"),
+    ]
+    for j, name in enumerate(er3a_c60.JOINTS):
+        rows.append(Row(f"{name}: amplitude of each sine (70)", float(np.rad2deg(far[j] / N)), None, "deg"))
+        shares = {"position": q / far, "speed": v / limits.velocity, "acceleration": a / limits.acceleration}
+        rows += [Row(f"{name}: {what} used", 100.0 * float(share[j]), None, "%") for what, share in shares.items()]
+    notes = (
+        "No bound is exceeded, as (64) to (69) promise; the thesis prints no numbers.",
+        "(71) lost the root of (69), (74) has cos for sin.",
+        "All joints share one fundamental. The motion is faded in and out: as printed it starts with a jump of the velocity.",
+    )
+    return Reproduction((Table("the first trajectory", tuple(rows)),), {"harmonics 1, 2 and 4 (72)": curve.plot}, notes)

@@ -132,12 +132,12 @@ def fig_1() -> Reproduction:
 
 
 @reproduction(
-    "thermal-fig-40",
+    "thermal-fig-22",
     "friction of six joints over two hours",
-    "[Pagani2022, Figs. 7, 8, 14, 19, 22, 30, 39 and 40]",
+    "[Pagani2022, Figs. 7, 8, 14, 19, 22 and 30]",
     seconds=170,
 )
-def fig_40() -> Reproduction:
+def fig_22() -> Reproduction:
     """Two hours at 4 ms, then the study of the package."""
     whole = study()
     rows, times = [], []
@@ -153,7 +153,7 @@ def fig_40() -> Reproduction:
     rows.append(Row("hottest joint", hottest, 60.0, "degC", why))
     figures: dict[str, Any] = {}
     for entry in whole.heating:
-        figures[f"{entry.joint}: normalised friction over time (Figs. 22 and 40)"] = entry.plot
+        figures[f"{entry.joint}: normalised friction over time (Fig. 22)"] = entry.plot
     for item in whole.study.joints[1:4]:
         figures[f"{item.joint}: friction against speed, cold to hot (Figs. 14 and 30)"] = item.plot
         figures[f"{item.joint}: torques of the first and last sweep (Figs. 7, 8 and 19)"] = partial(plot_sweeps, item.curves)

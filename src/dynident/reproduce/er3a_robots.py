@@ -2,40 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
 import dynident as di
-from dynident.figures import BLUE, INK, ORANGE, new_figure, one_axes
+from dynident.figures import BLUE, CURVES, INK, ORANGE, finish, label, new_figure, one_axes
 from dynident.friction import Polynomial, TemperatureDependent
 from dynident.reproduce.er3a_campaign import CYCLES, campaign, fits, plan, study
 from dynident.reproduce.registry import Reproduction, Row, Table, reproduction
 from dynident.robots import er3a_c60
 from dynident.signals import Log, read_cycles
-from dynident.simulate import Heating
-from dynident.testbench import Estimate, Repeatability, repeatability
+from dynident.simulate import Heating, VirtualRobot
+from dynident.testbench import Estimate, FrictionHistory, Repeatability, fit_warmup, friction_study, repeatability
 
 EVERY = 3  # of the later tests every third cycle
+PLATEAUS = (0, 1, 2, 3, 4, 6, 8, 11, 15, 19, 23)  # cycles whose plateaus are run in the later tests: friction falls early
 INERTIAS = ("Ixx_link_2R", "Ixy_link_2R", "Ixz_link_2R", "Iyz_link_2R", "Izz_link_2R")  # Fig. 42
 
 
-def later_test(robot: int, test: int) -> list[Estimate]:
-    """Return the parameters of a later test, of which only the stages that are fitted are run.
-
-    Every cycle begins at the temperatures that the whole test has by then, from the power that the study found.
-    """
-    stages = [stage for stage in plan().stages if stage.purpose == "training"]
-    machine, found = er3a_c60.machine(), []
+@cache
+def heated() -> dict[str, tuple[Any, Any]]:
+    """Return the thermal model of every joint, and how it warms up in the whole test by the power that the study found."""
     models = zip(er3a_c60.JOINTS, er3a_c60.thermal_models(), strict=True)
-    warming = {joint: (model, model.simulate(study().of(joint).power_t, study().of(joint).power)) for joint, model in models}
+    return {joint: (model, model.simulate(study().of(joint).power_t, study().of(joint).power)) for joint, model in models}
+
+
+def warm_robot(t: float) -> VirtualRobot:
+    """Return the virtual robot with the temperatures of a time of the whole test [s]."""
+    start = {joint: [np.interp(t, w.t, zone) for zone in w.state.T] for joint, (_, w) in heated().items()}
+    warm = {joint: Heating(model, start=start[joint]) for joint, (model, _) in heated().items()}
+    return replace(er3a_c60.machine(), thermal=warm)
+
+
+def later_test(robot: int, test: int) -> list[Estimate]:
+    """Return the parameters of a later test, of which only the stages that are fitted are run."""
+    stages = [stage for stage in plan().stages if stage.purpose == "training"]
+    found = []
     for k in range(0, CYCLES, EVERY):
-        t = k * plan().period
-        state = {joint: [np.interp(t, w.t, zone) for zone in w.state.T] for joint, (_, w) in warming.items()}
-        warm = replace(machine, thermal={joint: Heating(model, start=state[joint]) for joint, (model, _) in warming.items()})
-        seed = 1000 * robot + 100 * test + k
+        t, seed = k * plan().period, 1000 * robot + 100 * test + k
+        warm = warm_robot(t)
         logs = [warm.simulate(stage.curve, log_cycle=0.004, seed=seed + i).log for i, stage in enumerate(stages)]
         fit = di.fit_log(er3a_c60.mechanism(), logs, Polynomial(), {"standstill": 0.1})
         found.append(Estimate.of(fit, f"Robot {robot}", f"test {test}", t))
@@ -82,6 +91,68 @@ def _names(found: Repeatability) -> set[str]:
     return {entry.name for entry in found.parameters}
 
 
+# ---- Fig. 40 -------------------------------------------------------------------------------------------------------------
+
+
+def friction_test(test: int) -> list[FrictionHistory]:
+    """Return the friction of all joints at 60 % of the speed in a test of robot 1; of the later ones some plateaus are run."""
+    if test == 1:
+        return [entry.history for entry in study().study.joints]
+    stage = next(stage for stage in plan().stages if stage.purpose == "friction")
+    begin = next(float(entry["start"]) for entry in plan().schedule() if entry["purpose"] == "friction")
+    times = [k * plan().period + begin for k in PLATEAUS]
+    logs = [warm_robot(t).simulate(stage.curve, log_cycle=0.004, seed=100 * test + i).log for i, t in enumerate(times)]
+    return [entry.history for entry in friction_study(er3a_c60.mechanism(), logs, starts=times).joints]
+
+
+@reproduction(
+    "thermal-fig-40", "friction of four tests, each and mixed", "[Pagani2022, section 5.1, Figs. 39 and 40]", seconds=270
+)
+def fig_40() -> Reproduction:
+    """Equation (158) as a curve through each test, and through all of them."""
+    tests = [friction_test(k) for k in (1, 2, 3, 4)]
+    laws = zip(er3a_c60.JOINTS, er3a_c60.friction_laws(), er3a_c60.SPEEDS, strict=True)
+    shown, rows, gain = {}, [], []
+    for j, (joint, law, top) in enumerate(laws):
+        histories = [test[j] for test in tests]
+        each = [fit_warmup(h.t, h.friction, orders=(2,)) for h in histories]
+        together = [np.concatenate([getattr(h, x) for h in histories]) for x in ("t", "friction")]
+        mix = fit_warmup(together[0], together[1], orders=(2,))
+        warming = heated()[joint][1]
+        t = np.linspace(histories[0].t[0], histories[0].t[-1], 300)
+        true = float(law(0.6 * top)) * np.interp(t, warming.t, warming.ratio)
+        shown[joint] = histories, each, mix
+        errors = [100.0 * float(np.sqrt(np.mean((fit(t) / true - 1.0) ** 2))) for fit in (*each, mix)]
+        gain.append(Row(f"{joint}: error of the curve of one test, mean of four", float(np.mean(errors[:-1])), None, "%"))
+        gain.append(Row(f"{joint}: error of the mix", errors[-1], None, "%"))
+        for name, tau, wanted in zip(("slow", "fast"), mix.time_constants / 60.0, ("20 to 30", "2 to 3"), strict=True):
+            rows.append(Row(f"{joint}: {name} time constant of the mix", float(tau), None, "min", f"{wanted} in the thesis"))
+    notes = (
+        "The four tests are of one virtual robot and differ by sensor noise; of tests 2 to 4 only some plateaus are run, "
+        "from the temperatures of the whole test. True friction is that of the virtual robot.",
+    )
+    tables = (Table("all tests together", tuple(rows)), Table("against the truth", tuple(gain)))
+    return Reproduction(
+        tables, {"friction at 60 % of the speed, tests 1 to 4 and mix (Figs. 39 and 40)": partial(mixed, shown)}, notes
+    )
+
+
+def mixed(shown: Mapping[str, Any]) -> Any:
+    """Return one panel per joint: the points of every test, its curve, and the curve of all together."""
+    figure = new_figure(11.0, 8.4)
+    for j, (joint, (histories, each, mix)) in enumerate(shown.items()):
+        axes = figure.add_subplot(3, 2, j + 1)
+        t = np.linspace(histories[0].t[0], histories[0].t[-1], 300)
+        for k, (history, fit) in enumerate(zip(histories, each, strict=True)):
+            axes.plot(history.t / 60.0, history.friction, "o", color=CURVES[k], markersize=2.5)
+            axes.plot(t / 60.0, fit(t), color=CURVES[k], linewidth=0.8, label=f"test {k + 1}")
+        axes.plot(t / 60.0, mix(t), "--", color=INK, linewidth=1.4, label="mix")
+        finish(axes, "time since the cold start [min]" if j > 3 else "", "friction [N m]", label(joint))
+        axes.legend(frameon=False, fontsize=7, ncols=2)
+    figure.tight_layout()
+    return figure
+
+
 # ---- Fig. 37 -------------------------------------------------------------------------------------------------------------
 
 
@@ -118,7 +189,7 @@ def fig_37() -> Reproduction:
         rows.append(Row(f"{name}: with the estimated temperature", 100.0 * warm.score(shown).metrics.relative, None, "%"))
     hot = with_estimated_temperature(logs[CYCLES - 1]["validation"][0])
     notes = (
-        "Temperatures come from the speeds alone (Algorithm 1 with the models of thermal-fig-40), as the scheme wants it.",
+        "Temperatures come from the speeds alone (Algorithm 1 with the models of thermal-fig-22), as the scheme wants it.",
         "What compares estimate and measurement: dynident monitor (virtual force sensor, collisions), dynident maintenance.",
     )
     figures = {"the scheme (Fig. 37)": scheme, "torques of a hot robot, measured and estimated": lambda: warm.score(hot).plot()}

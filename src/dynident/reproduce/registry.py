@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import pkgutil
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -370,13 +371,43 @@ def names() -> tuple[str, ...]:
     return tuple(entry.name for entry in entries())
 
 
+def _printed(source: str) -> set[tuple[str, str]]:
+    """Return the tables, figures and equations that a source names, as ("fig", "4.8"); ranges are written out."""
+    kinds = {"T": "table", "F": "fig", "f": "fig", "e": "eq", "(": "eq"}
+    listed = re.findall(r"(Table|Fig|figure|eq)s?\.? ((?:\d+(?:\.\d+)?(?:, | and | to |-)?)+)", source)
+    listed += [("(", " to ".join(filter(None, pair))) for pair in re.findall(r"\((\d+)\)(?:(?:-| to )\((\d+)\))?", source)]
+    found = set()
+    for kind, text in listed:
+        for part in re.split(r", | and ", text):
+            ends = re.findall(r"\d+(?:\.\d+)?", part)
+            if ends:
+                chapter, last = ends[0].rpartition(".")[:2], int(ends[-1].rpartition(".")[2])
+                numbers = range(int(ends[0].rpartition(".")[2]), last + 1)
+                found |= {(kinds[kind[0]], "".join(chapter) + str(k)) for k in numbers}
+    return found
+
+
+def _made_with(name: str) -> Entry | None:
+    """Return the reproduction that makes a table, figure or equation together with others; None where there is none."""
+    asked = re.fullmatch(r"(.+)-(table|fig|eq)-(\d+)(?:-(\d+))?", name)
+    if asked is None:
+        return None
+    prefix, kind, *number = asked.groups()
+    own = [entry for entry in entries() if entry.name.startswith(f"{prefix}-")]
+    documents = {entry.source.split(",")[0] for entry in own}
+    others = [entry for entry in entries() if entry not in own and entry.source.split(",")[0] in documents]
+    wanted = (kind, ".".join(filter(None, number)))
+    return next((entry for entry in own + others if wanted in _printed(entry.source)), None)
+
+
 def entry_of(name: str) -> Entry:
     """Return what a name stands for.
 
     Parameters
     ----------
     name : str
-        One of `names`; an unknown one is answered with the nearest.
+        One of `names`, or the printed number of a figure, table or equation that is made with others, as in
+        ``thermal-fig-14``; an unknown one is answered with the nearest.
 
     Returns
     -------
@@ -385,6 +416,9 @@ def entry_of(name: str) -> Entry:
     """
     _scripts()
     if name not in _ENTRIES:
+        made_with = _made_with(name)
+        if made_with is not None:
+            return made_with
         near = difflib.get_close_matches(name, _ENTRIES, n=3, cutoff=0.5) or [x for x in _ENTRIES if name[:3] == x[:3]][:3]
         hint = f"the nearest are {', '.join(near)}" if near else "see  dynident reproduce --list"
         raise DynidentError(f"there is no reproduction '{name}'; {hint}")

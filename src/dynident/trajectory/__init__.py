@@ -20,7 +20,7 @@ from dynident.trajectory.join import Bridge, Joined, join
 from dynident.trajectory.lead import Lead, cycle, leads, resting_place
 from dynident.trajectory.letters import strokes
 from dynident.trajectory.moves import Moves
-from dynident.trajectory.multisine import Multisine, harmonic_sines, random_multisine
+from dynident.trajectory.multisine import Multisine, harmonic_sines, random_multisine, sines_within
 from dynident.trajectory.paths import Arc, Hop, Line, Spline
 from dynident.trajectory.plateaus import Plateau, Strokes, cycloid_section, friction_plateaus, warming
 from dynident.trajectory.polynomial import Quintics, through
@@ -73,6 +73,7 @@ __all__ = [
     "random_multisine",
     "resting_place",
     "sample",
+    "sines_within",
     "strokes",
     "through",
     "to_csv",

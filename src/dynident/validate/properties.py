@@ -18,6 +18,7 @@ from dynident.checks import numbers
 from dynident.errors import DynidentError, require
 from dynident.mechanics import (
     Motion,
+    close_positions,
     coriolis_matrix,
     energy_regressor,
     forward_dynamics,
@@ -43,6 +44,7 @@ EXACT = 1e-8  # relative: rounding
 DIFFERENCES = 1e-5  # relative: what central differences leave
 SLIDE, TURN = 0.5, np.pi  # half ranges of coordinates without limits [m, rad]
 NEAR = 0.1  # and of robots with loops about their home, as their loops must stay closed
+HALVINGS = 8  # of that range, until they do
 MOST_FRAMES = 8
 
 
@@ -121,8 +123,8 @@ def check(
     q : array_like (N, n), optional
         Poses to look at; random ones when omitted.
     within : (lower, upper), optional
-        Range of random poses, (n,) each; by default the robot's limits, +-pi and +-0.5 m where it has none, and 0.1 about the
-        home of a robot with loops.
+        Range of random poses, (n,) each; by default the robot's limits, +-pi and +-0.5 m where it has none, and 0.1 rad and
+        0.05 m about the home of a robot with loops, or less where its loops do not close so far away.
     samples : int
         Number of random poses.
     seed : int
@@ -145,11 +147,11 @@ def check(
     if not np.any(mechanism.parameters.values):
         raise DynidentError(f"robot '{mechanism.name}' has no masses: its parameters are zero; give them with with_parameters")
     rng = np.random.default_rng(seed)
-    x = _poses(mechanism, within, samples, rng) if q is None else np.atleast_2d(numbers(q, "q"))
+    x, notes = _poses(mechanism, within, samples, rng) if q is None else (np.atleast_2d(numbers(q, "q")), [])
     n = mechanism.dof
     if x.ndim != 2 or x.shape[1] != n or not len(x):
         raise DynidentError(f"q has shape {x.shape}; give (samples, {n}) for {', '.join(mechanism.coordinate_names)}")
-    robot, notes = replace(mechanism, forces=(), friction={}), []
+    robot = replace(mechanism, forces=(), friction={})
     M = mass_matrix(robot, x)
     values, vectors = np.linalg.eigh(0.5 * (M + np.swapaxes(M, 1, 2)))
     checks = [_symmetric(M), _definite(mechanism, x, values[:, 0], vectors)]
@@ -172,15 +174,17 @@ def check(
     return RobotCheck(mechanism.name, mechanism.coordinate_names, tuple(checks), bounds, x, values[:, 0], tuple(notes))
 
 
-def _poses(mechanism: Mechanism, within: Sequence[ArrayLike] | None, samples: int, rng: np.random.Generator) -> Array:
-    """Return random poses; those of a robot with loops lie on a smooth path from home, along which its loops are followed."""
+def _poses(
+    mechanism: Mechanism, within: Sequence[ArrayLike] | None, samples: int, rng: np.random.Generator
+) -> tuple[Array, list[str]]:
+    """Return random poses, and notes; those of robots with loops lie on a smooth path, along which the loops are followed."""
     if isinstance(samples, bool) or not 1 <= samples <= MOST:
         raise DynidentError(f"samples is {samples!r}; give 1 to {MOST} poses")
     n = mechanism.dof
-    home = np.asarray(mechanism.closure.home[mechanism.closure.independent]) if mechanism.loops else np.zeros(n)
     if within is not None:
         lower, upper = (numbers(side, "within") for side in within)
     elif mechanism.loops:
+        home = np.asarray(mechanism.closure.home[mechanism.closure.independent])
         size = np.where(_slides(mechanism), NEAR * SLIDE, NEAR)
         lower, upper = home - size, home + size
     else:
@@ -190,9 +194,18 @@ def _poses(mechanism: Mechanism, within: Sequence[ArrayLike] | None, samples: in
     if lower.shape != (n,) or upper.shape != (n,) or not np.all(lower <= upper):
         raise DynidentError(f"within has shapes {lower.shape} and {upper.shape}; give lower and upper for {n} coordinates")
     if not mechanism.loops:
-        return rng.uniform(lower, upper, (samples, n))
+        return rng.uniform(lower, upper, (samples, n)), []
     phase = np.outer(np.linspace(0.0, 2.0 * np.pi, samples), rng.integers(1, 4, n)) + rng.uniform(0.0, 2.0 * np.pi, n)
-    return np.asarray(0.5 * (lower + upper) + 0.5 * (upper - lower) * np.sin(phase))
+    middle, path = 0.5 * (lower + upper), 0.5 * (upper - lower) * np.sin(phase)
+    shares = (1.0,) if within is not None else 0.5 ** np.arange(HALVINGS)
+    for share in shares:
+        try:
+            close_positions(mechanism, middle + share * path)
+        except DynidentError:
+            continue
+        told = f"poses within {share:g} of the usual range about home: loops do not close farther away; within= gives others"
+        return np.asarray(middle + share * path), [told] if share < 1.0 else []
+    return np.asarray(middle + shares[-1] * path), []  # whose sentence says where it cannot go
 
 
 def _slides(mechanism: Mechanism) -> NDArray[np.bool_]:

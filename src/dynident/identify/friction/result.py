@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,9 +13,14 @@ from dynident.errors import IdentificationError
 from dynident.friction import Asymmetric, Friction, FrictionLaw, Sigmoid, State, Sum, TemperatureDependent
 from dynident.identify.friction.problem import Problem
 from dynident.identify.friction.search import Found
+from dynident.results import Result
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Array = NDArray[np.float64]
 
+DOTS = 4000  # samples in a figure, at most about
 SIGMOID_NOTE = (
     "single values of a sigmoid law are not identifiable: (Bf, w) and (-Bf, -w) are the same law and terms of opposite sign "
     "trade against each other; judge and compare the curve only"
@@ -23,7 +28,7 @@ SIGMOID_NOTE = (
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class AxisFit:
+class AxisFit(Result):
     """Fit of one axis.
 
     Parameters
@@ -50,6 +55,8 @@ class AxisFit:
         Names of the columns beside the friction.
     residuals : ndarray, (N,)
         Measured minus predicted effort; NaN where a saturated sample was left out.
+    speed, resistance : ndarray, (N,)
+        Velocity [rad/s or m/s], and the measured effort less the other columns [N m or N].
     """
 
     linear: tuple[str, ...]
@@ -64,6 +71,8 @@ class AxisFit:
     notes: tuple[str, ...] = ()
     fixed: tuple[str, ...] = ()
     residuals: Array = field(default_factory=lambda: np.zeros(0))
+    speed: Array = field(default_factory=lambda: np.zeros(0))
+    resistance: Array = field(default_factory=lambda: np.zeros(0))
 
     @property
     def parameters(self) -> dict[str, float]:
@@ -105,6 +114,33 @@ class AxisFit:
             lines.append(f"{name:<{width}}  {value:>12.5g}  {shown}{'  (shape)' if name in self.shape else ''}")
         lines.append("residual: " + ", ".join(f"{joint} {s:.4g}" for joint, s in self.sigma.items()))
         return "\n".join([*lines, *self.notes])
+
+    def plot(self) -> Figure:
+        """Draw friction against speed: what was measured less the other columns, and the law.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+        """
+        from dynident.figures import BLUE, ORANGE, label, one_axes  # noqa: PLC0415 - matplotlib is an extra
+
+        ((name, friction),) = self.friction.items()
+        figure, axes = one_axes(7.2, 3.6, "speed [rad/s, m/s]", "friction [N m, N]", f"Friction of {label(name)}")
+        known = np.flatnonzero(np.isfinite(self.residuals))
+        shown = known[:: max(1, known.size // DOTS)]
+        axes.plot(self.speed[shown], self.resistance[shown], ".", color=BLUE, markersize=3, label="measured")
+        sides = [side for side in (self.speed[self.speed < 0.0], self.speed[self.speed > 0.0]) if side.size]
+        if friction.law.looks_at <= {"v"}:
+            for k, side in enumerate(sides):  # one line each: the jump at rest is none
+                v = np.linspace(side.min(), side.max(), 400)
+                axes.plot(v, friction(v), color=ORANGE, linewidth=1.4, label="" if k else "law")
+        else:  # it depends on more than the speed: the law at the samples
+            axes.plot(
+                self.speed[shown], (self.resistance - self.residuals)[shown], ".", color=ORANGE, markersize=3, label="law"
+            )
+        axes.legend(frameon=False, fontsize=8.5)
+        return figure
 
     def predict(self, state: State | ArrayLike, fixed: Mapping[str, ArrayLike] | None = None) -> Array:
         """Predict the effort.

@@ -120,4 +120,5 @@ def fit_axis(
     result = axis_result(problem, law, found, linear, notes, float(tau[keep] @ tau[keep]))
     fit = AxisFit(**result, fixed=tuple(columns))
     residuals = np.where(keep, tau - fit.predict(given, columns), np.nan)
-    return AxisFit(**result, fixed=tuple(columns), residuals=residuals)
+    rubbing = fit.predict(given) + residuals
+    return AxisFit(**result, fixed=tuple(columns), residuals=residuals, speed=given.v, resistance=rubbing)

@@ -10,6 +10,7 @@ Reflections keep R triangular: no covariance is propagated, so none can lose its
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,7 +26,11 @@ from dynident.identify.rows import Rows
 from dynident.identify.solve import Solution, solve
 from dynident.mechanics import Motion
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 Array = NDArray[np.float64]
+COLUMNS = 4  # of panels in a figure
 
 
 class RLS(_LeastSquares):
@@ -126,6 +131,36 @@ class RLS(_LeastSquares):
         solution = _solved(self.base_, self.R_, np.ones(self.base_.rank, dtype=bool), self.tolerance)
         self.coef_, self.covariance_, self.condition_ = solution.beta, _covariance(solution, self.twice_), solution.condition
         return self
+
+    def plot(self) -> Figure:
+        """Draw how the estimates of `fit` went on, one panel per base parameter, with two final standard deviations.
+
+        Panels show what the estimates of the last four fifths cover: the first ones, of few samples, may leave them.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+        """
+        from dynident.figures import BLUE, SKY, finish, label, new_figure  # noqa: PLC0415 - matplotlib is an extra
+
+        if not hasattr(self, "history_") or not self.times_.size:
+            raise IdentificationError(f"RLS: history is {self.history}; fit with history=100 or so before plot()")
+        names, spread = self.result_.base.names, 2.0 * np.sqrt(np.diag(self.covariance_))
+        rows = -(-len(names) // COLUMNS)
+        figure = new_figure(11.0, 1.5 * rows + 0.5)
+        for i, name in enumerate(names):
+            axes = figure.add_subplot(rows, COLUMNS, i + 1)
+            if np.isfinite(spread[i]):
+                axes.axhspan(self.coef_[i] - spread[i], self.coef_[i] + spread[i], color=SKY, linewidth=0.0)
+            axes.plot(self.times_, self.history_[:, i], color=BLUE, linewidth=1.0)
+            settled = self.history_[self.times_.size // 5 :, i]
+            width = max(float(np.ptp(settled)), 2.0 * float(spread[i]) if np.isfinite(spread[i]) else 0.0)
+            if width > 0.0:
+                axes.set_ylim(settled.min() - width, settled.max() + width)
+            finish(axes, "time [s]" if i >= len(names) - COLUMNS else "", "", label(name))
+        figure.tight_layout()
+        return figure
 
     def _check(self) -> None:
         if not self.memory > 0.0:
