@@ -2,8 +2,8 @@
 """Rehearse a release: `python tests/release.py dist` checks the wheel in a folder as a stranger would use it.
 
 The wheel is installed into an empty environment outside of this repository. There `dynident --version` must say what the source
-says, two links must be identified from torques that they really have, and the program of the README must run on the files that
-`dynident demo --files` writes. CHANGELOG.md must have a place for the version.
+says, two links must be identified from torques that they really have, and the program of the README and every line of the quick
+start, of Python and of the shell, must run as printed. CHANGELOG.md must have a place for the version.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -35,6 +36,14 @@ def quick_start() -> str:
     """Return the program of the README, as it runs with what a plain install has."""
     (code,) = re.findall(r"^```python\n(.*?)^```$", (ROOT / "README.md").read_text("utf-8"), re.M | re.S)
     return str(code)
+
+
+def quick_start_page() -> tuple[list[list[str]], str]:
+    """Return the commands of the quick start, those that write its files first, and its Python blocks as one program."""
+    page = (ROOT / "docs/quickstart.md").read_text("utf-8")
+    shell = "".join(re.findall(r"^```sh\n(.*?)^```$", page, re.M | re.S))
+    commands = [shlex.split(line, comments=True)[1:] for line in shell.splitlines() if line.startswith("dynident ")]
+    return commands, "\n".join(re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S))
 
 
 def source_version() -> str:
@@ -74,7 +83,7 @@ def main(folder: Path) -> None:
         settings = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
 
         def run(*command: str) -> str:
-            print("$ python", *(command[:3] if command[0] == "-m" else ("-c", "...")), flush=True)
+            print("$ python", *(command if command[0] == "-m" else ("-c", "...")), flush=True)
             return subprocess.run(
                 [str(python), *command], cwd=place, env=settings, check=True, text=True, stdout=subprocess.PIPE
             ).stdout
@@ -86,8 +95,12 @@ def main(folder: Path) -> None:
             raise SystemExit(f"dynident --version says {said!r}, the source {version}")
         print(said)
         print(run("-c", TINY).strip())
-        run("-m", "dynident", "demo", "--files", "-o", ".")
-        print(run("-c", quick_start()).strip())
+        commands, program = quick_start_page()
+        for k, command in enumerate(commands):
+            run("-m", "dynident", *command)
+            if k == 0:  # the files are there
+                print(run("-c", quick_start()).strip())
+                run("-c", program)
     print(f"{wheel.name} ({wheel.stat().st_size // 1000} kB) can be released: git tag v{version}")
 
 

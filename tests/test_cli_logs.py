@@ -63,3 +63,32 @@ def test_topics_are_an_option(validate):
     assert "stamps in the headers" in err
     _, err = validate("other.mcap", "--topic", "/none", code=1)
     assert "it holds /joint_states" in err
+
+
+def test_an_episode_is_an_option(validate):
+    expected, _ = validate("other.csv")
+    logs = [di.Log.read(f"{name}.csv", effort="joint_torque") for name in ("run", "other")]
+    joined = {"t": np.concatenate([log.t for log in logs]), "q": np.vstack([log.position for log in logs])}
+    joined |= {"tau": np.vstack([log.effort for log in logs]), "episode_index": np.repeat([0, 1], [len(log) for log in logs])}
+    np.savez("both.npz", **joined)
+    out, err = validate("both.npz", "--episode", "1")
+    assert out.replace("'both'", "'other'") == expected and "episode 1: " in err
+    _, err = validate("both.npz", code=1)
+    assert "it holds 2 episodes (column 'episode_index': 0, 1); say which, --episode" in err
+
+
+def test_a_joint_that_is_not_in_the_log_can_stand_elsewhere(folder):
+    log = di.Log.read("other.csv", effort="joint_torque").select(["joint2"])
+    robot = di.Mechanism.from_urdf("robot.urdf")
+    (note,) = (n for n in di.Regression.from_log(robot, log).notes if "held at zero" in n)
+    assert "held at zero: joint1; if" in note and "robot.lock({'joint1': 0.5}) (--lock joint1=0.5)" in note
+    assert not any("held at zero" in n for n in di.Regression.from_log(robot.lock({"joint1": 0.5}), log).notes)
+
+
+def test_what_a_file_needs_is_said_before_the_work(folder, monkeypatch, capsys):
+    monkeypatch.setattr("dynident.signals.writers.find_spec", lambda name: None)
+    for command in (["simulate", "nowhere", "--robot", "robot.urdf", "-o", "x.parquet"], ["convert", "nowhere.csv", "x.mcap"]):
+        monkeypatch.setattr(sys, "argv", ["dynident", *command])
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        assert stopped.value.code == 1 and "pip install 'dynident[" in capsys.readouterr().err

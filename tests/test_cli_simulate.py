@@ -111,7 +111,7 @@ def test_a_ready_machine_runs_its_own_loops(monkeypatch, capsys, folder: Path) -
         (("simulate", "motion.csv", "--robot", "nope"), "there is no machine 'nope'"),
         (("simulate", "nope", "--robot", "robot.urdf"), "plan 'nope' does not exist"),
         (("simulate", "motion.csv", "--robot", "dualv"), "has no column q_platform.x"),
-        (("simulate", "motion.csv", "--robot", "robot.urdf", "-o", "run.txt"), "give one of .parquet"),
+        (("simulate", "motion.csv", "--robot", "robot.urdf", "-o", "run.txt"), "must end in .csv"),
         (("simulate", "motion.csv", "--robot", "robot.urdf", "--truth", "run.csv"), "it is written as .npz"),
         (("simulate", "motion.csv", "--robot", "robot.urdf", "--controller", "magic"), "it is one of computed_torque"),
         (("simulate", "motion.csv", "--robot", "robot.urdf", "--method", "odd"), "coupled, decoupled"),

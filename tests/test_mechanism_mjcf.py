@@ -299,12 +299,20 @@ def test_doubtful_bodies_are_read_with_a_warning(tmp_path, inner, word):
         ("<actuator><motor site='s'/></actuator>", "does not act on moving joints"),
         ("<actuator><motor name='a' joint='j'/><velocity name='b' joint='j'/></actuator>", "drives what 'a' drives"),
         ("<equality><tendon tendon1='t'/></equality>", "<equality><tendon> is ignored"),
+        ("<equality><weld name='hand' body1='b' body2='pen'/></equality>", "<weld name='hand'> to a mocap body is ignored"),
+        ("<option density='1000'/>", "forces of the fluid"),
+        (
+            "<default><tendon stiffness='3'/></default><tendon><fixed name='t'><joint joint='j' coef='1'/></fixed></tendon>",
+            "forces of tendons 't'",
+        ),
+        ("<worldbody><body name='c' gravcomp='1'><joint/><geom size='1'/></body></worldbody>", "gravcomp of 'c' is ignored"),
         ("<compiler balanceinertia='true'/>", "balanceinertia"),
         ("<compiler boundmass='0.1'/>", "boundmass"),
     ],
 )
 def test_what_is_ignored_is_said(tmp_path, rest, word):
-    text = body("<joint name='j'/><geom size='1'/>").replace("</mujoco>", rest + "</mujoco>")
+    pen = "<worldbody><body name='pen' mocap='true'/></worldbody>"
+    text = body("<joint name='j'/><geom size='1'/>").replace("</mujoco>", pen + rest + "</mujoco>")
     with pytest.warns(DescriptionWarning, match=word):
         read_mjcf(write(tmp_path, text))
 
@@ -313,6 +321,7 @@ GOOD = "<joint name='j'/><geom size='1'/>"
 BAD = {
     "wrong root": ("<robot/>", "<robot>, but <mujoco>"),
     "no body": ("<mujoco/>", "no <body>"),
+    "a part": ("<mujocoinclude/>", "give the file that includes it"),
     "truncated": (body(GOOD)[:-5], "not well-formed"),
     "bomb": ('<!DOCTYPE b [<!ENTITY a "a">]>' + body(GOOD), "entities"),
     "too deep": ("<mujoco><worldbody>" + "<body>" * 600 + "</body>" * 600 + "</worldbody></mujoco>", "nested"),

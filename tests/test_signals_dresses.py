@@ -409,10 +409,79 @@ def test_episodes(tmp_path):
     header = ["timestamp", "q1", "tau1", "episode_index"]
     clock = np.concatenate([T[:100], T[:100]])
     (tmp_path / "a.csv").write_bytes(csv(header, clock, np.arange(200.0), clock, np.repeat([0.0, 1.0], 100)))
-    log = Log.read(tmp_path / "a.csv", "joint_torque", schema={"episode": 1})
-    np.testing.assert_array_equal(log.position[:, 0], np.arange(100.0, 200.0))
-    with pytest.raises(LogError, match="episode is 7"):
-        Log.read(tmp_path / "a.csv", "joint_torque", schema={"episode": 7})
+    for how in ({"episode": 1}, {"episode": "1"}, {"schema": {"episode": 1}}):
+        log = Log.read(tmp_path / "a.csv", "joint_torque", **how)
+        np.testing.assert_array_equal(log.position[:, 0], np.arange(100.0, 200.0))
+    with pytest.raises(LogError, match="episode is 7; the file has 0, 1"):
+        Log.read(tmp_path / "a.csv", "joint_torque", episode=7)
+    with pytest.raises(LogError, match=r"2 episodes \(column 'episode_index': 0, 1\); say which, episode= \(--episode\)"):
+        Log.read(tmp_path / "a.csv", "joint_torque")
+    runs = Log.read_episodes(tmp_path / "a.csv", "joint_torque")
+    assert [(log.name, log.position[0, 0], len(log)) for log in runs] == [("a 0", 0.0, 100), ("a 1", 100.0, 100)]
+    assert [log.name for log in Log.read_episodes({"t": T, "q": Q, "tau": TAU}, "joint_torque")] == ["the table"]
+
+
+def test_runs_one_below_the_other_have_names_and_a_flag_is_no_run(tmp_path):
+    import pandas as pd
+
+    frame = pd.DataFrame({"t": T, "q1": Q[:, 0], "tau1": TAU[:, 0]})
+    table = pd.concat([frame.assign(run="cold"), frame.assign(run="warm", q1=-Q[:, 0])])
+    table.to_parquet(tmp_path / "runs.parquet")
+    for source in (tmp_path / "runs.parquet", table):
+        np.testing.assert_array_equal(Log.read(source, "joint_torque", episode="warm").position[:, 0], -Q[:, 0])
+        assert len(Log.read_episodes(source, "joint_torque")) == 2
+    assert len(Log.read(frame.assign(run=(T > 0.1).astype(int)), "joint_torque")) == len(T)
+
+
+def tidy(order: str) -> dict[str, list]:
+    """One row per joint and time: time by time, or joint by joint."""
+    cells = [(k, i) for k in range(len(T)) for i in range(N)]
+    cells.sort(key=lambda c: c if order == "times" else c[::-1])
+    k, i = np.array(cells).T
+    return {"time": T[k], "joint": [NAMES[x] for x in i], "position [deg]": np.degrees(Q[k, i]), "effort": TAU[k, i]}
+
+
+@pytest.mark.parametrize("order", ["times", "joints"])
+@pytest.mark.parametrize("source", ["csv", "parquet", "pandas", "numbered", "without clock"])
+def test_one_row_per_joint(source, order, tmp_path, monkeypatch):
+    import pandas as pd
+
+    frame = pd.DataFrame(tidy(order))
+    options = {}
+    if source == "numbered":
+        frame["joint"] = [int(name[5:]) for name in frame["joint"]]
+    if source == "without clock":
+        monkeypatch.setitem(sys.modules, "pyarrow", None)
+        frame, options = frame.drop(columns="time"), {"rate": 250.0}
+    if source == "parquet":
+        frame.astype({"joint": "category"}).to_parquet(tmp_path / "run.parquet")
+        frame = tmp_path / "run.parquet"
+    elif source != "pandas":
+        frame.to_csv(tmp_path / "run.csv", index=False)
+        frame = tmp_path / "run.csv"
+    log = Log.read(frame, "joint_torque", **options)
+    assert list(log.joints) == ([f"joint_{i + 1}" for i in range(N)] if source == "numbered" else NAMES)
+    np.testing.assert_allclose(log.position, Q, atol=1e-12)
+    np.testing.assert_allclose(log.effort, TAU, atol=1e-12)
+    np.testing.assert_allclose(log.t, T, atol=1e-12)
+    assert any("brought side by side" in note for note in log.provenance["conversions"])
+
+
+def test_one_row_per_quantity_and_rows_with_times_of_their_own(tmp_path):
+    import pandas as pd
+
+    wide = pd.DataFrame({"t": T} | {f"q{i + 1}": Q[:, i] for i in range(N)} | {f"tau{i + 1}": TAU[:, i] for i in range(N)})
+    np.testing.assert_array_equal(Log.read(wide.melt(id_vars="t"), "joint_torque").effort, TAU)
+    long = pd.DataFrame(tidy("times")).melt(id_vars=["time", "joint"], var_name="quantity")
+    np.testing.assert_allclose(Log.read(long, "joint_torque").position, Q, atol=1e-12)
+    apart = pd.DataFrame(tidy("times"))
+    late = apart["joint"] == NAMES[1]
+    apart.loc[late, "time"] += 0.001  # polled one after the other
+    log = Log.read(apart, "joint_torque")
+    np.testing.assert_allclose(log.position[:, 1], np.interp(T[1:], T + 0.001, Q[:, 1]), atol=1e-12)
+    assert any("linear interpolation" in note for note in log.provenance["conversions"])
+    with pytest.raises(LogError, match="are not in the order of their times"):
+        Log.read(pd.concat([apart, apart]), "joint_torque")
 
 
 @pytest.mark.parametrize(

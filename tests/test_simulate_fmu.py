@@ -95,7 +95,10 @@ def test_it_moves_as_the_simulation(arm: di.Mechanism, fmu: Path) -> None:
 
 
 def test_model_exchange_has_the_states_of_forward_dynamics(arm: di.Mechanism, tmp_path: Path) -> None:
-    """A solver outside integrates the FMU; scipy integrates dynident's forward dynamics, without the dry friction of joints."""
+    """A solver outside integrates the FMU; scipy with the forward dynamics and the virtual robot find the same motion.
+
+    Dry friction of joints is left out, since a solver outside knows nothing of sticking.
+    """
     fmpy = pytest.importorskip("fmpy", reason="FMPy is a development tool: pip install 'dynident[dev]'")
     if not (shutil.which("cc") or shutil.which("gcc")):
         pytest.skip("there is no C compiler here")
@@ -120,6 +123,15 @@ def test_model_exchange_has_the_states_of_forward_dynamics(arm: di.Mechanism, tm
     exact = solve_ivp(rate, (0.0, 0.3), [*START, 0.0, 0.0, 0.0], rtol=1e-11, atol=1e-12, t_eval=found["time"].clip(0.0, 0.3))
     theirs = np.column_stack([found[name] for name in names])
     np.testing.assert_allclose(theirs[:, : 2 * n], exact.y.T, atol=1e-6)
+    machine = torque_driven(robot)
+    steady = VirtualRobot(robot, machine.drives, OpenLoop(torque=np.tile(torque, (CYCLES + 1, 1))), step=machine.step)
+    start = np.tile(START, (CYCLES + 1, 1))
+    wanted = di.Motion(CYCLE * np.arange(CYCLES + 1), start, np.zeros_like(start), np.zeros_like(start))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SimulationWarning)  # nothing holds the arm up
+        run = steady.simulate(wanted, start={"q": START}, log_cycle=CYCLE)
+    np.testing.assert_allclose(theirs[:, :n], run.truth.motion.q, atol=1e-6)
+    np.testing.assert_allclose(theirs[:, n : 2 * n], run.truth.motion.v, atol=1e-6)
     last = di.mechanics.forward_dynamics(robot, theirs[-1, :n], theirs[-1, n : 2 * n], torque)[0]
     np.testing.assert_allclose(theirs[-1, 2 * n :], last, rtol=1e-9)
 

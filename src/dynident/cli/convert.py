@@ -18,9 +18,7 @@ from dynident.cli.shared import (
     out,
     print_json,
 )
-from dynident.errors import DynidentError
-
-ENDINGS = (".csv", ".csv.gz", ".npz", ".parquet", ".mat", ".mcap")
+from dynident.signals import check_log_file
 
 
 @app.command(epilog="Example: dynident convert bag/ run.csv --effort joint_torque --topic /joint_states")
@@ -37,8 +35,7 @@ def convert(
     debug: Debug = False,
 ) -> int:
     """Convert a log: read any format, write CSV, npz, Parquet, MATLAB or MCAP in SI units, with what was understood inside."""
-    if not target.name.lower().endswith(ENDINGS):
-        raise DynidentError(f"target '{target}' has the ending '{target.suffix}'; give one of {', '.join(ENDINGS)}")
+    check_log_file(target)
     check_output(target)
     log = logged.reader(effort)(source)
     if start is not None or end is not None:

@@ -138,6 +138,9 @@ Topic = Annotated[
     list[str] | None,
     typer.Option(help="Topic of a ROS bag or MCAP file; several may be given, the first gives the clock."),
 ]
+Episode = Annotated[
+    str | None, typer.Option(help="Run of a table that holds several (LeRobot data sets), by its number or name.")
+]
 Unit = Annotated[
     list[str] | None,
     typer.Option(help="Unit of a quantity in the logs, e.g. position=deg or time=ms; several may be given."),
@@ -254,6 +257,7 @@ def log_reader(
     topic: list[str] | None = None,
     unit: list[str] | None = None,
     rate: float | None = None,
+    episode: str | None = None,
 ) -> Callable[[Path], di.Log]:
     """Return a function that reads logs with the options of the command line and says once what it understood."""
     try:
@@ -277,6 +281,7 @@ def log_reader(
             joints=names,
             gain=gains[0] if gains and len(gains) == 1 else gains,
             topic=topic or None,
+            episode=episode,
             units=units or None,
             rate=rate,
         )
@@ -298,12 +303,13 @@ class LogOptions:
     joints: Joints = None
     gain: Gain = None
     topic: Topic = None
+    episode: Episode = None
     unit: Unit = None
     log_rate: LogRate = None
 
     def reader(self, effort: str | None) -> Callable[[Path], di.Log]:
         """Return a function that reads logs with these options and says once what it understood."""
-        return log_reader(effort, self.schema, self.joints, self.gain, self.topic, self.unit, self.log_rate)
+        return log_reader(effort, self.schema, self.joints, self.gain, self.topic, self.unit, self.log_rate, self.episode)
 
 
 def stage_reader(read: Callable[[Path], di.Log], plan: Path | None) -> Callable[[Path], di.Log]:

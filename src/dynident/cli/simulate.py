@@ -43,8 +43,10 @@ from dynident.cli.shared import (
 )
 from dynident.cli.structure import choices
 from dynident.errors import DynidentError, SimulationError
+from dynident.figures import new_figure
 from dynident.files import to_json, write_atomic
 from dynident.outputs import output_set
+from dynident.signals import check_log_file
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -55,7 +57,6 @@ GRID = (0.4, 1.0, 2.0, 3.0, 4.0, 5.0, 7.0, 10.0)  # Hz
 AMPLITUDES = {"N": 5e-3, "N m": 0.02}  # m, rad: of coordinates whose effort has this unit
 SATURATED = 0.01  # share of time at a motor's limits from which on they shape the response
 CAMPAIGN_CYCLE = 0.004  # between two samples of a campaign, as recorders write it [s]
-LOGS = (".parquet", ".csv", ".csv.gz", ".npz", ".mat", ".mcap")
 
 RobotOption = Annotated[
     Path | None,
@@ -268,8 +269,8 @@ def _write_run(run: Run, output: Path | None, truth: Path | None, figures: Path 
 
 def _check_files(output: Path | None, truth: Path | None, figures: Path | None) -> None:
     """Refuse outputs that cannot be written, before any long work."""
-    if output is not None and not output.name.lower().endswith(LOGS):
-        raise DynidentError(f"output '{output}' has the ending '{output.suffix}'; give one of {', '.join(LOGS)}")
+    if output is not None:
+        check_log_file(output)
     if truth is not None and truth.suffix != ".npz":
         raise DynidentError(f"truth '{truth}' has the ending '{truth.suffix}'; it is written as .npz")
     for path in (output, truth):
@@ -277,6 +278,7 @@ def _check_files(output: Path | None, truth: Path | None, figures: Path | None) 
             check_output(path)
     if figures is not None:
         check_output(figures, folder=True)
+        new_figure(1.0, 1.0)  # says now if matplotlib is missing
 
 
 def _run_figures(run: Run) -> dict[str, Figure]:

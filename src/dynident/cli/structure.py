@@ -21,7 +21,7 @@ ROBOT_OPTIONS = "Robot"  # panel of the help
 LOG_OPTIONS, OUTPUT = "Logs", "Output"
 GROUPS = {
     **dict.fromkeys(("sidecar", "search", "arg", "trust", "terms"), ROBOT_OPTIONS),
-    **dict.fromkeys(("effort", "schema", "joints", "gain", "topic", "unit", "log_rate"), LOG_OPTIONS),
+    **dict.fromkeys(("effort", "schema", "joints", "gain", "topic", "episode", "unit", "log_rate"), LOG_OPTIONS),
     **dict.fromkeys(("output", "as_json", "quiet", "strict", "debug"), OUTPUT),
 }
 #: What stands for a value in the help.

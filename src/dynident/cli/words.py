@@ -18,6 +18,7 @@ _PHRASES = (
     (r"\b[a-z_]+=, (--[a-z-]+)", r"\1"),
     (r"\b[a-z_]+=True in Python, (--[a-z-]+)", r"\1"),
     (r"schema=\{'(\w+)': \[?\.{3}\]?(?:, [^}]*)?\}(?: or a TOML file)?(?: \(--schema\))?", r"the key '\1' of a --schema file"),
+    (r"robot\.lock\([^)]*\) \((--lock [^)]*)\)", r"\1"),
     (r"schema= with", "a --schema file with"),
     (r"units=\{'(\w+)': '(\w+)'\}", r"--unit \1=\2"),
     (

@@ -78,8 +78,8 @@ def match(mechanism: Mechanism, log: Log) -> Matched:
         )
     missing = [name for name in mechanism.coordinate_names if name not in joints]
     if missing:
+        notes.append(_held(mechanism, missing))
         mechanism = mechanism.keep([name.split(".")[0] if name not in mechanism.joint_names else name for name in joints])
-        notes.append(f"joints not in the log are held at zero: {', '.join(missing)}")
     if not set(mechanism.coordinate_names) <= set(joints):
         raise LogError(
             f"log '{log.name}' has only some coordinates of a joint; it needs {', '.join(mechanism.coordinate_names)}"
@@ -139,6 +139,17 @@ def _left_out(mechanism: Mechanism, log: Log, names: list[str]) -> str:
     moved = [name for name in names if np.ptp(log.position[:, log.joints.index(name)]) > MOVED]
     warning = f"; {', '.join(moved)} moved, and the model knows nothing of it" if moved else ""
     return f"channels left out, because robot '{mechanism.name}' has no such free joints: {', '.join(names)}{warning}"
+
+
+def _held(mechanism: Mechanism, names: list[str]) -> str:
+    """Return the note about joints that the log does not have, and how to say where they stood."""
+    example = next((joint.name for joint in mechanism.joints if names[0] in joint.coordinates), names[0])
+    beyond = [j.name for j in mechanism.joints if j.name in names and not j.limits.lower <= 0.0 <= j.limits.upper]
+    doubt = f"; zero is beyond the limits of {', '.join(beyond)}, which stood elsewhere" if beyond else ""
+    return (
+        f"joints not in the log are held at zero: {', '.join(names)}{doubt}; if they stood elsewhere bodies become "
+        f"wrong, so say where: robot.lock({{'{example}': 0.5}}) (--lock {example}=0.5)"
+    )
 
 
 def _joints_of_motors(mechanism: Mechanism, log: Log, N: Array, turned: Array) -> Array:

@@ -7,7 +7,7 @@ not at its body's origin, or one of several on a body, moves a massless frame; t
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +21,7 @@ from dynident.mechanism.elements import COORDINATES, Body, Joint, Limits, Placem
 from dynident.mechanism.folders import Folders
 from dynident.mechanism.inertia import check_consistency, from_com, transform
 from dynident.mechanism.mechanism import STANDARD_GRAVITY, Mechanism
-from dynident.mechanism.mjcf_file import UNSUPPORTED, MjcfFile, load_mjcf, polynomial_head
+from dynident.mechanism.mjcf_file import TENDONS, UNSUPPORTED, MjcfFile, load_mjcf, polynomial_head
 from dynident.mechanism.mjcf_geoms import UnreadableShapeError, geom_inertia
 from dynident.mechanism.mjcf_links import read_actuators, read_constraints
 from dynident.mechanism.xml import naming_file, number, numbers, parse_numbers, quoted, unique_name, warn_description
@@ -78,6 +78,8 @@ class MjcfTree:
         `ref` of every hinge and slide.
     moving : set of str
         Bodies that can move.
+    mocap : set of str
+        Bodies that a program moves at will.
     unread : list of str
         Bodies whose inertia comes from a shape that is not read.
     """
@@ -91,6 +93,7 @@ class MjcfTree:
     sites: dict[str, tuple[str, Placement]] = field(default_factory=dict)
     reference: dict[str, float] = field(default_factory=dict)
     moving: set[str] = field(default_factory=set)
+    mocap: set[str] = field(default_factory=set)
     unread: list[str] = field(default_factory=list)
 
 
@@ -122,9 +125,7 @@ def read_mjcf(path: str | os.PathLike[str], search: Sequence[str | os.PathLike[s
     with naming_file(path):
         tree = read_tree(path, folders=Folders(path, search, trust=trust))
         file, source = tree.file, Path(path).name
-        for key in ("balanceinertia", "boundmass", "boundinertia"):
-            if file.compiler.get(key, "0") not in ("0", "false"):
-                warn_description(f"{source}: <compiler {key}> is ignored; inertias are taken as they stand")
+        _warn_of_ignored(tree, source)
         _set_total_mass(tree)
         loops, couplings, held = read_constraints(tree, source)
         mechanism = Mechanism(
@@ -150,9 +151,32 @@ def read_tree(path: str | os.PathLike[str], root: Element | None = None, folders
     for world in tree.file.root.findall("worldbody"):
         _read_children(tree, world, WORLD, world.get("childclass", ""), False)
     if len(tree.bodies) == 1:
-        raise DescriptionError("<worldbody> has no <body>; describe at least one")
+        raise DescriptionError("<worldbody> has no <body>; describe at least one, or give the file that includes this one")
     _read_custom(tree)
     return tree
+
+
+def _warn_of_ignored(tree: MjcfTree, source: str) -> None:
+    """Say what MuJoCo would add to the forces or change in the inertias, and is not read."""
+    file = tree.file
+    for key in ("balanceinertia", "boundmass", "boundinertia"):
+        if file.compiler.get(key, "0") not in ("0", "false"):
+            warn_description(f"{source}: <compiler {key}> is ignored; inertias are taken as they stand")
+    options = [o for o in file.root.findall("option") if any(np.any(_given(o, key)) for key in ("density", "viscosity"))]
+    if options:
+        warn_description(f"{source}: <option density, viscosity>: the forces of the fluid around the robot are ignored")
+    lifted = [name for element, name in tree.body_of.items() if np.any(_given(element, "gravcomp"))]
+    if lifted:
+        warn_description(f"{source}: gravcomp of {quoted(lifted)} is ignored; torques carry the whole weight")
+    tendons = [e for e in file.sections("tendon") if e.tag in TENDONS]
+    forces = ("stiffness", "damping", "frictionloss", "armature")
+    pulling = [e.get("name", "") for e in tendons if any(np.any(_given(file.attributes(e), key)) for key in forces)]
+    if pulling:
+        warn_description(f"{source}: forces of tendons {quoted(pulling)} ({', '.join(forces)}) are ignored")
+
+
+def _given(element: Element | Mapping[str, str], key: str) -> Array:
+    return parse_numbers(element.get(key, "0"), None, key)
 
 
 # ---- bodies ---------------------------------------------------------------------------------------------------------
@@ -188,6 +212,8 @@ def _read_body(tree: MjcfTree, element: Element, parent: str, childclass: str, f
     if name in taken:
         raise DescriptionError(f"body name '{name}' is used twice; give every body its own name")
     tree.body_of[element] = name
+    if element.get("mocap") == "true":
+        tree.mocap.add(name)
     placement = frame @ tree.file.placement(element.attrib, f"body '{name}'")
     tree.rest[name] = tree.rest[parent] @ placement
     inside = list(_flatten(tree, element, childclass, Placement()))
@@ -355,7 +381,8 @@ def _check_inertias(mechanism: Mechanism, tree: MjcfTree) -> None:
     source = mechanism.source
     if tree.unread:
         warn_description(
-            f"{source}: {'; '.join(tree.unread)}; its inertia is not computed, so the body's prior is zero: add an <inertial>"
+            f"{source}: {'; '.join(tree.unread)}; its inertia is not computed, so the body's prior is zero: add an "
+            "<inertial>, or let MuJoCo compute it: Mechanism.from_mujoco(mujoco.MjModel.from_xml_path(...))"
         )
     groups = zip(mechanism.tree.bodies, mechanism.tree.inertias.reshape(-1, 10), strict=True)
     empty = [body for body, phi in groups if not np.any(phi)]

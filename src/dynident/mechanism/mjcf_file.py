@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 ORIENTATIONS = ("quat", "axisangle", "xyaxes", "zaxis", "euler")
+TENDONS = ("fixed", "spatial")
 ACTUATORS = (
     "general",
     "motor",
@@ -70,7 +71,7 @@ class MjcfFile:
                 f"<{element.tag} name='{element.get('name', '')}'>: default class '{name}' does not exist; "
                 "declare it in <default>"
             )
-        tag = "actuator" if element.tag in ACTUATORS else element.tag
+        tag = "actuator" if element.tag in ACTUATORS else "tendon" if element.tag in TENDONS else element.tag
         merged = dict(self.classes[name].get(tag, {}))
         if any(key in element.attrib for key in ORIENTATIONS):
             merged = {key: value for key, value in merged.items() if key not in ORIENTATIONS}
@@ -210,7 +211,7 @@ def _read_defaults(classes: dict[str, dict[str, dict[str, str]]], default: Eleme
         if element.tag == "default":
             continue
         # All kinds of actuator share one default.
-        tag = "actuator" if element.tag in ACTUATORS else element.tag
+        tag = "actuator" if element.tag in ACTUATORS else "tendon" if element.tag in TENDONS else element.tag
         own.setdefault(tag, {}).update(element.attrib)
     if name in classes and not top:
         raise DescriptionError(f"<default>: class '{name}' is declared twice; give every class its own name")

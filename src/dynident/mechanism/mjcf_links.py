@@ -28,15 +28,21 @@ def read_constraints(tree: MjcfTree, source: str) -> tuple[list[Loop], list[Coup
     loops: list[Loop] = []
     couplings: list[Coupling] = []
     held: dict[str, float] = {}
+    unread: set[str] = set()
     for element in tree.file.sections("equality"):
         attributes = tree.file.attributes(element)
         if attributes.get("active", "true") == "false":
             continue
         if element.tag in ("connect", "weld"):
-            loops.append(_loop(tree, element, attributes, {loop.name for loop in loops}))
+            loop = _loop(tree, element, attributes, {loop.name for loop in loops})
+            if {loop.body_a, loop.body_b} & tree.mocap:
+                warn_description(f"{source}: <{element.tag} name='{loop.name}'> to a mocap body is ignored; a program moves it")
+            else:
+                loops.append(loop)
         elif element.tag == "joint":
             _coupling(tree, attributes, couplings, held)
-        else:
+        elif element.tag not in unread:
+            unread.add(element.tag)
             warn_description(f"{source}: <equality><{element.tag}> is ignored; only connect, weld and joint are read")
     return loops, couplings, held
 

@@ -109,7 +109,8 @@ def checked_root(root: Element, root_tag: str) -> Element:
     else:
         raise DescriptionError(f"elements are nested more than {MAX_DEPTH} deep; flatten the description")
     if root.tag != root_tag:
-        raise DescriptionError(f"the root element is <{root.tag}>, but <{root_tag}> is needed; give another file")
+        hint = "give the file that includes it" if root.tag == "mujocoinclude" else "give another file"
+        raise DescriptionError(f"the root element is <{root.tag}>, but <{root_tag}> is needed; {hint}")
     return root
 
 

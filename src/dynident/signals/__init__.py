@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from dynident.signals.smoothers import fourier, kalman_smoother, savitzky_golay, smoothing_spline
     from dynident.signals.stream import LogStream
     from dynident.signals.tables import read_table
-    from dynident.signals.writers import McapWriter
+    from dynident.signals.writers import McapWriter, check_log_file
 
 # Everything but Log needs scipy, which is slow to import: imported on first use.
 _LATER = {
@@ -48,6 +48,7 @@ _LATER = {
     "automatic_cutoff": "cutoff",
     "butterworth": "filters",
     "campaign_columns": "campaign",
+    "check_log_file": "writers",
     "common_cutoff": "preparation",
     "diagnose": "quality",
     "effective_samples": "dependence",
@@ -90,6 +91,7 @@ __all__ = [
     "automatic_cutoff",
     "butterworth",
     "campaign_columns",
+    "check_log_file",
     "common_cutoff",
     "diagnose",
     "effective_samples",

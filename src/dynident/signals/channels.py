@@ -221,16 +221,19 @@ def find_channels(
     source: Mapping[str, Mapping[str, Array]],
     rules: Mapping[str, Any],
     kind: str,
+    row_units: Mapping[str, str],
     tables: list[Table],
 ) -> Found:
-    """Find the channels of every role in the columns, or in the file the role was assigned to (`source`)."""
+    """Find the channels of every role in the columns, or in the file the role was assigned to (`source`).
+
+    `row_units` are those that stand below the header or beside the columns.
+    """
     wanted = rules.get("joints")
     listed = isinstance(wanted, list | tuple | np.ndarray)
     if wanted is not None and (not listed or not all(isinstance(j, str) for j in wanted)):
         raise LogError(f"joints is {wanted!r}; give a list of names")
     wanted = None if wanted is None else list(wanted)
     labels = next((t.labels for t in tables if t.labels), ())
-    row_units = {name: unit for table in tables for name, unit in table.units.items()}
     notes: list[str] = []
     maps: dict[str, Channels] = {}
     every = {column for pool in (columns, *source.values()) for column in pool if ":" not in column and not is_time(column)}

@@ -36,7 +36,7 @@ def find_clock(
         raise LogError(f"time column '{name}' is not there; the columns are {', '.join(list(columns)[:40])}")
     notes: list[str] = []
     if name is None:
-        name = _time_column(columns, notes)
+        name = time_column(columns, notes)
     if name is None:
         if rate is None:
             raise LogError(
@@ -50,7 +50,7 @@ def find_clock(
     return t, notes + said, name
 
 
-def _time_column(columns: Mapping[str, Any], notes: list[str]) -> str | None:
+def time_column(columns: Mapping[str, Any], notes: list[str]) -> str | None:
     """The column that is the clock: the sensor's own stamp if there is one, else the bare name, else one in a structure."""
     ranks: dict[int, list[str]] = {}
     for column in columns:

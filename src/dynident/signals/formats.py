@@ -15,7 +15,20 @@ import numpy as np
 from dynident.errors import LogError, missing_extra
 from dynident.signals.matlab import read_matlab
 from dynident.signals.rows import COLUMNS
-from dynident.signals.tables import LABELS, TEXT, Content, Table, check_room, own_metadata, read_text, short, table_of
+from dynident.signals.tables import (
+    LABELS,
+    TEXT,
+    Content,
+    Table,
+    Words,
+    check_room,
+    is_key,
+    own_metadata,
+    printable,
+    read_text,
+    short,
+    table_of,
+)
 
 DEPTH = 16
 
@@ -221,6 +234,8 @@ def _from_arrow(table: Any) -> Content:
             content.columns[name] = column.cast(exact).to_numpy()
         elif pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or isinstance(column.type, pa.BaseExtensionType):
             raise LogError(f"column '{name}' holds objects ({kind}), which are never loaded; save plain numeric columns")
+        elif texts and is_key(name) and (words := _arrow_words(column)):
+            content.texts[name] = words
         else:
             left.append(f"{name} ({kind})")
     if left:
@@ -228,6 +243,20 @@ def _from_arrow(table: Any) -> Content:
     text = (table.schema.metadata or {}).get(b"dynident_log")
     content.metadata = None if text is None else own_metadata(text.decode())
     return content
+
+
+def _arrow_words(column: Any) -> Words | None:
+    """A column of texts that may say what a row is of; a text that is stored once stays once in memory."""
+    import pyarrow as pa  # noqa: PLC0415
+    import pyarrow.compute as pc  # noqa: PLC0415
+
+    if column.null_count or not len(column):
+        return None
+    coded = column if pa.types.is_dictionary(column.type) else pc.dictionary_encode(column)
+    chunks = coded.unify_dictionaries().chunks
+    known = tuple(printable(str(text)) for text in chunks[0].dictionary[: COLUMNS + 1].to_pylist())
+    rows = np.concatenate([chunk.indices.to_numpy() for chunk in chunks]).astype(np.int64)
+    return Words(rows, known) if len(known) <= COLUMNS else None
 
 
 def _arrow_lists(name: str, column: Any, content: Content) -> None:

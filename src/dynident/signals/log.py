@@ -181,6 +181,7 @@ class Log(Tabular):
         effort: str | None = None,
         *,
         topic: str | Sequence[str] | None = None,
+        episode: int | str | None = None,
         schema: PathLike | Mapping[str, object] | None = None,
         joints: Sequence[str] | None = None,
         units: Mapping[str, object] | None = None,
@@ -205,6 +206,9 @@ class Log(Tabular):
         topic : str or list of str, optional
             Of a bag: topics to take; the first gives the clock and the others are interpolated to it. The only JointState
             topic when not given. Of a CSV with columns named by topic: take those columns only.
+        episode : int or str, optional
+            Of a table with several runs (a column `episode_index`, or `run`, `trial`, ... where the clock starts again): which.
+            `read_episodes` gives all of them.
         schema : path of a TOML file, or mapping, optional
             Where the channels are, when their names are not the conventional ones (see `dynident.signals.schema`).
         joints : list of str, optional
@@ -245,6 +249,7 @@ class Log(Tabular):
         overrides: dict[str, object] = {
             "effort_kind": effort,
             "topic": topic,
+            "episode": episode,
             "joints": joints,
             "unit": units,
             "counts_per_unit": counts_per_unit,
@@ -254,6 +259,41 @@ class Log(Tabular):
             "name": name,
         }
         return read_log(path, schema, {k: v for k, v in overrides.items() if v is not None})
+
+    @classmethod
+    def read_episodes(
+        cls,
+        path: PathLike | object,
+        effort: str | None = None,
+        *,
+        schema: PathLike | Mapping[str, object] | None = None,
+        joints: Sequence[str] | None = None,
+        units: Mapping[str, object] | None = None,
+        gain: float | Sequence[float] | None = None,
+        rate: float | None = None,
+    ) -> list[Log]:
+        """Read all runs of a table that holds several, such as the episodes of a LeRobot data set.
+
+        Parameters
+        ----------
+        path : path or table
+            File or DataFrame with a column that tells runs apart, see ``episode`` of `read`.
+        effort, schema, joints, units, gain, rate : optional
+            See `read`.
+
+        Returns
+        -------
+        list of Log
+            One log per run, named after the file and the run; `Regression.from_logs` takes them as they are.
+
+        Examples
+        --------
+        >>> logs = Log.read_episodes("file-000.parquet", "joint_torque")       # doctest: +SKIP
+        """
+        from dynident.signals.reading import read_episodes  # noqa: PLC0415  (only loaded when something is read)
+
+        given = {"effort_kind": effort, "joints": joints, "unit": units, "gain": gain, "rate": rate}
+        return read_episodes(path, schema, {k: v for k, v in given.items() if v is not None})
 
     @staticmethod
     def stream(

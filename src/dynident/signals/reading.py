@@ -17,6 +17,7 @@ from dynident.signals.clock import find_clock, join_stamps, on_one_clock, withou
 from dynident.signals.log import FIELDS, Log, check_effort_kind
 from dynident.signals.schema import files_beside, rules_of
 from dynident.signals.tables import Table, read_table
+from dynident.signals.tidy import episodes_of, one_episode, wide
 from dynident.signals.units import to_si
 
 Array = NDArray[np.float64]
@@ -36,6 +37,20 @@ def read_log(path: object, schema: PathLike | Mapping[str, object] | None, overr
     return log_of(tables, by_role, rules, own=schema is None)
 
 
+def read_episodes(path: object, schema: PathLike | Mapping[str, object] | None, overrides: Mapping[str, object]) -> list[Log]:
+    """Read every run of a table that holds several; a table of one run gives that one."""
+    rules, _ = rules_of(schema, overrides)
+    tables, by_role = _tables(path, topics_of(rules))
+    found = episodes_of(join_stamps(_merge(tables), {}), tables[0].texts) if len(tables) == 1 else None
+    if found is None:
+        return [log_of(tables, by_role, rules, own=schema is None)]
+    name = str(rules.get("name") or tables[0].label.split(".")[0])
+    return [
+        log_of(tables, by_role, {**rules, "episode": episode, "name": f"{name} {episode}"}, own=False)
+        for episode in found[1].known
+    ]
+
+
 def log_of(tables: list[Table], by_role: Mapping[str, Table], rules: Mapping[str, Any], own: bool) -> Log:
     """Tables to a log by the rules; `own` lets the metadata of a file that dynident wrote speak instead."""
     if own and len(tables) == 1 and tables[0].metadata is not None:
@@ -43,13 +58,15 @@ def log_of(tables: list[Table], by_role: Mapping[str, Table], rules: Mapping[str
     kind = check_effort_kind(rules.get("effort_kind"))
     notes = [note for t in tables for note in t.notes]
     row_units = {name: unit for t in tables for name, unit in t.units.items()}
-    columns = join_stamps(_one_episode(_merge(tables), rules, notes), row_units)
+    texts = tables[0].texts if len(tables) == 1 else {}
+    columns, texts = one_episode(join_stamps(_merge(tables), row_units), texts, rules.get("episode"), notes)
+    columns = wide(columns, texts, rules.get("time"), row_units, notes)
     source = {role: _role_columns(table) for role, table in by_role.items()}
     flat = {k: v for k, v in columns.items() if v.ndim == 1}
     clock, said, clock_column = find_clock(flat, rules, _rows(columns, tables), row_units)
     columns = _orient(columns, clock.size)
     source = {role: _orient(part, clock.size) for role, part in source.items()}
-    found = find_channels(columns, source, rules, kind, tables)
+    found = find_channels(columns, source, rules, kind, row_units, tables)
     notes += said + found.notes + _understood(found, columns)
     arrays = _in_si(found, kind, rules, notes)
     clock, arrays = on_one_clock(clock, arrays, notes)
@@ -185,27 +202,6 @@ def _merge(tables: list[Table]) -> dict[str, Array]:
 
 def _clock_slack(t: Array) -> float:
     return 1e-3 * float(np.median(np.abs(np.diff(t)))) if t.ndim == 1 and t.size > 1 else 0.0
-
-
-def _one_episode(columns: Mapping[str, Any], rules: Mapping[str, Any], notes: list[str]) -> dict[str, Any]:
-    """Rows of one episode of a data set that holds several in a file."""
-    wanted, index = rules.get("episode"), columns.get("episode_index")
-    if index is None:
-        if wanted is not None:
-            raise LogError(f"episode {wanted!r} is asked for, but there is no column 'episode_index'")
-        return dict(columns)
-    known = np.unique(index)
-    if wanted is None and known.size > 1:
-        raise LogError(
-            f"it holds {known.size} episodes ({known[0]:.0f} to {known[-1]:.0f}); say which with schema={{'episode': ...}}"
-        )
-    if wanted is None:
-        return dict(columns)
-    rows = index == wanted if isinstance(wanted, int | float) else np.zeros(index.shape, dtype=bool)
-    if not rows.any():
-        raise LogError(f"episode is {wanted!r}; the file has {known[0]:.0f} to {known[-1]:.0f}")
-    notes.append(f"episode {wanted}: {int(rows.sum())} rows")
-    return {name: values[rows] if values.shape[0] == rows.size else values for name, values in columns.items()}
 
 
 def _rows(columns: Mapping[str, Array], tables: list[Table]) -> int:

@@ -16,7 +16,7 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -56,8 +56,26 @@ ELSEWHERE = {
 FORMATS = (*(f"{ending}.gz" for ending in TEXT), ".npz", ".mat", ".parquet", ".h5", ".hdf5")
 #: Arrays of names, as npz, MATLAB and HDF5 files hold them.
 LABELS = ("name", "names", "joint_names", "joints", "jointnames", "joint_name")
+#: Columns that say what a row is of: the joint, the quantity, the run.
+JOINT_KEYS = (
+    *("joint", "joint_name", "jointname", "joint_id", "joint_index", "joint_nr", "axis", "axis_name", "axis_id", "axis_nr"),
+    *("motor", "motor_name", "motor_id", "actuator", "actuator_name", "servo", "servo_id", "dxl_id", "can_id", "name", "id"),
+)
+VARIABLE_KEYS = (
+    *("variable", "quantity", "signal", "signal_name", "measurement", "metric", "field", "_field", "channel", "key", "type"),
+    *("parameter", "item", "name", "topic"),
+)
+EPISODES = ("episode_index", "episode", "episode_id", "trajectory_id", "trial", "trial_id", "run", "run_id", "run_index")
 _CASES = (str.lower, str.upper, str.title)
 MISSING = ("", "-", "--", "#N/A", "NaN", *(case(x) for x in ("nan", "na", "n/a", "null", "none") for case in _CASES))
+
+
+@dataclass(frozen=True)
+class Words:
+    """A column of texts: for every row (N,) which of the few that it has."""
+
+    rows: Any
+    known: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -65,7 +83,8 @@ class Table:
     """Named columns of one file.
 
     Columns are float64 (N,) or (N, k), int64 for long stamps; `scalars` single numbers beside them (gains, rates); `metadata`
-    that of a file that dynident wrote; `units` and `labels` what the file says of its columns; `notes` what was understood.
+    that of a file that dynident wrote; `units` and `labels` what the file says of its columns; `texts` columns of text that may
+    say what a row is of; `notes` what was understood.
     """
 
     label: str
@@ -76,6 +95,7 @@ class Table:
     units: Mapping[str, str] = field(default_factory=dict)
     labels: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    texts: Mapping[str, Words] = field(default_factory=dict)
 
 
 @dataclass
@@ -87,6 +107,24 @@ class Content:
     units: dict[str, str] = field(default_factory=dict)
     labels: tuple[str, ...] = ()
     notes: list[str] = field(default_factory=list)
+    texts: dict[str, Words] = field(default_factory=dict)
+
+
+def plain_key(column: str) -> str:
+    """The name of a column as the lists of keys write it."""
+    return column.strip().lower().replace(" ", "_").replace("-", "_")
+
+
+def is_key(column: str) -> bool:
+    """Whether a column of texts with this name may say what a row is of."""
+    return plain_key(column) in (*JOINT_KEYS, *VARIABLE_KEYS, *EPISODES)
+
+
+def texts_of(cells: Iterable[Any]) -> Words | None:
+    """Number the different texts of a column in the order they come; None where there are too many for joints or runs."""
+    known: dict[str, int] = {}
+    rows = [known.setdefault("" if c is None else str(c).strip(), len(known)) for c in cells]
+    return Words(np.array(rows, dtype=np.int64), tuple(map(printable, known))) if len(known) <= COLUMNS else None
 
 
 def read_table(path: str | os.PathLike[str], topics: list[str] | None = None) -> Table:
@@ -145,7 +183,7 @@ def table_of(label: str, content: Content, topics: list[str] | None = None) -> T
     """Keep the numbers; a topic keeps the columns of its path only (PlotJuggler names columns by topic)."""
     columns: dict[str, Any] = {}
     scalars: dict[str, float] = {}
-    units, labels = dict(content.units), content.labels
+    units, labels, texts = dict(content.units), content.labels, dict(content.texts)
     if len(content.columns) > COLUMNS:
         raise LogError(f"'{label}' has {len(content.columns)} columns; at most {COLUMNS} are read")
     for given, raw in content.columns.items():
@@ -157,6 +195,8 @@ def table_of(label: str, content: Content, topics: list[str] | None = None) -> T
             units[name] = "ns"
         if values.dtype.kind in "US" and values.size > 1 and name.rpartition(".")[2].lower() in LABELS:
             labels = labels or tuple(printable(str(v).strip()) for v in values.ravel()[:COLUMNS])
+        if values.dtype.kind in "US" and values.ndim == 1 and is_key(name) and (words := texts_of(values.tolist())):
+            texts[name] = words
         if values.dtype.kind not in "biuf":
             continue
         if not (values.dtype.kind in "iu" and values.ndim == 1 and values.size and _beyond_float(values)):
@@ -174,7 +214,7 @@ def table_of(label: str, content: Content, topics: list[str] | None = None) -> T
             raise LogError(f"'{label}' has no columns of the topic {', '.join(topics)}; it has {', '.join(list(columns)[:12])}")
         columns = kept
     notes = tuple(printable(note, 1000) for note in content.notes)
-    return Table(label, columns, scalars, content.metadata, "", units, tuple(map(printable, labels)), notes)
+    return Table(label, columns, scalars, content.metadata, "", units, tuple(map(printable, labels)), notes, texts)
 
 
 def _beyond_float(values: Any) -> bool:
@@ -368,9 +408,11 @@ def _interpret(columns: dict[str, Any], content: Content) -> None:
     listed = [cells for cells in numbered if len(set(cells)) == 1]
     if listed:  # one column of text per joint name, as rostopic echo -p writes them
         content.labels = tuple(str(cells[0]) for cells in listed)
+    content.texts |= {name: words for name in texts if is_key(name) and (words := texts_of(columns[name]))}
     if not content.columns:
         cell = next((c for c in columns[texts[0]] if c), "") if texts else ""
         raise LogError(f"there are no numbers in it; data row 1, column '{texts[0] if texts else ''}' is {cell[:40]!r}")
+    texts = [name for name in texts if name not in content.texts]
     if texts:
         content.notes.append(f"text columns left out: {', '.join(texts[:8])}{' ...' if len(texts) > 8 else ''}")
 

@@ -11,6 +11,7 @@ import json
 import os
 import struct
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any
 
@@ -104,11 +105,9 @@ def _write_mat(log: Log, path: str | os.PathLike[str]) -> Path:
 
 def _write_parquet(log: Log, path: str | os.PathLike[str]) -> Path:
     """Write `log` as Parquet: one column per field and joint as in CSV, metadata in the file's schema."""
-    try:
-        import pyarrow as pa  # noqa: PLC0415
-        import pyarrow.parquet as pq  # noqa: PLC0415
-    except ImportError as error:
-        raise missing_extra("pyarrow", "parquet", "writing Parquet files") from error
+    import pyarrow as pa  # noqa: PLC0415
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
     header, block = _table(log)
     table = pa.table(dict(zip(header, block.T, strict=True))).replace_schema_metadata({KEY: metadata(log)})
     buffer = io.BytesIO()
@@ -287,9 +286,31 @@ WRITERS = {
 }
 
 
+#: Packages that a format needs, their extra and what for.
+_NEEDS = {".parquet": ("pyarrow", "parquet", "writing Parquet files"), ".mcap": ("mcap", "ros", "writing MCAP files")}
+
+
+def check_log_file(path: str | os.PathLike[str]) -> str:
+    """Refuse a file that no log can be written to, before the work that makes the log.
+
+    Parameters
+    ----------
+    path : path-like
+        File for `Log.save`.
+
+    Returns
+    -------
+    str
+        The ending that chooses the format.
+    """
+    ending = next((ending for ending in WRITERS if str(path).lower().endswith(ending)), None)
+    if ending is None:
+        raise LogError(f"cannot write a log to '{path}'; the name must end in {', '.join(WRITERS)}")
+    if ending in _NEEDS and find_spec(_NEEDS[ending][0]) is None:
+        raise missing_extra(*_NEEDS[ending])
+    return ending
+
+
 def write_log(log: Log, path: str | os.PathLike[str]) -> Path:
     """Write a log in the format that the ending of the file names; `Log.save` is the public way."""
-    for ending, write in WRITERS.items():
-        if str(path).lower().endswith(ending):
-            return write(log, path)
-    raise LogError(f"cannot write a log to '{path}'; the name must end in {', '.join(WRITERS)}")
+    return WRITERS[check_log_file(path)](log, path)
