@@ -85,7 +85,10 @@ FORMATS = (
     Format("limits", "limits.toml", TEXT, (read(lambda: read_limits("limits.toml", _robot())),), 4),
     Format("limits, excite", "limits.toml", TEXT, (EXCITE,)),
     Format("limits of MoveIt", "joint_limits.yaml", TEXT, (read(lambda: read_limits("joint_limits.yaml", _robot())),), 2),
-    *(Format(f"MJCF, {name}", name, TEXT, (cli("describe", "whole.xml"),)) for name in ("whole.xml", "part.xml", "arm_part.xml")),
+    *(
+        Format(f"MJCF, {name}", name, TEXT, (cli("describe", "whole.xml"),))
+        for name in ("whole.xml", "part.xml", "arm_part.xml")
+    ),
     *(
         Format(f"xacro, {name}", name, TEXT, (cli("describe", "whole.xacro"),))
         for name in ("whole.xacro", "part.xacro", "numbers.yaml")
@@ -100,7 +103,12 @@ FORMATS = (
         ),
         2,
     ),
-    Format("known", "known.toml", TEXT, (cli("identify", "robot.urdf", "run.csv", *TORQUE, "--sidecar", "known.toml", "-o", "out"),)),
+    Format(
+        "known",
+        "known.toml",
+        TEXT,
+        (cli("identify", "robot.urdf", "run.csv", *TORQUE, "--sidecar", "known.toml", "-o", "out"),),
+    ),
     Format("fleet", "fleet.toml", TEXT, (read(lambda: read_fleet("fleet.toml")),), 2),
     Format("table of logs", "logs.csv", TABLE, (read(lambda: read_fleet("fleet.toml")),)),
     Format("plan", "plan.json", TREE, (read(lambda: Plan.load("plan.json").curve), SIMULATE), 4),
