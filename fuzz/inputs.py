@@ -16,8 +16,10 @@ import numpy as np
 import dynident as di
 from dynident.excitation import Plan, read_limits
 from dynident.fleet import read_fleet
-from dynident.link import decode
+from dynident.link import Campaign, decode, open_controller
 from dynident.signals import read_campaign, read_segment
+from dynident.simulate import read_drives
+from fuzz.companions import RESULTS, identify_fleet
 from fuzz.mutations import BINARY, PACKED, SUMMED, TABLE, TEXT, TREE, ZIPPED, Mutation, mutate
 from fuzz.samples import good_files
 from fuzz.watch import Tally, command, watched
@@ -55,6 +57,11 @@ def _result(path: str) -> Probe:
     return read(lambda: (di.load(path).summary(), di.load(path).to_dict()))
 
 
+def _again(folder: str) -> Campaign:
+    """Open a campaign as `record --resume` does, with a controller that is never connected."""
+    return Campaign(folder, open_controller("simple_message://127.0.0.1:1"))
+
+
 def _robot() -> di.Mechanism:
     return di.Mechanism.from_urdf("robot.urdf")
 
@@ -62,7 +69,8 @@ def _robot() -> di.Mechanism:
 TORQUE = ("--effort", "joint_torque")
 CHECK = cli("validate", "robot.urdf", "fit.json", "other.csv", *TORQUE)
 IDENTIFY = cli("identify", "robot.urdf", "run.csv", *TORQUE, "--recovery", "prior", "-o", "out")
-EXCITE = cli("excite", "robot.urdf", "--limits", "limits.toml", "--iterations", "1", "--starts", "1", "-o", "out")
+EXCITING = ("excite", "robot.urdf", "--limits", "limits.toml", "--iterations", "1", "--starts", "1", "-o", "out")
+EXCITE = cli(*EXCITING)
 SIMULATE = cli("simulate", "plan.json", "--robot", "robot.urdf", "-o", "sim.csv")
 FORMATS = (
     Format("URDF", "robot.urdf", TEXT, (cli("describe", "robot.urdf"), cli("describe", "robot.urdf", "--json")), 3),
@@ -77,13 +85,43 @@ FORMATS = (
     Format("limits", "limits.toml", TEXT, (read(lambda: read_limits("limits.toml", _robot())),), 4),
     Format("limits, excite", "limits.toml", TEXT, (EXCITE,)),
     Format("limits of MoveIt", "joint_limits.yaml", TEXT, (read(lambda: read_limits("joint_limits.yaml", _robot())),), 2),
+    *(
+        Format(f"MJCF, {name}", name, TEXT, (cli("describe", "whole.xml"),))
+        for name in ("whole.xml", "part.xml", "arm_part.xml")
+    ),
+    *(
+        Format(f"xacro, {name}", name, TEXT, (cli("describe", "whole.xacro"),))
+        for name in ("whole.xacro", "part.xacro", "numbers.yaml")
+    ),
+    Format(
+        "drives",
+        "drives.toml",
+        TEXT,
+        (
+            read(lambda: read_drives("drives.toml", _robot())),
+            cli("simulate", "motion.csv", "--robot", "robot.urdf", "--drives", "drives.toml", "-o", "sim.csv"),
+        ),
+        2,
+    ),
+    Format(
+        "known",
+        "known.toml",
+        TEXT,
+        (cli("identify", "robot.urdf", "run.csv", *TORQUE, "--sidecar", "known.toml", "-o", "out"),),
+    ),
     Format("fleet", "fleet.toml", TEXT, (read(lambda: read_fleet("fleet.toml")),), 2),
     Format("table of logs", "logs.csv", TABLE, (read(lambda: read_fleet("fleet.toml")),)),
     Format("plan", "plan.json", TREE, (read(lambda: Plan.load("plan.json").curve), SIMULATE), 4),
+    Format("start", "plan.json", TREE, (cli(*EXCITING, "--start", "plan.json"),)),
     Format("motion", "motion.csv", TABLE, (cli("simulate", "motion.csv", "--robot", "robot.urdf", "-o", "sim.csv"),), 2),
     Format("fit", "fit.json", TREE, (CHECK, cli("export", "robot.urdf", "fit.json", "-o", "made.urdf")), 4),
     Format("result", "fit.json", TREE, (_result("fit.json"),), 2),
     *(Format(f"result, {name}", f"{name}.json", TREE, (_result(f"{name}.json"),)) for name in ("score", "verdict", "robot")),
+    *(Format(f"result, {name}", f"{name}.json", TREE, (_result(f"{name}.json"),)) for name in RESULTS),
+    Format("two fits", "fit.json", TREE, (cli("report", "first.json", "fit.json", "-o", "page.html"),)),
+    Format("fleet report", "store/fleet.json", TREE, (cli("fleet", "report", "store"),)),
+    Format("fleet index", "store/index.jsonl", (*TREE, *TEXT), (read(identify_fleet),)),
+    Format("fleet types", "store/types.json", TREE, (read(identify_fleet),)),
     Format("evidence", "evidence.npz", PACKED, (read(lambda: di.Regression.load("evidence.npz", _robot())),), 1),
     Format("log CSV", "other.csv", TABLE, (_log("other.csv"), CHECK), 5),
     Format("log CSV, identify", "run.csv", TABLE, (IDENTIFY,), 1),
@@ -91,8 +129,12 @@ FORMATS = (
     Format("log csv.gz", "log.csv.gz", ZIPPED, (_log("log.csv.gz"),), 2),
     *(Format(f"log {kind}", f"log.{kind}", BINARY, (_log(f"log.{kind}"),), 2) for kind in ("mat", "h5", "parquet")),
     *(Format(f"log {kind}", f"log.{kind}", BINARY, (_log(f"log.{kind}"),), 1) for kind in ("mcap", "bag", "db3")),
+    *(Format(f"log {name}", name, BINARY, (_log(name),), 1) for name in ("lerobot.parquet", "log73.mat")),
     Format("packet", "packet.bin", BINARY, (read(lambda: decode(Path("packet.bin").read_bytes())),)),
     Format("campaign", "campaign/campaign.json", TREE, (read(read_campaign, "campaign"),), 2),
+    Format("campaign to resume", "campaign/campaign.json", TREE, (read(_again, "campaign"),)),
+    Format("plan to resume", "campaign/plan.json", TREE, (read(_again, "campaign"),)),
+    Format("sealed segment", "sealed/cycle_0001_1.parquet", BINARY, (read(read_campaign, "sealed"),)),
     Format("campaign journal", "campaign/journal.jsonl", SUMMED, (read(read_campaign, "campaign"),)),
     Format(
         "segment",

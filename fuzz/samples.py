@@ -14,6 +14,7 @@ from dynident.excitation import Stage, limits_of, plan_within
 from dynident.link import Message, encode
 from dynident.signals import campaign_columns, segment_frame, segment_start
 from dynident.trajectory import Fourier, Trajectory
+from fuzz.companions import companion_files
 
 URDF = """<?xml version="1.0"?>
 <robot name="arm2">
@@ -215,8 +216,8 @@ def log_of(robot: di.Mechanism, seed: int) -> di.Log:
     return di.Log(run.t, robot.joint_names, run.q, effort, "joint_torque", name=f"run{seed}")
 
 
-def good_files(folder: Path) -> None:
-    """Write one good file of every format into a folder."""
+def good_files(folder: Path, every: bool = True) -> None:
+    """Write one good file of every format into a folder, or only those that most commands need."""
     texts = {"robot.urdf": URDF, "arm.xacro": XACRO, "arm.xml": MJCF, "schema.toml": SCHEMA, "sidecar.toml": SIDECAR}
     texts |= {
         "limits.toml": LIMITS,
@@ -246,6 +247,7 @@ def good_files(folder: Path) -> None:
     evidence.save(folder / "evidence.npz")
     fit = di.WLS().fit(evidence).result_
     fit.save(folder / "fit.json")
+    fit.save(folder / "first.json")
     score = fit.score(other)
     score.save(folder / "score.json")
     di.judge(fit, [score]).save(folder / "verdict.json")
@@ -265,6 +267,8 @@ def good_files(folder: Path) -> None:
     (folder / "packet.bin").write_bytes(encode(Message(11, 2, 0, sequence=1, q=(0.1, 0.2), velocity=0.5, duration=1.0)))
     (folder / "campaign").mkdir()
     _campaign(folder / "campaign", other)
+    if every:
+        companion_files(folder, robot, log, other)
 
 
 def _hdf5(path: Path, log: di.Log) -> None:

@@ -77,16 +77,15 @@ def write_fleet_report(folder: str | os.PathLike[str], result: FleetResult) -> P
         The page.
     """
     target = Path(folder)
-    types = {own.robot: own for own in result.types}
     for robot in result.robots:
-        write_atomic(target / "robots" / f"{file_name(robot.serial)}.html", _robot_page(robot, types[robot.robot]))
+        write_atomic(target / "robots" / f"{file_name(robot.serial)}.html", _robot_page(robot, result.type(robot.robot)))
     bad = [robot for robot in result.robots if not robot.verdict.ok]
     deviations = [d for own in result.types for d in own.deviations]
     drifts = [d for own in result.types for d in own.drifts]
     head = join(
         [
             tag("h1", "Fleet report"),
-            tag("p", f"{date()}, dynident {__version__}", class_="lead"),
+            tag("p", ", ".join(filter(None, (date(), f"dynident {__version__}"))), class_="lead"),
             _cards(result, len(bad), len({d.serial for d in deviations}), len({d.serial for d in drifts})),
         ]
     )

@@ -31,6 +31,7 @@ Value = float | tuple[float, float]
 DESCRIBED, UNDESCRIBED = "bodies of the description", "bodies without a description"
 EXACT = 1e-4  # relative deviation of a known value that is given without one
 CENTRE = 1e-3  # deviation of a known centre of mass [m]
+BEYOND = 1e9  # no mass [kg] and no distance [m] of a robot
 
 
 @dataclass(frozen=True)
@@ -195,8 +196,10 @@ def _pair(value: Value, what: str, smallest: float) -> tuple[float, float]:
         pair = np.atleast_1d(np.asarray(value, dtype=np.float64))
     except (TypeError, ValueError):
         pair = np.full(1, np.nan)
-    if pair.shape not in ((1,), (2,)) or not np.all(np.isfinite(pair)) or np.any(pair < 0.0):
-        raise IdentificationError(f"{what} is {value!r}; give a number, or a number and its standard deviation, not negative")
+    if pair.shape not in ((1,), (2,)) or not np.all((pair >= 0.0) & (pair <= BEYOND)):
+        raise IdentificationError(
+            f"{what} is {value!r}; give a number from 0 to {BEYOND:g} kg, or a number and its standard deviation"
+        )
     deviation = float(pair[1]) if pair.size == 2 else EXACT * float(pair[0])
     return float(pair[0]), max(deviation, smallest)
 
@@ -224,8 +227,8 @@ def _known_rows(robot: Mechanism, known: Knowledge, bodies: Sequence[str]) -> tu
             c = np.asarray(centre, dtype=np.float64)
         except (TypeError, ValueError):
             c = np.full(1, np.nan)
-        if c.shape != (3,) or not np.all(np.isfinite(c)):
-            raise IdentificationError(f"the centre of mass of '{body}' is {centre!r}; give three numbers [m]")
+        if c.shape != (3,) or not np.all(np.abs(c) <= BEYOND):
+            raise IdentificationError(f"the centre of mass of '{body}' is {centre!r}; give three numbers [m] up to {BEYOND:g}")
         typical = robot.tree.inertias[own[0]] or 1.0
         for axis in range(3):
             row = np.zeros(p)

@@ -82,7 +82,7 @@ def provenance(fit: Fit, scores: Sequence[Score]) -> Html:
         ("dynident", __version__),
         *((package, version(package)) for package in PACKAGES),
         ("Python", platform.python_version()),
-        ("Date", date()),
+        *((("Date", date()),) if date() else ()),
     ]
     return section("provenance", "Provenance", logs, table(("What", "Which"), facts))
 

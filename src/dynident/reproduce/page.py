@@ -106,5 +106,5 @@ def write_page(path: str | os.PathLike[str], results: Sequence[Reproduction], fa
         sections.append(
             (parts[0].name, "five-bar" if robot == "five" else robot, pages.join(_section(found) for found in parts))
         )
-    footer = pages.tag("p", f"dynident, {pages.date()}")
+    footer = pages.tag("p", ", ".join(filter(None, ("dynident", pages.date()))))
     return write_atomic(path, pages.page("Published tables, computed again", header, sections, footer))

@@ -144,7 +144,8 @@ def write_friction_report(
     if checks:
         parts.append(("maintenance", "Maintenance", _maintenance(checks)))
     parts.append(("notes", "Notes", _notes(study)))
-    footer = escape(f"Written by dynident {__version__}, {date()}. This page is self-contained: it loads and runs nothing.")
+    when = ", ".join(filter(None, (f"Written by dynident {__version__}", date())))
+    footer = escape(f"{when}. This page is self-contained: it loads and runs nothing.")
     return write_atomic(path, page(f"{study.mechanism} - friction report", _headline(study, checks), parts, footer))
 
 
