@@ -7,10 +7,12 @@ import threading
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import dynident as di
+from dynident.errors import LinkError
 from dynident.excitation import Plan, Stage
-from dynident.link import Campaign, Settings
+from dynident.link import Campaign, Settings, addresses, open_controller
 from dynident.trajectory import Moves
 
 PAGE = Path(__file__).parents[1] / "docs" / "link.md"
@@ -74,3 +76,18 @@ def test_the_adapter_of_the_documentation_runs_a_campaign(tmp_path) -> None:
     assert len(logs) == 2
     np.testing.assert_allclose(logs[1].position.max(axis=0), [0.3, 0.0], atol=1e-3)
     np.testing.assert_allclose(logs[1].effort, 2.0 * logs[1].velocity)
+
+
+def test_a_protocol_of_another_package_has_an_address(monkeypatch) -> None:
+    made = []
+
+    class Entry:
+        def load(self):
+            return lambda *args, **options: made.append((args, options))
+
+    monkeypatch.setattr(addresses, "entry_points", lambda group, name: [Entry()] if name == "third" else [])
+    open_controller("third://robot:99?colour=red")
+    open_controller("third://robot")
+    assert made == [(("robot", 99), {"colour": "red"}), (("robot", None), {})]
+    with pytest.raises(LinkError, match="is no address"):
+        open_controller("fourth://robot")

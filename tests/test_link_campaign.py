@@ -121,15 +121,16 @@ def test_the_log_is_that_of_the_simulator_itself(tmp_path) -> None:
     assert np.abs(log.temperature - own.temperature).max() < 0.02
 
 
-def test_cycles_on_a_controller_are_those_of_a_simulated_campaign(tmp_path) -> None:
+@pytest.mark.parametrize("settings", [Settings(), Settings(repetitions=2, cycles=1, rest=4.0, idle=9.0, below=30.0)])
+def test_cycles_on_a_controller_are_those_of_a_simulated_campaign(tmp_path, settings) -> None:
     """Approach, pause, warmth and noise included: positions to the last bit, whatever the host did in between."""
     wanted = plan(2, period=9.0)
     made = SimpleServer(Emulator(er3a_c60.machine(), speed=20.0, seed=1), motion_port=0, state_port=0).start()
     try:
-        assert campaign_of(made, tmp_path / "c", wanted).run() == 2
+        assert campaign_of(made, tmp_path / "c", wanted, settings).run() == 2
     finally:
         made.close()
-    simulate_campaign(tmp_path / "s", wanted, er3a_c60.machine(), seed=1)
+    simulate_campaign(tmp_path / "s", wanted, er3a_c60.machine(), settings, seed=1)
     recorded, simulated = (di.Log.read(tmp_path / name).cycles() for name in "cs")
     for k in (0, 1):
         np.testing.assert_array_equal(recorded[k].position, simulated[k].position)
@@ -241,12 +242,30 @@ def test_pauses_rests_and_conditions(server, tmp_path) -> None:
     assert rest.rows.stop - rest.rows.start < 60  # about one sample per second is kept
 
 
+def test_an_interrupted_start_waits_for_its_conditions_again(server, tmp_path) -> None:
+    settings = Settings(idle=40.0)  # two seconds of the host
+    campaign = campaign_of(server, tmp_path / "c", plan(1), settings)
+    thread = threading.Thread(target=campaign.run)
+    thread.start()
+    _until(lambda: "cycle begun" in events(tmp_path / "c"))
+    campaign.pause()
+    _until(lambda: "paused" in events(tmp_path / "c"))
+    campaign.pause(False)
+    thread.join(timeout=60.0)
+    check(tmp_path / "c", plan(1), 1)
+    begun = [e for e in read_journal(tmp_path / "c") if e["event"] == "cycle begun"]
+    assert len(begun) == 2
+    assert begun[1]["time"] - begun[0]["time"] > settings.idle / 20.0
+
+
 def test_the_schedule_adds_up() -> None:
     wanted = plan(3)
     T = wanted.curve.duration
     steps = steps_of(wanted, Settings(repetitions=2, rest=100.0, duty=0.5))
     assert [round(s.pause, 6) for s in steps] == [round(x, 6) for x in (T, T, 100.0, T, T, 0.0)]
     assert [s.first for s in steps] == [True, False, False] * 2
+    assert steps_of(wanted, Settings(repetitions=2, rest=100.0, idle=300.0))[2].pause == 300.0  # it begins with the rest
+    assert "rests 15 min 00 s" in describe(plan(1), Settings(repetitions=3, rest=100.0, idle=300.0))
     assert "6 cycles" in describe(wanted, Settings(repetitions=2))
     assert seconds("8h", "rest") == 8 * 3600.0
     assert seconds("1.5 min", "rest") == 90.0

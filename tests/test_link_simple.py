@@ -136,6 +136,10 @@ def test_a_second_client_is_told_who_has_the_controller(serve) -> None:
     with socket.create_connection(("127.0.0.1", server.motion_port), timeout=10.0) as sock:
         sock.sendall(point(0, [0.0], 0.0, 0.0))
         assert struct.unpack_from("<4i", receive_frame(sock))[3] == 2
+        for command, reply in ((2, 1), (3, 2), (1, 2)):  # it may press the emergency stop, and neither release nor reset it
+            sock.sendall(struct.pack("<5i", 16, 9003, 2, 0, command))
+            assert struct.unpack_from("<4i", receive_frame(sock))[3] == reply
+    assert server.emulator.status[:3] == (0, 1, 4012)
     first.close()
 
 
@@ -313,6 +317,8 @@ def test_wrong_settings_are_one_sentence(machine) -> None:
         SimpleServer(emulator, host="nowhere", motion_port=0, state_port=0)
     with pytest.raises(LinkError, match="name who may speak"):
         SimpleServer(emulator, host="0.0.0.0", motion_port=0, state_port=0)
+    with pytest.raises(LinkError, match="'robot' is no IP address of a peer"):
+        SimpleServer(emulator, host="0.0.0.0", motion_port=0, state_port=0, peers=("robot",))
     with socket.create_server(("127.0.0.1", 0)) as busy, pytest.raises(LinkError, match="alarm 4002"):
         SimpleServer(emulator, motion_port=busy.getsockname()[1], state_port=0)
     with pytest.raises(LinkError, match="no controller answers"):

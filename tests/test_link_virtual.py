@@ -147,3 +147,14 @@ def test_a_campaign_is_studied_cycle_by_cycle(machine, tmp_path):
     assert ratio[0] == pytest.approx(1.0) and times[1] - times[0] == pytest.approx(half, rel=0.05)
     assert ratio[1] < 1.0 + 3.0 * std[1]  # it has warmed up
     assert testbench.plot_sweeps(curves).axes
+
+
+def test_conditions_of_a_start_are_those_of_a_controller(machine, tmp_path):
+    """The rest begins the wait after the last motion; a robot whose surroundings are too warm never starts."""
+    settings = Settings(repetitions=2, cycles=1, rest=30.0, idle=50.0)
+    simulate_campaign(tmp_path / "c", plan(), machine, settings)
+    log = di.Log.read(tmp_path / "c")
+    first, second = (log.t[part.rows] for part in log.recordings if part.kind == "cycle")
+    assert abs(second[0] - first[-1] - settings.idle) < 1e-6
+    with pytest.raises(DynidentError, match="its surroundings are warmer"):
+        simulate_campaign(tmp_path / "warm", plan(), machine, Settings(below=-10.0))

@@ -6,6 +6,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,8 +15,23 @@ from rich.live import Live
 from rich.table import Table
 
 import dynident as di
-from dynident.cli.machines import is_ready, ready_machine
-from dynident.cli.shared import AsJson, Debug, Quiet, Sidecar, app, check_output, note, notes, out, print_json, robot_of
+from dynident.cli.machines import DrivesFile, Machine, any_machine
+from dynident.cli.shared import (
+    Arg,
+    AsJson,
+    Debug,
+    Quiet,
+    Search,
+    Sidecar,
+    Trust,
+    app,
+    check_output,
+    note,
+    notes,
+    out,
+    print_json,
+    robot_of,
+)
 from dynident.cli.structure import choices
 from dynident.errors import DynidentError, LinkError
 from dynident.files import BYTES, read_json, read_regular, to_json, write_atomic
@@ -23,24 +39,10 @@ from dynident.files import BYTES, read_json, read_regular, to_json, write_atomic
 if TYPE_CHECKING:
     from dynident.link import Campaign, Identity, Progress
     from dynident.mechanism import Mechanism
-    from dynident.simulate import VirtualRobot
 
 MOST_SHOWN = 8  # channels in the live view
+LAW, BANDWIDTH = "computed_torque", 10.0  # of a robot without a controller of its own [-, Hz]
 LIVE_MEMORY = 60.0  # of the recursive fit [s]
-
-Machine = Annotated[
-    Path, typer.Argument(help="Ready machine such as er3a_c60, or a URDF, xacro, MJCF or SDF file.", show_default=False)
-]
-
-
-def _machine(robot: Path, sidecar: Path | None) -> VirtualRobot:
-    from dynident.simulate import standard_machine  # noqa: PLC0415 - only this command needs it
-
-    if is_ready(robot) and sidecar is None:
-        return ready_machine(str(robot))
-    machine = standard_machine(robot_of(robot, sidecar))
-    note(f"'{robot}' has no drives of its own: ideal drives and a computed-torque controller are assumed")
-    return machine
 
 
 def _key(path: Path | None) -> bytes:
@@ -61,8 +63,8 @@ def controller(
     protocol: Annotated[str, choices("Language of the controller.", "simple_message", "lynx")] = "simple_message",
     transport: Annotated[str, choices("Udp begins with a handshake of one byte.", "tcp", "udp")] = "tcp",
     motion_port: Annotated[
-        int, typer.Option(help="Port for motions; of lynx, its only port. 0 lets the system choose.")
-    ] = 11000,
+        int | None, typer.Option(help="Port for motions, 11000 when absent; of lynx its only port, 12000. 0: any that is free.")
+    ] = None,
     state_port: Annotated[int, typer.Option(help="Port of the feedback of simple_message.")] = 11002,
     speed: Annotated[float, typer.Option(help="Seconds of the robot per second.")] = 1.0,
     rate: Annotated[float, typer.Option(help="Samples per second [Hz].")] = 250.0,
@@ -75,7 +77,8 @@ def controller(
         float, typer.Option(help="Silence of a client that pings after which the motion stops [s]; 0 for none.")
     ] = 2.0,
     real_time: Annotated[
-        bool, typer.Option("--real-time", help="Run before other processes, so that samples are on time (needs the right).")
+        bool,
+        typer.Option("--real-time", help="Simulate in a process of its own, and run before others where allowed."),
     ] = False,
     following: Annotated[float, typer.Option(help="Largest distance between setpoint and robot [rad, m].")] = 0.1,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
@@ -83,13 +86,20 @@ def controller(
         list[str] | None, typer.Option(help="Address that may connect (repeat for more); needed on a network.")
     ] = None,
     key_file: Annotated[Path | None, typer.Option(help="File with the shared key of lynx; needed on a network.")] = None,
+    drives: DrivesFile = None,
     sidecar: Sidecar = None,
+    search: Search = None,
+    arg: Arg = None,
+    trust: Trust = False,
     duration: Annotated[float | None, typer.Option(help="Serve for so long [s]; until interrupted when absent.")] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> int:
-    """Serve a virtual robot as a controller: motion task, feedback, limits, alarms and a thermal state that goes on."""
+    """Serve a virtual robot as a controller: motion task, feedback, limits, alarms and a thermal state that goes on.
+
+    On a terminal: e and Enter presses the emergency stop, r and Enter releases it and resets alarms.
+    """
     from dynident import link  # noqa: PLC0415 - only this command needs it
 
     if protocol not in ("simple_message", "lynx"):
@@ -97,20 +107,23 @@ def controller(
     if not 0.0 < rate <= 10_000.0 or buffer < 2:
         raise DynidentError(f"--rate is {rate:g} and --buffer {buffer}; give a rate above zero and at least 2 points")
     key = _key(key_file)
-    machine = _machine(robot, sidecar)
-    link.prepare_timing(real_time)
+    machine = any_machine(robot, LAW, BANDWIDTH, sidecar, search, arg, trust, drives)
+    try:
+        link.prepare_timing(real_time)
+    except LinkError as error:  # the process of its own helps without that right too
+        note(str(error))
     core = link.Emulator(
         machine, period=1.0 / rate, speed=speed, seed=seed, capacity=buffer, following=following, real_time=real_time
     )
     core.watchdog = watchdog
     server: Any
     if protocol == "lynx":
-        server = link.LynxServer(core, host, motion_port if motion_port != 11000 else 12000, key)  # its own default port
+        server = link.LynxServer(core, host, 12000 if motion_port is None else motion_port, key)
         ports = {"port": server.port}
         address = f"lynx://{host}:{server.port}"
     else:
         named: dict[str, Any] = {"order": order, "feedback": feedback, "full": full, "peers": tuple(peer or ())}
-        server = link.SimpleServer(core, transport, host, motion_port, state_port, **named)
+        server = link.SimpleServer(core, transport, host, 11000 if motion_port is None else motion_port, state_port, **named)
         ports = {"motion_port": server.motion_port, "state_port": server.state_port}
         address = f"simple_message://{host}:{server.motion_port}?state={server.state_port}"
         address += "&transport=udp" if transport == "udp" else ""
@@ -121,6 +134,12 @@ def controller(
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, lambda *_: ended.set())
     server.start()
+
+    def release() -> None:
+        core.emergency_stop(False)
+        core.reset()
+
+    _keys({"e": core.emergency_stop, "r": release}, quiet)
     try:
         if as_json:
             print_json({"robot": machine.mechanism.name, "address": address, **ports})
@@ -132,6 +151,8 @@ def controller(
         _serve(core, ended, duration, quiet)
     finally:
         server.close()
+        if server.dropped and not quiet:
+            note(f"{server.dropped} times something was dropped: malformed packets, strangers, or clients that did not read")
     return 0
 
 
@@ -346,8 +367,7 @@ def _run(campaign: Campaign, predict: Any, mcap: Path | None, as_json: bool, qui
         facts = {"plan": str(campaign.about["plan"]), "robot": str(campaign.about["robot"])}
         writer = link.mcap_writer(mcap, campaign.about["controller"]["channels"], facts)
         campaign.listeners = (*campaign.listeners, writer)
-    if sys.stdin is not None and sys.stdin.isatty() and not quiet:
-        threading.Thread(target=_keys, args=(campaign,), daemon=True).start()
+    _keys({"p": campaign.pause, "c": lambda: campaign.pause(False), "q": campaign.abort}, quiet)
     shown = notes.is_terminal and not quiet
     told: list[str] = []
     try:
@@ -393,17 +413,15 @@ class _Nothing:
         return None
 
 
-def _keys(campaign: Campaign) -> None:
-    """Obey the keyboard."""
-    for line in sys.stdin:
-        word = line.strip().lower()[:1]
-        if word == "p":
-            campaign.pause()
-        elif word == "c":
-            campaign.pause(False)
-        elif word == "q":
-            campaign.abort()
-            return
+def _keys(actions: Mapping[str, Callable[[], object]], quiet: bool) -> None:
+    """Obey the keyboard where there is one: the first letter of a line names what to do."""
+
+    def obey() -> None:
+        for line in sys.stdin:
+            actions.get(line.strip().lower()[:1], lambda: None)()
+
+    if sys.stdin is not None and sys.stdin.isatty() and not quiet:
+        threading.Thread(target=obey, name="keys", daemon=True).start()
 
 
 def _view(progress: Progress, campaign: Campaign) -> Table:

@@ -1,8 +1,9 @@
 """From a plan to a log on a controller: protocols, the virtual robot behind them, campaigns, a crash-safe recorder."""
 
 from dynident.arguments import guard
+from dynident.link.addresses import open_controller
 from dynident.link.campaign import AbortedError, Campaign
-from dynident.link.controller import Identity, RemoteController, Samples, Status, UnreachableError, open_controller
+from dynident.link.controller import Identity, RemoteController, Samples, Status, UnreachableError
 from dynident.link.emulator import Emulator
 from dynident.link.exports import export_text, mcap_writer
 from dynident.link.follower import Listener, Progress, Watch

@@ -21,9 +21,11 @@ from dynident.excitation import Plan
 from dynident.link.controller import Identity, RemoteController, Samples, UnreachableError
 from dynident.link.follower import Follower, Listener, Predict, Progress, Watch
 from dynident.link.recorder import DiskFullError, Recorder, check_new, create_folder, lock_folder, open_folder
-from dynident.link.schedule import Settings, Step, cycle_motion, steps_of
+from dynident.link.schedule import Settings, Step, cycle_motion, steps_of, warmest_of
+from dynident.mechanics import Motion
 
 PATIENCE = 600.0  # for a controller that does not come back [s]
+MOST_LOST = 20  # connections lost in a row without a complete cycle
 
 
 class AbortedError(LinkError):
@@ -76,6 +78,7 @@ class Campaign:
         self.follower: Follower
         self._lock = -1
         self._paused = self._abort = False
+        self._lost = 0  # connections since the last complete cycle
         self._shown = 0.0
 
     @classmethod
@@ -162,15 +165,17 @@ class Campaign:
                 pause = step.pause
             self.recorder.journal.note("campaign done")
             return len(self.done)
-        except AbortedError:
-            with contextlib.suppress(DiskFullError):
-                self.recorder.journal.note("aborted")
+        except LinkError as error:
+            with contextlib.suppress(LinkError, OSError, AttributeError):
+                how = "aborted" if isinstance(error, AbortedError) else "stopped"
+                self.recorder.journal.note(how, text=str(error))
             raise
         finally:
             with contextlib.suppress(LinkError, OSError, AttributeError):
                 if self.controller.state().moving or self.controller.sending:
                     self.controller.stop()
-            self.controller.close()
+            with contextlib.suppress(LinkError, OSError):
+                self.controller.close()
             with contextlib.suppress(LinkError, OSError, AttributeError):
                 self.recorder.close()
             (self.folder / "abort").unlink(missing_ok=True)
@@ -229,23 +234,31 @@ class Campaign:
 
     def _cycle(self, step: Step, pause: float) -> None:
         """Run one cycle until it is complete: again after a lost connection, a pause or a full disk."""
-        while not self._guard(lambda: self._wait_for_start(step, pause)):
+        while not self._guard(lambda: self._rest(step, pause)):
             pass
-        while True:
-            attempt = sum(e["event"] == "cycle begun" and e["cycle"] == step.number for e in self.recorder.journal.events)
+        while not self._guard(lambda: self._attempt(step)):
+            pass
 
-            def whole(attempt: int = attempt) -> None:
-                approach = self.controller.approach(self.motion.q[0])
-                identity = self.follower.identity
-                if approach is not None:
-                    self.follower.follow(approach, Watch(identity, approach), "approach", step.number, attempt)
-                self.recorder.journal.note("cycle begun", cycle=step.number, attempt=attempt, session=self.follower.session)
-                watch = Watch(identity, self.motion, self.predict, self.settings.tolerance)
-                self.follower.follow(self.motion, watch, "cycle", step.number, attempt)
-                self.recorder.journal.note("cycle done", cycle=step.number, attempt=attempt, moved=time.time())
+    def _attempt(self, step: Step) -> None:
+        """Run one cycle; the first one of a repetition waits for the conditions of its start, however often it is run."""
+        if step.first:
+            self._wait_for_start(step)
+        attempt = sum(e["event"] == "cycle begun" and e["cycle"] == step.number for e in self.recorder.journal.events)
+        identity, note = self.follower.identity, self.recorder.journal.note
+        approach = self.controller.approach(self.motion.q[0])
+        if approach is not None:
+            note("approach begun", cycle=step.number, attempt=attempt, moved=self._end_of(approach))
+            self.follower.follow(approach, Watch(identity, approach), "approach", step.number, attempt)
+        session, moved = self.follower.session, self._end_of(self.motion)
+        note("cycle begun", cycle=step.number, attempt=attempt, session=session, moved=moved)
+        watch = Watch(identity, self.motion, self.predict, self.settings.tolerance)
+        self.follower.follow(self.motion, watch, "cycle", step.number, attempt)
+        note("cycle done", cycle=step.number, attempt=attempt, moved=time.time())
+        self._lost = 0
 
-            if self._guard(whole):
-                break
+    def _end_of(self, motion: Motion) -> float:
+        """Return when a motion that begins now would be over [s since 1970]: known whatever happens to this process."""
+        return time.time() + float(motion.t[-1] - motion.t[0]) / self.follower.identity.speed
 
     def _guard(self, action: Callable[[], None]) -> bool:
         """Do something; True when it is done, False when it must be done again."""
@@ -254,8 +267,14 @@ class Campaign:
             action()
             return True
         except (ConnectionError, TimeoutError) as error:
-            self._record_trouble("connection lost", str(error))
+            self._record_trouble("connection lost", text=str(error))
             self.controller.close()
+            self._lost += 1
+            if self._lost > MOST_LOST:
+                raise LinkError(
+                    f"{self._lost} connections were lost without a complete cycle, the last because of this: {error}; "
+                    "look at the controller and resume"
+                ) from error
             self._connect()
         except DiskFullError as error:
             self.follower.halt()
@@ -263,7 +282,7 @@ class Campaign:
             self._wait_for_room()
         except _Interrupted:
             self.follower.halt()
-            self._record_trouble("paused", "")
+            self._record_trouble("paused")
             while True:
                 try:
                     self._asked()
@@ -276,10 +295,10 @@ class Campaign:
             raise
         return False
 
-    def _record_trouble(self, event: str, text: str) -> None:
+    def _record_trouble(self, event: str, **facts: Any) -> None:
         with contextlib.suppress(DiskFullError):
             self.recorder.close_segment()
-            self.recorder.journal.note(event, text=text)
+            self.recorder.journal.note(event, **facts)
 
     def _wait_for_room(self) -> None:
         """Return when a whole cycle fits onto the disk, as it is written and once more as it is sealed."""
@@ -297,31 +316,26 @@ class Campaign:
             self.follower.drain(1.0)
 
     # ------------------------------------------------------------------ rests
-    def _last_motion(self) -> float:
-        """Return when the robot last moved [s since 1970]; 0 when it never did in this campaign."""
-        times = [e["moved"] for e in self.recorder.journal.events if "moved" in e]
-        return max(times, default=0.0)
+    def _last_motion(self, *events: str) -> float:
+        """Return when the last of some motions was over [s since 1970]; 0 when there was none."""
+        return max((e["moved"] for e in self.recorder.journal.events if "moved" in e and e["event"] in events), default=0.0)
 
-    def _wait_for_start(self, step: Step, pause: float) -> None:
-        """Rest after the cycle before; a repetition waits until the robot has rested long enough and is cold enough."""
-        self.follower.rest(step.number, self._last_motion() + pause / self.follower.identity.speed, "rest", pause)
-        if not step.first:
-            return
-        need, last = self.settings.idle / self.follower.identity.speed, self._last_motion()
-        if need:
-            if not last:  # nobody knows when it moved before this campaign: count from its beginning
-                last = float(self.about["created"])
-            self.follower.rest(step.number, last + need, "waiting", self.settings.idle)
-        limit = self.settings.below
-        if limit is None:
+    def _rest(self, step: Step, pause: float) -> None:
+        """Rest after the cycle before."""
+        end = self._last_motion("cycle done") + pause / self.follower.identity.speed
+        self.follower.rest(step.number, end, "rest", pause)
+
+    def _wait_for_start(self, step: Step) -> None:
+        """Wait until the robot has rested long enough and is cold enough."""
+        settings, speed = self.settings, self.follower.identity.speed
+        if settings.idle:  # an interrupted motion counts to its end; before the first nobody knows: count from the creation
+            last = self._last_motion("approach begun", "cycle begun", "cycle done") or float(self.about["created"])
+            self.follower.rest(step.number, last + settings.idle / speed, "waiting", settings.idle)
+        if settings.below is None:
             return
         self.follower.drain(1.0)
-        if not np.isfinite(self.follower.warmest):
-            raise LinkError(
-                f"the start waits for temperatures below {limit:g} degC but the controller reports none; leave it out"
-            )
-        if self.follower.warmest >= limit:
-            self.follower.rest(step.number, np.inf, "waiting", below=limit)
+        if warmest_of(self.follower.warmest, settings.below) >= settings.below:
+            self.follower.rest(step.number, np.inf, "waiting", below=settings.below)
 
     # ------------------------------------------------------------------ telling
     def _show_text(self, what: str, text: str) -> None:

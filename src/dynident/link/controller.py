@@ -11,7 +11,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -289,6 +288,16 @@ class RemoteController(ABC):
     def reset(self) -> None:
         """Forget alarms."""
 
+    def deliver(self, samples: Samples | None) -> None:
+        """Hand on what has come, from any thread; `samples` returns it with the clock of the host at this moment.
+
+        Parameters
+        ----------
+        samples : Samples or None
+            What was measured; None when the other side has cut the wire, not after `close`.
+        """
+        self._queue.put(None if samples is None else (time.time(), samples))
+
     def samples(self, timeout: float) -> list[tuple[float, Samples]]:
         """Return what has come since the last call.
 
@@ -313,7 +322,7 @@ class RemoteController(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connection, if one is open; `connect` may follow."""
 
     def rest(self, resting: bool, duration: float = math.inf) -> None:
         """Say that the robot is to stand still for a while: a virtual one lets its time run faster; others need not know.
@@ -400,44 +409,3 @@ def wait_for_rest(controller: RemoteController, duration: float, timeout: float)
         if seen and not status.moving and not controller.sending:
             return
     raise LinkError(f"the robot has not come to rest within {timeout:g} s; look at it")
-
-
-def open_controller(address: str, **options: Any) -> RemoteController:
-    """Return the controller of an address; nothing is connected yet.
-
-    Parameters
-    ----------
-    address : str
-        ``simple_message://127.0.0.1:11000`` or ``lynx://127.0.0.1:12000``; options follow a question mark, as in
-        ``?state=11002&transport=udp&order=big&mode=download``.
-    **options
-        The same options as keywords, and ``key`` (bytes) for lynx.
-
-    Returns
-    -------
-    RemoteController
-        Ready to `connect`.
-    """
-    from dynident.link.lynx_client import LynxClient  # noqa: PLC0415 - they import this file
-    from dynident.link.simple_client import SimpleClient  # noqa: PLC0415
-
-    kinds = {"simple_message": (SimpleClient, 11000), "lynx": (LynxClient, 12000)}
-    try:
-        scheme, _, rest = address.partition("://")
-        parts = urlsplit(f"//{rest}")  # a scheme with an underscore is none for urllib
-        kind, port = kinds.get(scheme), parts.port
-        given: dict[str, Any] = {
-            name: values[-1] for name, values in parse_qs(parts.query, strict_parsing=bool(parts.query)).items()
-        }
-    except ValueError as error:
-        raise LinkError(f"controller '{address}' is no address ({error}); give simple_message://127.0.0.1:11000") from error
-    if kind is None or not parts.hostname or parts.path not in ("", "/"):
-        raise LinkError(
-            f"controller '{address}' is no address; give simple_message://127.0.0.1:11000 or lynx://127.0.0.1:12000"
-        )
-    cls, default = kind
-    try:
-        made: RemoteController = cls(parts.hostname, default if port is None else port, **{**given, **options})
-    except TypeError as error:
-        raise LinkError(f"controller '{address}' has an option that its protocol does not know ({error})") from error
-    return made

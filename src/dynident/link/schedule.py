@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from dynident.errors import LinkError
 from dynident.excitation import Plan
@@ -34,7 +35,8 @@ class Settings:
     below : float or None
         Every repetition starts only when all temperatures are below this [degree Celsius].
     idle : float
-        Every repetition starts only this long after the last motion [s].
+        Every repetition starts only this long after the last motion, whatever that was; the first one of a robot that has not
+        moved yet, this long after the campaign was created [s]. It begins with `rest`, so the longer of both counts.
     duty : float or None
         Share of time in motion, above 0 and up to 1; the plan's own period when None.
     cycles : int or None
@@ -152,7 +154,7 @@ class Step:
     repetition : int
         Which repetition.
     pause : float
-        Pause after it [s].
+        Pause after it [s]; after the last one of a repetition, until the next may start.
     first : bool
         True for the first cycle of a repetition, which waits for the start conditions.
     """
@@ -171,9 +173,18 @@ def steps_of(plan: Plan, settings: Settings) -> list[Step]:
     for repetition in range(settings.repetitions):
         for cycle in range(cycles):
             last = cycle == cycles - 1
-            after = (settings.rest if repetition < settings.repetitions - 1 else 0.0) if last else pause
+            between = max(settings.rest, settings.idle) if repetition < settings.repetitions - 1 else 0.0
+            after = between if last else pause
             out.append(Step(repetition * cycles + cycle, repetition, after, cycle == 0))
     return out
+
+
+def warmest_of(temperatures: ArrayLike, limit: float) -> float:
+    """Return the largest of some temperatures, of which a start below a limit needs one at least [degree Celsius]."""
+    known = np.asarray(temperatures, dtype=np.float64)
+    if not np.isfinite(known).any():
+        raise LinkError(f"the start waits for temperatures below {limit:g} degC but the controller reports none; leave it out")
+    return float(np.nanmax(known))
 
 
 def describe(plan: Plan, settings: Settings) -> str:
@@ -192,8 +203,7 @@ def describe(plan: Plan, settings: Settings) -> str:
         A few lines.
     """
     steps = steps_of(plan, settings)
-    moving, resting = len(steps) * plan.curve.duration, sum(step.pause for step in steps)
-    waits = settings.repetitions * settings.idle
+    moving, resting = len(steps) * plan.curve.duration, settings.idle + sum(step.pause for step in steps)
     lines = [f"plan {plan.identity} for robot '{plan.robot}': {', '.join(plan.coordinates)}"]
     for entry in plan.schedule():
         kept = "" if entry["record"] else ", not kept as a stage"
@@ -204,8 +214,10 @@ def describe(plan: Plan, settings: Settings) -> str:
         lines.append(f"each repetition waits until all temperatures are below {settings.below:g} degC")
     if settings.idle:
         lines.append(f"each repetition waits until {clock_text(settings.idle)} after the last motion")
-    lines.append(f"in motion {clock_text(moving)}, pauses and rests {clock_text(resting)}" + (", waits" if waits else ""))
-    lines.append(f"in all {clock_text(moving + resting)}" + (f" and up to {clock_text(waits)} of waiting" if waits else ""))
+    lines.append(f"in motion {clock_text(moving)}, pauses and rests {clock_text(resting)}")
+    lines.append(
+        f"in all {clock_text(moving + resting)}" + (" and what cooling down takes" if settings.below is not None else "")
+    )
     return "\n".join(lines)
 
 

@@ -396,28 +396,27 @@ class SimpleClient(RemoteController):
             out.put(None)
 
     def _topic(self, frame: bytes) -> None:
-        now = time.time()
         try:
             message = m.decode(frame, self.order)
             if message.type == m.SAMPLES:
-                self._queue.put((now, m.decode_samples(message.data, self.order)))
+                self.deliver(m.decode_samples(message.data, self.order))
             elif message.type == m.STATUS:
                 powered, stopped, code, error, moving, _, possible = message.status
                 self._status = Status(powered != 0, stopped == 1, moving == 1, possible != 0, code if error == 1 else 0)
                 self._told.set()
             elif message.type in (m.JOINT_POSITION, m.JOINT_FEEDBACK) and not self._ours:
-                self._plain(now, message)
+                self._plain(message)
         except LinkError:
             pass  # dropped: the next topic follows
 
-    def _plain(self, now: float, message: Message) -> None:
+    def _plain(self, message: Message) -> None:
         """Turn the topic of a foreign controller into a sample; it has no efforts."""
         n = len(self.identity.coordinates) or m.SLOTS
         row = np.full((1, 3 + 4 * n), np.nan)
-        row[0, :2] = self._counter, message.time if message.valid & m.TIME else now
+        row[0, :2] = self._counter, message.time if message.valid & m.TIME else time.time()
         row[0, 3 : 3 + n] = message.q[:n]
         if message.valid & m.VELOCITY:
             row[0, 3 + n : 3 + 2 * n] = message.v[:n]
         self._here = np.array(message.q[:n])
         self._counter += 1
-        self._queue.put((now, Samples.from_table(row)))
+        self.deliver(Samples.from_table(row))

@@ -19,7 +19,7 @@ from dynident.link import simple_messages as m
 from dynident.link.emulator import Emulator
 from dynident.link.simple_messages import Framer
 from dynident.link.simple_task import FeedbackTask, MotionTask, Task
-from dynident.link.sockets import MOST_CLIENTS, Connection, Server, is_local, open_socket
+from dynident.link.sockets import MOST_CLIENTS, Connection, Server, check_address, is_local, open_socket
 
 Array = NDArray[np.float64]
 Address = tuple[str, int]
@@ -84,6 +84,8 @@ class SimpleServer(Server):
             raise LinkError(
                 f"host '{host}' is on the network; simple_message has no key, so name who may speak with peers= (--peer)"
             )
+        for peer in peers:
+            check_address(peer, "a peer")
         kind = socket.SOCK_STREAM if transport == "tcp" else socket.SOCK_DGRAM
         self.transport, self.order, self.feedback, self.full = transport, order, feedback, full
         self.allowed = set(peers)

@@ -26,6 +26,7 @@ from dynident.link.simple_messages import Message
 
 Array = NDArray[np.float64]
 
+OWN = (m.RESET, m.RELEASE, m.REST, m.REST_OVER)  # commands of who has the robot; anybody may press its emergency stop
 SPECIAL = (m.START_DOWNLOAD, m.START_STREAMING, m.END, m.STOP)
 
 
@@ -43,6 +44,7 @@ class Task:
     def __init__(self, emulator: Emulator, order: str = "little") -> None:
         self.emulator, self.order = emulator, order
         self.malformed = self.refused = self.repeated = 0
+        self.owner = False  # the client has the robot
         self.gone = False  # the client has said goodbye
         self.pings = False  # the client has pinged
 
@@ -75,7 +77,7 @@ class Task:
         if kind == m.GET_VERSION:
             return [self.reply(kind, m.SUCCESS, struct.pack(f"{m.ORDERS[self.order]}3i", *VERSION))]
         if kind == m.IDENTITY:
-            return [self.reply(kind, m.SUCCESS, json.dumps({**core.identity, "yours": getattr(self, "owner", False)}).encode())]
+            return [self.reply(kind, m.SUCCESS, json.dumps({**core.identity, "yours": self.owner}).encode())]
         if kind == m.COMMAND:
             if len(message.data) not in (4, 12):
                 raise LinkError(f"a COMMAND has {len(message.data)} bytes of data; it needs 4, or 12 with a duration")
@@ -91,6 +93,8 @@ class Task:
             }
             if code not in actions:
                 raise LinkError(f"COMMAND {code} is unknown; it is 1 to 6")
+            if code in OWN and not self.owner:
+                raise LinkError(f"COMMAND {code} is for the client that has the robot; this one has not")
             actions[code]()
             return [self.reply(kind, m.SUCCESS)]
         raise LinkError(f"message type {kind} is not served on this port")

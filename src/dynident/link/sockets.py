@@ -95,12 +95,17 @@ class Wire:
         self.sock.close()
 
 
+def check_address(host: str, what: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    """Return an address; the sentence says whose it was, when it is none."""
+    try:
+        return ipaddress.ip_address(host)
+    except ValueError:
+        raise LinkError(f"alarm 4000: '{host}' is no IP address of {what}; give one such as 127.0.0.1") from None
+
+
 def is_local(host: str) -> bool:
     """Tell whether an address is one of this computer alone; the sentence names alarm 4000 when it is none."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        raise LinkError(f"alarm 4000: '{host}' is no IP address; give one of this computer, such as 127.0.0.1") from None
+    return check_address(host, "this computer").is_loopback
 
 
 def open_socket(host: str, port: int, kind: socket.SocketKind) -> socket.socket:

@@ -24,7 +24,7 @@ from dynident.friction import Friction
 from dynident.link.controller import Identity, Samples, approach
 from dynident.link.plant import SHORTEST, Plant, facts_of, settling_periods
 from dynident.link.recorder import Recorder, check_new, create_folder, lock_folder, open_folder
-from dynident.link.schedule import Settings, Step, cycle_motion, seconds, steps_of
+from dynident.link.schedule import Settings, Step, cycle_motion, seconds, steps_of, warmest_of
 from dynident.link.setpoints import on_ticks, sampled, standing
 from dynident.mechanics import Motion
 from dynident.signals import Log
@@ -32,6 +32,8 @@ from dynident.simulate import VirtualRobot
 
 STATE = "state.json"
 PIECE = 5.0  # simulated at a time: bounds the memory, and is short enough for all that a run may record [s]
+COOLING_STEP = 60.0  # after which a robot that must be cold is asked again [s]
+LONGEST_COOLING = 86400.0  # after which it is given up [s]
 MOST_SETTLING = 20  # times that a robot which does not come to rest is given
 
 
@@ -117,7 +119,7 @@ def simulate_campaign(
     robot : VirtualRobot
         The machine.
     settings : Settings, optional
-        How often and with which pauses; the plan's own when omitted. ``idle`` is spent energised before each repetition.
+        How often, with which pauses and start conditions; the plan's own when omitted.
     period : float
         Time between two samples [s].
     seed : int
@@ -155,9 +157,11 @@ def simulate_campaign(
         if done and done - 1 not in known:  # stopped between the state and the journal
             recorder.journal.note("cycle done", cycle=done - 1, attempt=_attempts(recorder, done - 1) - 1)
         for step in steps[done:]:
-            if step.first and how.idle:
+            if not step.number:
                 plant.rest(how.idle)
                 clock += how.idle
+            if step.first and how.below is not None:
+                clock += _cool_down(plant, how.below)
             if not step.number:
                 clock = _approach(recorder, plant, motion, identity, clock, robot, faults)
             clock, settled = _cycle(recorder, plant, step, motion, clock, robot, faults)
@@ -220,6 +224,18 @@ def _state(folder: Path, asked: dict[str, Any]) -> tuple[int, float, Any]:
 
 def _attempts(recorder: Recorder, cycle: int) -> int:
     return sum(e["event"] == "cycle begun" and e["cycle"] == cycle for e in recorder.journal.events)
+
+
+def _cool_down(plant: Plant, limit: float) -> float:
+    """Let the robot stand until all temperatures are below a limit [degree Celsius]; return for how long [s]."""
+    for waited in range(0, round(LONGEST_COOLING), round(COOLING_STEP)):
+        warmest = warmest_of(plant.rest(COOLING_STEP if waited else 0.0)[3], limit)
+        if warmest < limit:
+            return float(waited)
+    raise LinkError(
+        f"the robot is at {warmest:.3g} degC after {LONGEST_COOLING / 3600.0:g} h of rest and starts below {limit:g} degC; "
+        "its surroundings are warmer, give a higher limit"
+    )
 
 
 def _approach(

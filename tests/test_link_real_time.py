@@ -1,0 +1,56 @@
+"""The clock of a virtual robot in real time, by a clock of the test: what it does after a stall of its simulation."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from dynident.link import Emulator, emulator
+from dynident.robots import er3a_c60
+
+PERIOD = 0.004
+
+
+class Clock:
+    """A host whose time passes only where somebody waits, or where the simulation stalls."""
+
+    def __init__(self, end: float) -> None:
+        self.now, self.end = 100.0, 100.0 + end
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def wait(self, duration: float) -> None:
+        self.now += duration
+
+    def is_set(self) -> bool:
+        return self.now >= self.end
+
+
+@pytest.mark.parametrize(("stall", "lag"), [(0.0, 0.0), (1.5, 0.0), (5.0, 5.0 - emulator.CATCH_UP)])
+def test_after_a_stall_the_robot_catches_up(monkeypatch, stall, lag) -> None:
+    """Samples stay those of absolute times; only what is beyond `CATCH_UP` is given up, once."""
+    clock = Clock(10.0)
+    monkeypatch.setattr(emulator, "time", SimpleNamespace(monotonic=clock.monotonic))
+    core = Emulator(er3a_c60.machine(warm=False), period=PERIOD)
+    rest, calls = core.plant.rest, []
+
+    def slow(duration: float):
+        calls.append(clock.now)
+        clock.now += stall if len(calls) == 50 else 0.0
+        return rest(duration)
+
+    put = []
+    monkeypatch.setattr(core.plant, "rest", slow)
+    monkeypatch.setattr(core.outbox, "put", lambda due, spacing, rows: put.append((due + spacing * np.arange(len(rows)), rows)))
+    core._done = clock  # type: ignore[assignment]
+    core._run()
+    due, rows = np.concatenate([p[0] for p in put]), np.concatenate([p[1] for p in put])
+    assert np.all(np.diff(rows[:, 0]) == 1.0)
+    np.testing.assert_allclose(np.diff(rows[:, 1]), PERIOD, atol=1e-9)
+    behind = (due - due[0]) - (rows[:, 1] - rows[0, 1])  # of the clock of the robot
+    np.testing.assert_allclose(behind[0], 0.0, atol=1e-9)
+    np.testing.assert_allclose(behind[-1], lag, atol=2.0 * emulator.CHUNK)
+    assert np.all(np.isclose(behind, 0.0, atol=1e-6) | np.isclose(behind, behind[-1], atol=1e-6))
