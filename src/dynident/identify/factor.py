@@ -36,7 +36,18 @@ Relation = tuple[NDArray[np.int64], Array]
 
 
 def triangle(rows: Array) -> Array:
-    """Return R of the QR decomposition of `rows`."""
+    """Return R of the QR decomposition of rows, R^T R = rows^T rows.
+
+    Parameters
+    ----------
+    rows : ndarray, (m, n)
+        Rows to merge, such as weighted equations with the effort as the last column.
+
+    Returns
+    -------
+    ndarray, (min(m, n), n)
+        Upper triangle, without a rule for the signs of its diagonal.
+    """
     return np.asarray(np.linalg.qr(rows, mode="r"))
 
 

@@ -95,7 +95,20 @@ class Settings:
 
 
 def seconds(text: str, label: str) -> float:
-    """Return a time such as 90, 90s, 5min or 8h in seconds."""
+    """Return a time such as 90, 90s, 5min or 8h in seconds.
+
+    Parameters
+    ----------
+    text : str
+        Number without sign, and a unit of s, min, h or d; s when there is none.
+    label : str
+        What it is called in an error.
+
+    Returns
+    -------
+    float
+        Time [s].
+    """
     found = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([a-z]*)\s*", text)
     if found is None or found.group(2) not in UNITS:
         raise LinkError(f"{label} is '{text}'; give a time such as 90s, 5min or 8h")
@@ -222,7 +235,18 @@ def describe(plan: Plan, settings: Settings) -> str:
 
 
 def clock_text(duration: float) -> str:
-    """Return a duration for people, as in 2 h 05 min 00 s."""
+    """Return a duration for people, as in 2 h 05 min 00 s.
+
+    Parameters
+    ----------
+    duration : float
+        Time [s].
+
+    Returns
+    -------
+    str
+        Hours, minutes and seconds as far as they are needed; tenths below one minute.
+    """
     whole = round(duration)
     hours, rest = divmod(whole, 3600)
     minutes, left = divmod(rest, 60)

@@ -14,7 +14,19 @@ ROUND_OFF = 1e-12  # kg, kg m, kg m^2
 
 
 def description(mechanism: Mechanism) -> dict[str, Any]:
-    """Return what a robot is made of as plain data."""
+    """Return what a robot is made of as plain data, ready for JSON.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot.
+
+    Returns
+    -------
+    dict
+        Name, source, coordinates, gravity [m/s^2], joints with limits [rad or m], bodies, loops and their closure, actuators,
+        joint terms, friction, forces, and parameters by name (SI).
+    """
     follows = {
         c.joint: f"function of {', '.join(c.of)}" if c.function else " + ".join(f"{r:g} {j}" for j, r in c.of.items())
         for c in mechanism.couplings
@@ -72,7 +84,18 @@ def _closure(mechanism: Mechanism) -> dict[str, Any]:
 
 
 def description_text(data: Mapping[str, Any]) -> str:
-    """Return a description as text for people."""
+    """Return a description as text for people.
+
+    Parameters
+    ----------
+    data : mapping
+        Of `description`, with ``base_parameters`` and ``unidentifiable`` if they are to be told.
+
+    Returns
+    -------
+    str
+        Lines: head, table of joints, what else there is.
+    """
     lines = [f"robot {data['name']}: {data['dof']} degrees of freedom, {len(data['bodies'])} moving bodies"]
     keys = ("name", "kind", "parent", "child", "lower", "upper", "follows")
     rows = [("joint", *keys[1:]), *(tuple("" if j[k] is None else str(j[k]) for k in keys) for j in data["joints"])]
@@ -114,7 +137,18 @@ def description_text(data: Mapping[str, Any]) -> str:
 
 
 def effort_units(mechanism: Mechanism) -> dict[str, str]:
-    """Return the unit of the effort of every coordinate."""
+    """Return the unit of the effort of every coordinate of the tree.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot.
+
+    Returns
+    -------
+    dict of str to str
+        "N" of coordinates that slide, "N m" of those that turn.
+    """
     units = {}
     for joint in mechanism.joints:
         for coordinate in joint.coordinates:

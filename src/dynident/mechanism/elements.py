@@ -51,7 +51,18 @@ def frozen(values: ArrayLike, shape: tuple[int, ...], what: str) -> Array:
 
 
 def rotation_exp(r: ArrayLike) -> Array:
-    """Return R = exp [r]x (Rodrigues)."""
+    """Return R = exp [r]x by Rodrigues' formula.
+
+    Parameters
+    ----------
+    r : array_like, (3,)
+        Rotation vector: axis times angle [rad].
+
+    Returns
+    -------
+    ndarray, (3, 3)
+        Rotation matrix.
+    """
     rx = skew(r)
     angle = float(np.linalg.norm(np.asarray(r, dtype=np.float64)))
     if angle < 1e-8:

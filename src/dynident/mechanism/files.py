@@ -20,7 +20,18 @@ SDF_SUFFIXES = (".sdf", ".world")
 
 
 def is_mjcf(path: str | os.PathLike[str]) -> bool:
-    """Return whether a description file is MJCF (its root element is `mujoco`) rather than URDF."""
+    """Return whether a description file is MJCF (its root element is `mujoco`) rather than URDF.
+
+    Parameters
+    ----------
+    path : path-like
+        File of a robot; the ending decides where it can.
+
+    Returns
+    -------
+    bool
+        True for MJCF; False for URDF, xacro and SDF.
+    """
     file = Path(path)
     if file.suffix.lower() in (*URDF_SUFFIXES, *SDF_SUFFIXES):
         return False

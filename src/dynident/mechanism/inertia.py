@@ -132,7 +132,18 @@ def from_principal(mass: float, com: ArrayLike, moments: ArrayLike, axes: ArrayL
 
 
 def pseudo_inertia(phi: ArrayLike) -> Array:
-    """Return P = [[Sigma, h], [h^T, m]] with Sigma = tr(I)/2 1 - I."""
+    """Return P = [[Sigma, h], [h^T, m]] with Sigma = tr(I)/2 1 - I [Wensing2018].
+
+    Parameters
+    ----------
+    phi : array_like, (10,)
+        m, first moment h, inertia I about the origin, in the link frame [kg, kg m, kg m^2].
+
+    Returns
+    -------
+    ndarray, (4, 4)
+        Symmetric, in the link frame; positive semi-definite when the body is physically possible.
+    """
     values = _check(phi)
     inertia = inertia_matrix(values)
     P = np.empty((4, 4))

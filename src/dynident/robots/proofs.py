@@ -161,7 +161,22 @@ def writing(
 
 
 def proof_case(name: str, machine: VirtualRobot | None = None, seed: int = 0) -> ProofCase:
-    """Return what a machine is proved on."""
+    """Return what a machine is proved on: motions to identify from, others to compare controllers on, published numbers.
+
+    Parameters
+    ----------
+    name : str
+        One of `ROBOTS`; with a machine any name.
+    machine : VirtualRobot, optional
+        The machine; `ready_machine` of the name when omitted.
+    seed : int
+        Seed of the random motions.
+
+    Returns
+    -------
+    ProofCase
+        The proof, not yet run.
+    """
     machine = ready_machine(name) if machine is None else machine
     make = {"dualv": _dualv, "rrr": _rrr}.get(name)
     case = _other(name, machine, seed) if make is None else make(machine, seed)

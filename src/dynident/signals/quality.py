@@ -161,9 +161,20 @@ def examine(log: Log, piece: Piece) -> tuple[Quality, View | None]:
 
 # ---------------------------------------------------------------------- what of a log can be used
 def pieces_without_gaps(log: Log) -> list[tuple[int, int]]:
-    """Sample ranges [start, stop) between gaps of the clock and long runs of missing values.
+    """Return the sample ranges between gaps of the clock and long runs of missing values.
 
-    A gap is a step longer than both 1.75 median steps and 0.05 s; a long run is one in position or effort over 0.05 s.
+    A gap is a step longer than both 1.75 median steps and 0.05 s; a long run is one in position or effort over 0.05 s, or one
+    at either end of the log.
+
+    Parameters
+    ----------
+    log : Log
+        Log with times [s].
+
+    Returns
+    -------
+    list of (int, int)
+        Ranges [start, stop) of samples.
     """
     step = np.diff(log.t)
     median = float(np.median(step))
@@ -222,7 +233,20 @@ def split_at_gaps(log: Log, shortest: int = 64) -> tuple[Log, ...]:
 
 
 def fill_holes(log: Log) -> tuple[Log, int]:
-    """Interpolate missing positions (cubic) and efforts (linear) inside the log; return it and how many were filled."""
+    """Interpolate missing positions (cubic spline) and efforts (linear) over the time of a log.
+
+    Parameters
+    ----------
+    log : Log
+        Log with NaN or infinity where a sample is missing.
+
+    Returns
+    -------
+    log : Log
+        Log with finite positions and efforts; the same one when nothing was missing.
+    filled : int
+        Numbers that were filled in.
+    """
     filled = 0
     arrays = {}
     for name in ("position", "effort"):

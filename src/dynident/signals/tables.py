@@ -128,7 +128,20 @@ def texts_of(cells: Iterable[Any]) -> Words | None:
 
 
 def read_table(path: str | os.PathLike[str], topics: list[str] | None = None) -> Table:
-    """Read one file or bag into a `Table`, choosing the reader by the file name's ending."""
+    """Read one file or bag into a `Table`, choosing the reader by the file name's ending.
+
+    Parameters
+    ----------
+    path : path-like
+        File, or folder of a bag.
+    topics : list of str, optional
+        Topics of a bag, the first of which gives the clock; its only topic of JointState messages when omitted.
+
+    Returns
+    -------
+    Table
+        Columns by name as the file has them, units not yet converted.
+    """
     file = Path(path)
     suffix = _suffix(file)
     if is_bag(file):

@@ -80,7 +80,20 @@ class Reference:
 
 
 def reference_of(source: object, mechanism: Mechanism) -> Reference:
-    """Return a motion, trajectory, plan or plan file as a reference for a robot."""
+    """Return a motion, trajectory, plan or plan file as a reference for a robot.
+
+    Parameters
+    ----------
+    source : Reference, Motion, trajectory, Plan or path-like
+        What the robot is to do, one column for each of its coordinates.
+    mechanism : Mechanism
+        The robot.
+
+    Returns
+    -------
+    Reference
+        The motion as a function of the time from its start.
+    """
     require(mechanism, Mechanism, "mechanism")
     if isinstance(source, Reference):
         reference = source

@@ -141,7 +141,20 @@ class Truth:
 
 
 def tool_of(mechanism: Mechanism, frame: str | None = None) -> str | None:
-    """Return the link that is a robot's tool."""
+    """Return the link that is a robot's tool.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot.
+    frame : str, optional
+        Link that is meant; the only end of a robot without loops when omitted.
+
+    Returns
+    -------
+    str or None
+        Name of the link; None when it is not given and the robot has loops or several ends.
+    """
     carriers = {joint.parent for joint in mechanism.joints}
     ends = [body for body in mechanism.bodies if body.name not in carriers]
     if frame is None and (mechanism.loops or len(ends) != 1):

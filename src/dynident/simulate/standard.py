@@ -192,12 +192,34 @@ def ideal_drives(mechanism: Mechanism) -> tuple[Drive, ...]:
 
 
 def poses_of(reference: Reference) -> Array:
-    """Return poses along a reference, at which gains are set."""
+    """Return poses at equal steps of time along a reference, at which gains are set.
+
+    Parameters
+    ----------
+    reference : Reference
+        The motion.
+
+    Returns
+    -------
+    ndarray, (64, dof)
+        Coordinates [rad or m].
+    """
     return reference.sample(np.linspace(0.0, reference.duration, POSES)).q
 
 
 def home_of(mechanism: Mechanism) -> Array:
-    """Return the pose that a robot is described in: home of a robot with loops, zero of any other."""
+    """Return the pose that a robot is described in: home of a robot with loops, zero of any other.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot.
+
+    Returns
+    -------
+    ndarray, (dof,)
+        Coordinates in the order of ``mechanism.coordinate_names`` [rad or m].
+    """
     if not mechanism.loops:
         return np.zeros(mechanism.dof)
     return np.asarray(mechanism.closure.home[mechanism.closure.independent], dtype=np.float64)

@@ -20,10 +20,27 @@ class Compensation(Protocol):
     """What the friction of a healthy joint should be."""
 
     def fit(self, baseline: Sequence[FrictionHistory]) -> None:
-        """Learn from healthy tests."""
+        """Learn from healthy tests.
+
+        Parameters
+        ----------
+        baseline : sequence of FrictionHistory
+            Healthy tests of one joint.
+        """
 
     def expected(self, history: FrictionHistory) -> Array:
-        """Return the expected friction of a test, shape (n,)."""
+        """Return the friction that a healthy joint would have had in a test.
+
+        Parameters
+        ----------
+        history : FrictionHistory
+            A test.
+
+        Returns
+        -------
+        ndarray, (n,)
+            Friction at the times of the test [N m or N].
+        """
 
 
 class NoCompensation:

@@ -229,7 +229,20 @@ def from_spec(data: Mapping[str, Any]) -> Curve:
 
 
 def bound_from_spec(data: Mapping[str, Any], key: str) -> Array:
-    """Return a vector of a plan's plain data; null stands for no limit, because JSON has no infinity."""
+    """Return a vector of a plan's plain data; null stands for no limit, because JSON has no infinity.
+
+    Parameters
+    ----------
+    data : mapping
+        Limits of the plan.
+    key : str
+        Which vector; null is -inf in ``"lower"`` and +inf in all others.
+
+    Returns
+    -------
+    ndarray, (n,)
+        One number per coordinate (SI).
+    """
     none = -np.inf if key == "lower" else np.inf
     if not isinstance(data[key], list | tuple):
         raise DynidentError(f"{key} of the plan is {data[key]!r:.60}; give a list of numbers")

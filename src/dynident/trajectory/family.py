@@ -83,7 +83,18 @@ class Family(Protocol):
 
 
 def finite_times(t: ArrayLike) -> Array:
-    """Return times as a vector of finite numbers."""
+    """Return times as a vector of finite numbers.
+
+    Parameters
+    ----------
+    t : array_like, (N,) or float
+        Times [s].
+
+    Returns
+    -------
+    ndarray, (N,)
+        Times [s].
+    """
     array = np.atleast_1d(numbers(t, "t"))
     if array.ndim != 1 or not np.all(np.isfinite(array)):
         raise DynidentError(f"t has shape {array.shape}; give a vector of finite times in seconds")
@@ -91,7 +102,20 @@ def finite_times(t: ArrayLike) -> Array:
 
 
 def positive(what: str, value: float) -> float:
-    """Return a number after checking that it is finite and above zero."""
+    """Return a number after checking that it is finite and above zero.
+
+    Parameters
+    ----------
+    what : str
+        What it is called in an error.
+    value : float
+        The number.
+
+    Returns
+    -------
+    float
+        The number.
+    """
     if not (isinstance(value, int | float | np.floating | np.integer) and 0.0 < value < 1e300):
         raise DynidentError(f"{what} is {value!r:.40}; give a finite number above zero")
     return float(value)

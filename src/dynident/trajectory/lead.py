@@ -154,6 +154,17 @@ def cycle(
 
 
 def resting_place(curve: Curve) -> Array:
-    """Return where the robot rests before a curve: at its start, or where its lead-in starts."""
+    """Return where the robot rests before a curve: c(0), or c(P / 2), where a lead-in of one period P starts, if c has no rest.
+
+    Parameters
+    ----------
+    curve : Curve
+        One cycle c(t).
+
+    Returns
+    -------
+    ndarray, (dof,)
+        Coordinates [rad or m].
+    """
     first = 0.5 * curve.duration if not resting(curve) and periodic(curve) else 0.0
     return np.asarray(curve([first])[0][0])
