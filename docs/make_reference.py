@@ -46,7 +46,10 @@ def section(title: str, place: str, seen: set[int]) -> str:
         lines += ["Also here: " + ", ".join(f"`{name}`" for name in again) + ".", ""]
     lines += ["```{eval-rst}", f".. currentmodule:: {place}", ""]
     for name in classes:
-        lines += [f".. autoclass:: {name}", "   :members:", "   :inherited-members:", "   :exclude-members: __init__", ""]
+        lines += [f".. autoclass:: {name}"]
+        if not issubclass(getattr(module, name), tuple):  # the members of a tuple tell no more than its docstring
+            lines += ["   :members:", "   :inherited-members:", "   :exclude-members: __init__"]
+        lines += [""]
     for name in functions:
         lines += [f".. autofunction:: {name}", ""]
     return "\n".join([*lines, "```", ""])

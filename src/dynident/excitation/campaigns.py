@@ -96,7 +96,7 @@ def _joined(
     if not isinstance(stages, list | tuple) or not stages or not all(isinstance(stage, Stage) for stage in stages):
         raise DynidentError(f"stages are {shown(stages)}; give a list of Stage")
     speed, push = rates_of(limits)
-    rest = resting_place(stages[0].curve) if home is None else vector(home, len(limits.coordinates), "home")
+    rest = resting_place(stages[0].curve, push) if home is None else vector(home, len(limits.coordinates), "home")
     jerk = limits.jerk if np.isfinite(limits.jerk).any() else None
     bounds = {"lower": limits.lower, "upper": limits.upper, "jerk": jerk}
     known = {} if notes is None else notes

@@ -7,7 +7,7 @@ The pseudo-inertia is the 4x4 moment matrix
 
     P = [[Sigma, h], [h^T, m]],    Sigma = tr(I)/2 1 - I,
 
-and a body is physically possible when P is positive semi-definite (Wensing, Kim, Slotine, RA-L 2018).
+and a body is physically possible when P is positive semi-definite [Wensing2018].
 """
 
 from __future__ import annotations

@@ -153,18 +153,20 @@ def cycle(
     return join(pieces, speed, acceleration, home, lower, upper, jerk)
 
 
-def resting_place(curve: Curve) -> Array:
-    """Return where the robot rests before a curve: c(0), or c(P / 2), where a lead-in of one period P starts, if c has no rest.
+def resting_place(curve: Curve, acceleration: ArrayLike) -> Array:
+    """Return where the robot rests before a curve: c(0), or where its lead-in starts if c has no rest.
 
     Parameters
     ----------
     curve : Curve
         One cycle c(t).
+    acceleration : array_like, (dof,)
+        Largest accelerations, which decide how long the lead-in is (see `leads`).
 
     Returns
     -------
     ndarray, (dof,)
         Coordinates [rad or m].
     """
-    first = 0.5 * curve.duration if not resting(curve) and periodic(curve) else 0.0
-    return np.asarray(curve([first])[0][0])
+    first = leads(curve, acceleration)[0] if not resting(curve) and periodic(curve) else curve
+    return np.asarray(first([0.0])[0][0])

@@ -146,7 +146,7 @@ def mechanism(theta: ArrayLike | None = THETA, terms: tuple[str, ...] = ()) -> M
         couplings=tuple(couplings),
         terms=terms,
         gravity=np.array([0.0, 0.0, -GRAVITY]),
-        source="TU/e WFW 2002.52, Tables 1, 2 and 4",
+        source="[Rodriguez2002], Tables 1, 2 and 4",
     )
 
 
