@@ -32,6 +32,7 @@ from dynident.trajectory import (
     joint_motion,
     leads,
     random_multisine,
+    resting_place,
     velocity_multiprofile,
     warming,
     workspace_sines,
@@ -204,6 +205,7 @@ def test_leads_go_along_the_motion_and_keep_its_limits():
         assert np.all(x.min(axis=0) >= q.min(axis=0) - 1e-6) and np.all(x.max(axis=0) <= q.max(axis=0) + 1e-6)
         assert np.all(np.abs(dx).max(axis=0) <= np.abs(v).max(axis=0) + 1e-9) and np.all(np.abs(ddx).max(axis=0) <= push)
     assert into([0.0])[0] == pytest.approx(out([out.duration])[0], abs=1e-12)  # the same resting place
+    assert resting_place(curve, push) == pytest.approx(into([0.0])[0][0], abs=1e-12)
     whole = Joined([into, curve, curve, out])
     assert all(np.abs(x - y).max() < 1e-9 for x, y in zip(into([into.duration]), curve([0.0]), strict=True))
     assert np.abs(whole([0.0, whole.duration])[1:]).max() < 1e-9

@@ -109,7 +109,7 @@ def mechanism(
         gravity=np.zeros(3),
         independent=choices[coordinates],
         home=home,
-        source="mechatronic analysis thesis, sec. 4.1",
+        source="[Roldan2017, section 4.1]",
     )
 
 
