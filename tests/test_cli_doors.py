@@ -226,5 +226,5 @@ def test_a_log_is_converted(ending, folder, capsys):
     log = di.Log.read(f"out.{ending}")
     np.testing.assert_allclose(log.position[:, 0], np.pi / 2 * t[10:], atol=1e-12)
     np.testing.assert_allclose(log.t, t[10:], atol=1e-9)
-    with pytest.raises(di.errors.DynidentError, match="give one of"):
+    with pytest.raises(di.errors.DynidentError, match="must end in"):
         run(["convert", "run.csv", "out.xlsx", "--effort", "joint_torque"])

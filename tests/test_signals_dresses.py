@@ -76,6 +76,24 @@ DRESSES: dict[str, bytes] = {
     "PlotJuggler arrays": csv(
         ["__time", *(f"/joint_states/{f}[{i}]" for f in ("position", "velocity", "effort") for i in range(N))], T, Q, V, TAU
     ),
+    "KUKA FRI": csv(
+        ["TimeStampSec", "TimeStampNanoSec", *numbered("MeasuredJointPosition_{}"), *numbered("CommandedJointPosition_{}"),
+         *numbered("MeasuredTorque_{}")],
+        STAMP // 10**9, STAMP % 10**9, Q, Q + 1, TAU,
+    ).replace(b".0,", b",", 400),
+    "LabVIEW": b"LabVIEW Measurement\t\nSeparator\tTab\n***End_of_Header***\t\n\t\nX_Dimension" + b"\tTime" * 12
+    + b"\n***End_of_Header***\t\t\n"
+    + csv(["X_Value", *numbered("q{}"), *numbered("tau{}"), "Comment"], T, Q, TAU, sep="\t"),
+    "German words": b"Messung vom 12.03.2024;;\nRoboter: KR6;;\n\n"
+    + csv(
+        ["Zeit", *numbered("Achse {} Winkel"), *numbered("Achse {} Drehmoment")], T, np.degrees(Q), TAU, sep=";", decimal=","
+    ).replace(b"\n", b"\n" + ";".join(["s", *["°"] * N, *["Nm"] * N]).encode() + b"\n", 1),
+    "joints without a quantity": csv(["Time", *numbered("J{}"), *numbered("TRQ_J{}")], T, Q, TAU),
+    "ros2 topic echo in YAML": rows_of(
+        lambda k: f"header:\n  stamp:\n    sec: {STAMP[k] // 10**9}\n    nanosec: {STAMP[k] % 10**9}\n  frame_id: ''\nname:\n"
+        + "".join(f"- {n}\n" for n in NAMES) + "position:\n" + "".join(f"- {x!r}\n" for x in Q[k].tolist())
+        + "velocity: []\neffort:\n" + "".join(f"- {x!r}\n" for x in TAU[k].tolist()) + "---"
+    ).encode(),
     "UR RTDE": csv(
         ["timestamp", *numbered("target_q_{}", 0), *numbered("actual_q_{}", 0), *numbered("actual_qd_{}", 0),
          *numbered("actual_TCP_force_{}", 0), *numbered("target_moment_{}", 0)],
@@ -259,6 +277,33 @@ def test_reference_and_temperature_are_taken_along(tmp_path):
     np.testing.assert_array_equal(log.reference, Q + 0.25)
     np.testing.assert_array_equal(log.temperature, Q + 40.0)
     np.testing.assert_array_equal(log.rows(5, 50).select(["joint_2"]).reference, (Q + 0.25)[5:50, [1]])
+
+
+def test_json_and_arrays_of_simulators(tmp_path):
+    import json
+
+    records = [{"t": T[k], "state": {"q": Q[k].tolist()}, "tau": TAU[k].tolist(), "mode": "run"} for k in range(len(T))]
+    (tmp_path / "records.json").write_text(json.dumps(records))
+    (tmp_path / "lines.jsonl").write_text("\n".join(map(json.dumps, records)) + '\n{"t": 0.8, "sta')
+    whole = {"log": {"t": T.tolist(), "joint_names": NAMES, "q": Q.tolist(), "tau": TAU.tolist(), "rate": 250}}
+    (tmp_path / "whole.json").write_text(json.dumps(whole))
+    np.savez(tmp_path / "one_robot.npz", dof_pos=Q[:, None], dof_torque=TAU[:, None], dof_names=np.array(NAMES), dt=0.004)
+    for file in sorted(tmp_path.iterdir()):
+        log = Log.read(file, effort="joint_torque")
+        np.testing.assert_allclose(log.position, Q, atol=1e-15)
+        np.testing.assert_allclose(log.t, T, atol=1e-12)
+        assert len(log.joints) == N
+    with pytest.raises(LogError, match=r"shape \(200, 2, 6\) left out; give \(samples, joints\), of one robot"):
+        Log.read({"q": np.stack([Q, Q], axis=1), "tau": np.stack([TAU, TAU], axis=1)}, "joint_torque", rate=250.0)
+    for text, words in (
+        ("[1, 2]", "neither a list of records"),
+        ("{", "not JSON"),
+        ("[" * 10**5, "not JSON"),
+        ("[{}]", "numeric"),
+    ):
+        (tmp_path / "bad.json").write_text(text)
+        with pytest.raises(LogError, match=words):
+            Log.read(tmp_path / "bad.json", effort="joint_torque")
 
 
 @pytest.mark.parametrize(

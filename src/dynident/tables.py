@@ -50,7 +50,7 @@ class Tabular:
         """Return the table for a notebook."""
         columns = self._view()
         rows = list(zip(*columns.values(), strict=True))
-        head = "".join(f"<th>{html.escape(name)}</th>" for name in columns)
+        head = "".join(f'<th style="padding:0 .6em">{html.escape(name)}</th>' for name in columns)
         body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows[:ROWS])
         rest = f"<div>... {len(rows) - ROWS} more rows</div>" if len(rows) > ROWS else ""
         table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

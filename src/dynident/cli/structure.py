@@ -61,8 +61,11 @@ _CHOSEN: ContextVar[Structure] = ContextVar("structure")
 
 
 def choices(help_: str, *names: str) -> Any:
-    """Return an option that takes one of some names: they stand in the help, and shells complete them."""
-    return typer.Option(help=help_, metavar=f"[{'|'.join(names)}]", autocompletion=lambda: list(names))
+    """Return an option that takes one of some names: they stand in the help, and shells complete them.
+
+    Blanks between them let the help break the line there, and not within a name.
+    """
+    return typer.Option(help=help_, metavar=f"[{' | '.join(names)}]", autocompletion=lambda: list(names))
 
 
 def with_structure(command: Callable[..., Any]) -> Callable[..., Any]:

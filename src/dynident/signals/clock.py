@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import LogError
-from dynident.signals.channels import split_unit, time_name
+from dynident.signals.names import split_unit, time_name
 from dynident.signals.units import canonical, to_si
 
 Array = NDArray[np.float64]
@@ -39,9 +39,9 @@ def find_clock(
         name = time_column(columns, notes)
     if name is None:
         if rate is None:
+            among = f" among {', '.join(list(columns)[:12])} ..." if columns else ""
             raise LogError(
-                f"no time column among {', '.join(list(columns)[:12])} ...; give rate= (--rate) in Hz, or the column by "
-                "schema={'time': ...} (--schema)"
+                f"no time column{among}; give rate= (--rate) in Hz, or the column by schema={{'time': ...}} (--schema)"
             )
         return np.arange(samples) / float(rate), [f"time: sample number / {rate} Hz (no time column)"], ""
     known = time_name(name)
@@ -141,12 +141,13 @@ def join_stamps(columns: Mapping[str, Any], units: dict[str, str]) -> dict[str, 
     """Join seconds and nanoseconds of a stamp, exactly, into one column of nanoseconds."""
     result = dict(columns)
     for name in columns:
-        match = re.fullmatch(r"(?P<path>.*?)[./_]?(nanosecs?|nsecs?|nanoseconds)", name)
+        match = re.fullmatch(r"(?P<path>.*?)[./_]?(nanosecs?|nsecs?|nanoseconds)", name, re.I)
         if not match:
             continue
         for seconds in ("sec", "secs", "seconds"):
-            other = re.sub(r"(nanosecs?|nsecs?|nanoseconds)$", seconds, name)
-            if other in columns and columns[other].ndim == 1 and columns[name].ndim == 1:
+            wanted = re.sub(r"(nanosecs?|nsecs?|nanoseconds)$", seconds, name, flags=re.I).lower()
+            other = next((c for c in columns if c.lower() == wanted), None)
+            if other is not None and columns[other].ndim == 1 and columns[name].ndim == 1:
                 parts = [result.pop(n) for n in (other, name)]
                 if all(np.all(np.isfinite(p)) and np.all(np.abs(p) < 2e9) and np.all(p == np.floor(p)) for p in parts):
                     label = match["path"] or "stamp"

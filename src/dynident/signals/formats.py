@@ -14,6 +14,7 @@ import numpy as np
 
 from dynident.errors import LogError, missing_extra
 from dynident.signals.matlab import read_matlab
+from dynident.signals.records import read_json
 from dynident.signals.rows import COLUMNS
 from dynident.signals.tables import (
     LABELS,
@@ -291,6 +292,8 @@ READERS: dict[str, Callable[[bytes, int], Content]] = {
     ".npz": _read_npz,
     ".mat": _read_mat,
     ".parquet": _read_parquet,
+    ".json": read_json,
+    ".jsonl": read_json,
     ".h5": _read_hdf5,
     ".hdf5": _read_hdf5,
 }

@@ -495,7 +495,7 @@ class Log(Tabular):
                 spelt.setdefault(re.sub(r"[^a-z0-9]", "", name.lower()), []).append(name)
             if len(set(plain)) == len(plain) and all(len(spelt.get(p, ())) == 1 for p in plain):
                 return self._renamed([spelt[p][0] for p in plain], "by their spelling")
-        parts = [re.fullmatch(r"(.*?)(\d{1,6})", joint) for joint in self.joints]
+        parts = [re.fullmatch(r"(.*?)(\d{1,6})\]?", joint) for joint in self.joints]
         numbers = [int(m[2]) if m else -1 for m in parts]
         alike = len({m[1] if m else "" for m in parts}) == 1
         if alike and numbers[0] in (0, 1) and numbers == list(range(numbers[0], numbers[0] + len(numbers))):

@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import LogError
-from dynident.signals.channels import REQUIRED, ROLES, Found, find_channels, is_time
-from dynident.signals.clock import find_clock, join_stamps, on_one_clock, without_repeats
+from dynident.signals.channels import REQUIRED, Found, find_channels
+from dynident.signals.clock import find_clock, join_stamps, on_one_clock, time_column, without_repeats
 from dynident.signals.log import FIELDS, Log, check_effort_kind
+from dynident.signals.names import ROLES, is_time
 from dynident.signals.schema import files_beside, rules_of
 from dynident.signals.tables import Table, read_table
 from dynident.signals.tidy import episodes_of, one_episode, wide
@@ -63,6 +64,8 @@ def log_of(tables: list[Table], by_role: Mapping[str, Table], rules: Mapping[str
     columns = wide(columns, texts, rules.get("time"), row_units, notes)
     source = {role: _role_columns(table) for role, table in by_role.items()}
     flat = {k: v for k, v in columns.items() if v.ndim == 1}
+    if rules.get("rate") is None and rules.get("time") is None and time_column(flat, []) is None:
+        rules = {**rules, **_rate_of(tables, notes)}
     clock, said, clock_column = find_clock(flat, rules, _rows(columns, tables), row_units)
     columns = _orient(columns, clock.size)
     source = {role: _orient(part, clock.size) for role, part in source.items()}
@@ -204,10 +207,21 @@ def _clock_slack(t: Array) -> float:
     return 1e-3 * float(np.median(np.abs(np.diff(t)))) if t.ndim == 1 and t.size > 1 else 0.0
 
 
+def _rate_of(tables: list[Table], notes: list[str]) -> dict[str, float]:
+    """The sampling rate (Hz) as a single number of the file says it: dt, rate, fs."""
+    for name, value in ((n.rpartition(".")[2].lower(), v) for t in tables for n, v in t.scalars.items()):
+        step = name in ("dt", "ts", "timestep", "time_step", "sample_time")
+        if (step or name in ("rate", "fs", "sample_rate", "sampling_rate", "frequency")) and 0.0 < value < np.inf:
+            notes.append(f"time: the file says {name} = {value:g} {'s' if step else 'Hz'}")
+            return {"rate": 1.0 / value if step else value}
+    return {}
+
+
 def _rows(columns: Mapping[str, Array], tables: list[Table]) -> int:
     """Number of samples: the longest axis of the numeric content."""
     if not columns:
-        raise LogError(f"no numeric columns in {', '.join(t.label for t in tables)}; a log needs position and effort")
+        said = "".join(f"; {note}" for t in tables for note in t.notes)
+        raise LogError(f"no numeric columns in {', '.join(t.label for t in tables)}; a log needs position and effort{said}")
     return int(max(max(v.shape) for v in columns.values()))
 
 

@@ -43,7 +43,14 @@ def plain_text(data: bytes, room: int, notes: list[str]) -> bytes:
 
 
 def without_preamble(body: bytes, notes: list[str]) -> bytes:
-    """Take out what recorders write above the header: lines that have fewer cells than the rows further down."""
+    """Take out what recorders write above the header: lines that have fewer cells than the rows further down.
+
+    LabVIEW ends two headers of its own by a mark, and adds a column for comments that the rows need not have.
+    """
+    if body.startswith(b"LabVIEW Measurement"):
+        notes.append("a LabVIEW measurement file")
+        body = body[: 64 * COLUMNS].rpartition(b"***End_of_Header***")[2].partition(b"\n")[2] + body[64 * COLUMNS :]
+        return body.replace(b"\tComment\n", b"\n", 1)
     lines = [line.decode(errors="replace") for line in body[: 64 * COLUMNS].split(b"\n", PREAMBLE)[:-1]]
     delimiter = next((d for d in DELIMITERS if len(lines) > 2 and d in lines[-1]), None)
     if delimiter is None or lines[0].count(delimiter) == lines[-1].count(delimiter):

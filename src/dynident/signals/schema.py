@@ -32,7 +32,8 @@ from numpy.typing import NDArray
 
 from dynident.errors import LogError
 from dynident.files import read_toml
-from dynident.signals.channels import ROLES, Channel, Channels, some_of, split_unit
+from dynident.signals.channels import Channel, Channels, some_of
+from dynident.signals.names import ROLES, split_unit
 
 Array = NDArray[np.float64]
 PathLike = str | os.PathLike[str]

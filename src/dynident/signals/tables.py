@@ -43,26 +43,26 @@ from dynident.signals.rows import (
 #: Bytes that any file may become in memory, how many times its own size, and the size up to which a file is read at once.
 ROOM, GROWTH, LARGEST = 200 << 20, 20, 2 << 30
 #: Endings of files with text, and of those that formats.py reads.
-TEXT = (".csv", ".tsv", ".txt", ".dat", ".log")
+TEXT = (".csv", ".tsv", ".txt", ".dat", ".log", ".lvm", ".yaml", ".yml")
 #: How the note about other topics of a bag begins.
 NOT_TAKEN = "topics not taken:"
 #: What to do with files of other programs.
 ELSEWHERE = {
     **dict.fromkeys((".xlsx", ".xls", ".ods"), "save the sheet as CSV"),
     **dict.fromkeys((".pkl", ".pickle", ".joblib"), "a pickle can run code and is never loaded: save CSV, npz or Parquet"),
-    **dict.fromkeys((".feather", ".arrow", ".json", ".jsonl"), "read it with pandas and give the DataFrame to Log.read"),
+    **dict.fromkeys((".feather", ".arrow"), "read it with pandas and give the DataFrame to Log.read"),
     **dict.fromkeys((".npy",), "save its columns by name, np.savez('run.npz', t=..., q=..., tau=...)"),
 }
-FORMATS = (*(f"{ending}.gz" for ending in TEXT), ".npz", ".mat", ".parquet", ".h5", ".hdf5")
+FORMATS = (*(f"{ending}.gz" for ending in TEXT), ".npz", ".mat", ".parquet", ".h5", ".hdf5", ".json", ".jsonl")
 #: Arrays of names, as npz, MATLAB and HDF5 files hold them.
-LABELS = ("name", "names", "joint_names", "joints", "jointnames", "joint_name")
+LABELS = ("name", "names", "joint_names", "joints", "jointnames", "joint_name", "dof_names", "actuator_names")
 #: Columns that say what a row is of: the joint, the quantity, the run.
 JOINT_KEYS = (
     *("joint", "joint_name", "jointname", "joint_id", "joint_index", "joint_nr", "axis", "axis_name", "axis_id", "axis_nr"),
     *("motor", "motor_name", "motor_id", "actuator", "actuator_name", "servo", "servo_id", "dxl_id", "can_id", "name", "id"),
 )
 VARIABLE_KEYS = (
-    *("variable", "quantity", "signal", "signal_name", "measurement", "metric", "field", "_field", "channel", "key", "type"),
+    *("variable", "quantity", "signal", "signal_name", "measurement", "metric", "field", "channel", "key", "type"),
     *("parameter", "item", "name", "topic"),
 )
 EPISODES = ("episode_index", "episode", "episode_id", "trajectory_id", "trial", "trial_id", "run", "run_id", "run_index")
@@ -112,7 +112,7 @@ class Content:
 
 def plain_key(column: str) -> str:
     """The name of a column as the lists of keys write it."""
-    return column.strip().lower().replace(" ", "_").replace("-", "_")
+    return column.lower().replace(" ", "_").replace("-", "_").strip("_")
 
 
 def is_key(column: str) -> bool:
@@ -214,20 +214,27 @@ def table_of(label: str, content: Content, topics: list[str] | None = None) -> T
             continue
         if not (values.dtype.kind in "iu" and values.ndim == 1 and values.size and _beyond_float(values)):
             values = values.astype(np.float64)
-        if values.ndim == 2 and 1 in values.shape and values.size > 1:
-            values = values.ravel()
+        if 1 in values.shape and values.ndim > 1 and values.size > 1:
+            values = np.squeeze(values)  # (N, 1), or (N, 1, n) of a simulator with one robot
         if values.size == 1:
             scalars[name] = float(values.ravel()[0])
         elif values.ndim in (1, 2) and values.size > 1:
             columns[name] = values
+        elif values.ndim > 2:
+            content.notes.append(f"array '{name}' of shape {values.shape} left out; give (samples, joints), of one robot")
     if topics is not None:
-        paths = tuple(topic.rstrip("/") + "/" for topic in topics)
-        kept = {n: v for n, v in columns.items() if n.startswith(paths) or not n.startswith("/")}
-        if not any(n.startswith(paths) for n in kept):
-            raise LogError(f"'{label}' has no columns of the topic {', '.join(topics)}; it has {', '.join(list(columns)[:12])}")
-        columns = kept
+        columns = _of_topics(label, columns, topics)
     notes = tuple(printable(note, 1000) for note in content.notes)
     return Table(label, columns, scalars, content.metadata, "", units, tuple(map(printable, labels)), notes, texts)
+
+
+def _of_topics(label: str, columns: dict[str, Any], topics: list[str]) -> dict[str, Any]:
+    """Columns of some topics, and those of none."""
+    paths = tuple(topic.rstrip("/") + "/" for topic in topics)
+    kept = {n: v for n, v in columns.items() if n.startswith(paths) or not n.startswith("/")}
+    if not any(n.startswith(paths) for n in kept):
+        raise LogError(f"'{label}' has no columns of the topic {', '.join(topics)}; it has {', '.join(list(columns)[:12])}")
+    return kept
 
 
 def _beyond_float(values: Any) -> bool:
@@ -285,7 +292,9 @@ def read_text(data: bytes, room: int) -> Content:
     if not first:
         raise LogError("there are no rows in it")
     if first.strip() in ("---", "header:"):
-        raise LogError("it is what 'ros2 topic echo' prints; add --csv to that command, or record a bag")
+        from dynident.signals.records import read_echo  # noqa: PLC0415  (it stands on this file)
+
+        return read_echo(body, room, content)
     delimiter = separator[1] if separator else next((d for d in DELIMITERS if d in first), None)
     if len(first) > 64 * COLUMNS:
         raise LogError(f"its first row has {len(first)} characters; at most {64 * COLUMNS} are read")
