@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.checks import numbers, plain
+from dynident.checks import numbers
+from dynident.checks import plain as scalar
 from dynident.errors import DynidentError
 from dynident.mechanics import Motion
 
@@ -92,7 +93,7 @@ def finite_times(t: ArrayLike) -> Array:
 
 def positive(what: str, value: float) -> float:
     """Return a number after checking that it is finite and above zero."""
-    value = plain(value)
+    value = scalar(value)
     if not (isinstance(value, int | float | np.floating | np.integer) and 0.0 < value < 1e300):
         raise DynidentError(f"{what} is {value!r:.40}; give a finite number above zero")
     return float(value)
