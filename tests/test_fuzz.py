@@ -191,7 +191,9 @@ def test_what_a_stranger_tried_is_told() -> None:
     with pytest.raises(DynidentError, match="repetitions is 99999999999999999999; give a whole number from 1 to"):
         Settings(repetitions=99999999999999999999)
     with pytest.raises(DynidentError, match="seed is -1; give a whole number"):
-        di.check(ROBOT.with_parameters({"m_link_1": 1.0}), seed=-1)
+        di.check(arm.robot, seed=-1)
+    with pytest.raises(DynidentError, match="from 3 to 501"):
+        di.mechanics.workspace_map(ROBOT, "link_2", size=10**20)
     with pytest.raises(DynidentError, match="make returned 1"):
         di.mechanics.function_of(ROBOT, "a", lambda _: 1.0)
     with pytest.raises(DynidentError, match=r"shapes \(0, 2\); give"):
