@@ -1,4 +1,4 @@
-"""Good files that others lead to: parts of descriptions, drives, data sets, campaigns to go on with, a fleet's store, results."""
+"""Good files that others lead to: included parts, drives, data sets, campaigns to go on with, the store of a fleet, results."""
 
 from __future__ import annotations
 

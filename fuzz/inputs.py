@@ -68,7 +68,8 @@ def _robot() -> di.Mechanism:
 
 TORQUE = ("--effort", "joint_torque")
 CHECK = cli("validate", "robot.urdf", "fit.json", "other.csv", *TORQUE)
-IDENTIFY = cli("identify", "robot.urdf", "run.csv", *TORQUE, "--recovery", "prior", "-o", "out")
+IDENTIFYING = ("identify", "robot.urdf", "run.csv", *TORQUE, "-o", "out")
+IDENTIFY = cli(*IDENTIFYING, "--recovery", "prior")
 EXCITING = ("excite", "robot.urdf", "--limits", "limits.toml", "--iterations", "1", "--starts", "1", "-o", "out")
 EXCITE = cli(*EXCITING)
 SIMULATE = cli("simulate", "plan.json", "--robot", "robot.urdf", "-o", "sim.csv")

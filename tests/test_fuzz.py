@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 from pathlib import Path
@@ -174,3 +175,49 @@ def test_fields_of_a_fleet_of_any_type_are_told(tmp_path: Path, line: str) -> No
 def test_an_array_without_dimensions_is_a_number() -> None:
     assert di.drive.Transmission(ratio=np.array(50.0)).ratio == 50.0
     assert di.drive.Motor(torque_constant=np.array(0.1)).torque_constant == 0.1
+
+
+def test_what_a_stranger_tried_is_told() -> None:
+    from dynident.graph.names import identifier
+    from dynident.link import Settings
+
+    arm = di.examples.arm6()
+    for options in ({"decimation": 10**20}, {"band": 1e-300}):
+        with pytest.raises(DynidentError, match="cannot be decimated by 1e"):
+            di.prepare(arm.run, **options)
+    for body in ({"masses": {"link1": 1e308}}, {"centres": {"link1": (1e308, 0.0, 0.0)}}):
+        with pytest.raises(DynidentError, match="1e\\+09"):
+            di.MAP(known=di.identify.Knowledge(**body)).fit(di.Regression.from_log(arm.robot, arm.run))
+    with pytest.raises(DynidentError, match="repetitions is 99999999999999999999; give a whole number from 1 to"):
+        Settings(repetitions=99999999999999999999)
+    with pytest.raises(DynidentError, match="seed is -1; give a whole number"):
+        di.check(arm.robot, seed=-1)
+    with pytest.raises(DynidentError, match="from 3 to 501"):
+        di.mechanics.workspace_map(ROBOT, "link_2", size=10**20)
+    with pytest.raises(DynidentError, match="make returned 1"):
+        di.mechanics.function_of(ROBOT, "a", lambda _: 1.0)
+    with pytest.raises(DynidentError, match=r"shapes \(0, 2\); give"):
+        di.drive.Modes(np.zeros(2), np.zeros(2), np.zeros((0, 2)))
+    assert len(identifier("x" * 5000)) == 100 == len(identifier("y" * 5000))
+    assert di.trajectory.Fourier(np.array(0.5), 3).frequency == 0.5
+    assert di.prepare(arm.run, cutoff=np.array(8.0), decimation=np.array(2)).decimator.factor == 2
+
+
+def test_a_lost_standard_error_costs_no_result() -> None:
+    from dynident.cli.shared import _Notes
+
+    class Full(io.StringIO):
+        def write(self, text: str) -> int:
+            raise OSError(28, "No space left on device")
+
+    told = _Notes(file=Full())
+    told.print("a note")
+    assert told.quiet
+
+
+def test_sentences_name_the_folder_that_was_asked_for(tmp_path: Path) -> None:
+    from dynident.outputs import output_set
+
+    with pytest.raises(DynidentError) as found, output_set(tmp_path / "out", ()) as stage:
+        raise DynidentError(f"cannot write '{stage / 'fit.json'}': No space left on device")
+    assert str(found.value) == f"cannot write '{tmp_path.resolve() / 'out' / 'fit.json'}': No space left on device"

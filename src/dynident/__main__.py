@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 
 BAD_INPUT, USAGE, INTERNAL, INTERRUPTED = 1, 2, 70, 130
 
@@ -43,7 +44,8 @@ def _tell(code: int, sentence: str) -> int:
     """Write one sentence on standard error and return the exit code."""
     from dynident.files import visible  # noqa: PLC0415 - keep the start fast
 
-    sys.stderr.write(f"dynident: {visible(' '.join(sentence.split()))}\n")
+    with suppress(OSError, AttributeError):  # nobody listens: the exit code still tells
+        sys.stderr.write(f"dynident: {visible(' '.join(sentence.split()))}\n")
     return code
 
 

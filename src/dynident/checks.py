@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -38,7 +39,7 @@ def number(
     return result
 
 
-def plain(value: object) -> object:
+def plain(value: Any) -> Any:
     """Return the number of an array without dimensions, which NumPy's functions return; anything else as it is."""
     return value.item() if isinstance(value, np.ndarray) and value.ndim == 0 else value
 

@@ -39,7 +39,10 @@ def output_set(folder: str | os.PathLike[str], owns: tuple[str, ...]) -> Iterato
     except OSError as error:
         raise DynidentError(told_why(target, error)) from error
     try:
-        yield stage
+        try:
+            yield stage
+        except DynidentError as error:  # people know the folder that they asked for
+            raise type(error)(str(error).replace(str(stage), str(target))) from error
         try:
             _publish(stage, target, owns)
         except OSError as error:

@@ -118,6 +118,8 @@ def excite(
     if output is not None:
         check_output(output, folder=True)
     mechanism = _cartesian(robot) if cartesian else described.robot(robot, terms)
+    if payload_link is not None and payload is None:
+        raise DynidentError("--payload-link says where a payload is; give its mass with --payload too")
     if payload is not None:
         mechanism = mechanism.with_payload(payload, body=payload_link, name=PAYLOAD, separate=True)
     notes: list[str] = []

@@ -109,8 +109,21 @@ class _Plain(Console):
         super().print(*(visible(x) if isinstance(x, str) else x for x in objects), **options)
 
 
+class _Notes(_Plain):
+    """A console whose loss costs no result: when nobody reads standard error any more, or it is full, it falls silent."""
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        try:
+            super().print(*objects, **options)
+        except OSError:
+            self.quiet = True
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
+
+
 # Names in a robot are data: no markup and no emoji codes are read in them.
-notes = _Plain(stderr=True, highlight=False, soft_wrap=True, markup=False, emoji=False)
+notes = _Notes(stderr=True, highlight=False, soft_wrap=True, markup=False, emoji=False)
 out = _Plain(highlight=False, soft_wrap=True, markup=False, emoji=False)
 
 Robot = Annotated[

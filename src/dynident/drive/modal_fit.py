@@ -60,6 +60,8 @@ class ModalFit:
 
     def __post_init__(self) -> None:
         p = len(self.names)
+        if isinstance(self.modes, bool) or not isinstance(self.modes, int | np.integer) or self.modes < 1:
+            raise DynidentError(f"ModalFit: modes is {self.modes!r:.60}; give a whole number, 1 or more")
         if np.shape(self.values) != (p,) or np.shape(self.covariance) != (p, p) or p < 3 * self.modes:
             raise DynidentError(
                 f"ModalFit: {self.modes} modes need {3 * self.modes} names or more, as many values and a square covariance; "
@@ -177,8 +179,8 @@ class ModalFit:
             From the frequency alone [N m/rad].
         """
         J = number("modal fit: inertia", inertia, above=0.0, unit="kg m^2")
-        if not -self.modes <= mode < self.modes:
-            raise DynidentError(f"mode is {mode}; the fit has {self.modes} modes, numbered from 0")
+        if isinstance(mode, bool) or not isinstance(mode, int | np.integer) or not -self.modes <= mode < self.modes:
+            raise DynidentError(f"mode is {mode!r:.60}; the fit has {self.modes} modes, numbered from 0")
         f, deviation = float(self.frequency[mode]), float(self.standard_deviation[: self.modes][mode])
         return (2.0 * np.pi * f) ** 2 * J, 8.0 * np.pi**2 * f * deviation * J
 

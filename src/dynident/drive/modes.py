@@ -36,6 +36,16 @@ class Modes:
     shapes: Array
     coupling: float = 0.0
 
+    def __post_init__(self) -> None:
+        """Check that the arrays belong together."""
+        shape = np.shape(self.shapes)
+        n = shape[0] if len(shape) == 2 else 0
+        if n == 0 or shape != (n, n) or np.shape(self.omega) != (n,) or np.shape(self.decay) != (n,):
+            raise DynidentError(
+                f"Modes: omega has shape {np.shape(self.omega)}, decay {np.shape(self.decay)} and shapes {shape}; "
+                "give (n,), (n,) and (n, n)"
+            )
+
     @property
     def frequency(self) -> Array:
         """Undamped natural frequencies, (n,) [Hz]."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import keyword
 import re
 from collections.abc import Iterable
@@ -13,6 +14,8 @@ RESERVED = re.compile(
     "main|sin|cos|sqrt|exp|log|tanh|pow|atan2|floor|fabs|math|np|numpy"
 )
 
+LONGEST = 100  # letters of an identifier
+
 
 def identifier(name: str) -> str:
     """Return a legal C and Python identifier for a name."""
@@ -21,6 +24,8 @@ def identifier(name: str) -> str:
     text = re.sub(r"_+", "_", text).strip("_")
     if not text or text[0].isdigit():
         text = f"n{text}" if text else "unnamed"
+    if len(text) > LONGEST:  # it names files too
+        text = f"{text[: LONGEST - 9]}_{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
     return f"{text}_" if RESERVED.fullmatch(text) or keyword.iskeyword(text) else text
 
 

@@ -35,7 +35,7 @@ LARGE = 64  # coordinates above which the columns of a tree are compared with th
 STATES = 300  # random states of such a robot
 FEWEST = 10  # random states in which a force must be defined
 SLOWEST = 4.0  # decades of speed below the largest at which friction laws are looked at
-MOST = 600  # coordinates: the regrouping of more would not fit into memory
+MOST = 300  # coordinates: the regrouping of more takes more than 1 GB
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,6 +19,7 @@ from dynident.excitation import Plan
 from dynident.link.controller import Identity
 from dynident.mechanics import Motion
 
+MOST_CYCLES = 100_000  # of a campaign: months
 UNITS = {"": 1.0, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 
 
@@ -54,10 +55,9 @@ class Settings:
     tolerance: float = 0.5
 
     def __post_init__(self) -> None:
-        if not isinstance(self.repetitions, int) or self.repetitions < 1:
-            raise LinkError(f"repetitions is {self.repetitions}; give a whole number from 1 on")
-        if self.cycles is not None and (not isinstance(self.cycles, int) or self.cycles < 1):
-            raise LinkError(f"cycles is {self.cycles}; give a whole number from 1 on")
+        for label, count in (("repetitions", self.repetitions), ("cycles", 1 if self.cycles is None else self.cycles)):
+            if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MOST_CYCLES:
+                raise LinkError(f"{label} is {count!r:.60}; give a whole number from 1 to {MOST_CYCLES}")
         for label in ("rest", "idle", "tolerance"):
             value = getattr(self, label)
             if not (isinstance(value, int | float) and math.isfinite(value) and value >= 0.0):
@@ -181,6 +181,11 @@ class Step:
 def steps_of(plan: Plan, settings: Settings) -> list[Step]:
     """Return the cycles of a campaign in order."""
     cycles, motion = settings.cycles or plan.cycles, plan.curve.duration
+    if cycles * settings.repetitions > MOST_CYCLES:
+        raise LinkError(
+            f"the campaign has {settings.repetitions:.6g} repetitions of {cycles:.6g} cycles; {MOST_CYCLES} are run at most: "
+            "lower repetitions or cycles"
+        )
     pause = max(0.0, plan.period - motion) if settings.duty is None else motion * (1.0 / settings.duty - 1.0)
     out = []
     for repetition in range(settings.repetitions):

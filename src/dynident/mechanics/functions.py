@@ -100,7 +100,14 @@ def function_of(
     mechanism: Mechanism, name: str, make: Callable[[Equations], Outputs], key: Hashable = (), parameters: bool = False
 ) -> Compiled:
     """Return a compiled function of a robot; `make` gives its outputs and is called when there is no such function yet."""
-    return cached(mechanism, (name, key), lambda: compiled(mechanism, name, make(Equations(mechanism)), parameters=parameters))
+
+    def made() -> Compiled:
+        outputs = make(Equations(mechanism))
+        if not isinstance(outputs, Mapping):
+            raise DynidentError(f"function '{name}': make returned {outputs!r:.100}; return lists of expressions by name")
+        return compiled(mechanism, name, outputs, parameters=parameters)
+
+    return cached(mechanism, (name, key), made)
 
 
 # ---------------------------------------------------------------------- what enters

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 OUTPUTS = ("pose", "position")
+LARGEST_MAP = 501  # points of an axis
 
 
 @dataclass(frozen=True, eq=False)
@@ -313,7 +314,9 @@ def workspace_map(
     """
     names = _names(mechanism, over)
     stay = _held(mechanism, names, held)
-    axes = _axes(mechanism, names, ranges, number("size", size, least=3))
+    if number("size", size, least=3) > LARGEST_MAP:
+        raise DynidentError(f"size is {size:.6g}; give a whole number from 3 to {LARGEST_MAP}")
+    axes = _axes(mechanism, names, ranges, size)
     given = (*names, *stay)
     grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
     cells = np.concatenate([grid, np.broadcast_to(np.array(list(stay.values())), (*grid.shape[:2], len(stay)))], axis=2)

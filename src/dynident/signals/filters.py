@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.checks import plain
 from dynident.errors import LogError
 
 Array = NDArray[np.float64]
@@ -40,6 +41,7 @@ SHORTEST = 0.1
 HALF = 6
 #: Half length for records that would lose too much at their ends: 35 dB.
 SHORT = 3
+MOST = 10**6  # times fewer rows; a filter of more taps is longer than any record
 #: Weight of samples that must not be used, over that of all samples of a row, up to which the row is used.
 SPOILT = 0.01
 
@@ -111,6 +113,7 @@ def stray(t: Array) -> float:
 
 def check_cutoff(cutoff: float, rate: float, samples: int) -> float:
     """Return `cutoff` if it lies below the Nyquist frequency and not far below one period in the record."""
+    cutoff = plain(cutoff)
     if not (isinstance(cutoff, int | float | np.number) and math.isfinite(cutoff) and cutoff > 0.0):
         raise LogError(f"cut-off frequency is {cutoff!r}; give a positive number of Hz")
     if cutoff >= 0.5 * rate:
@@ -223,8 +226,9 @@ class Decimator:
     taps: Array = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if isinstance(self.factor, bool) or not isinstance(self.factor, int | np.integer) or self.factor < 1:
-            raise LogError(f"decimation factor is {self.factor!r}; it must be a whole number, 1 or more")
+        object.__setattr__(self, "factor", plain(self.factor))
+        if isinstance(self.factor, bool) or not isinstance(self.factor, int | np.integer) or not 1 <= self.factor <= MOST:
+            raise LogError(f"decimation factor is {self.factor!r}; it must be a whole number from 1 to {MOST}")
         if not (isinstance(self.rate, int | float | np.number) and 0 < self.rate < math.inf):
             raise LogError(f"decimation rate is {self.rate!r}; it must be a positive number of Hz")
         object.__setattr__(self, "factor", int(self.factor))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.checks import plain
 from dynident.errors import LogError, SignalWarning, warn
 from dynident.mechanics import Motion
 from dynident.signals.cutoff import RATIO, SHORTEST, Cutoff, automatic_cutoff, choose_cutoff, rounding_span
@@ -158,6 +159,7 @@ def prepare(
     Prepared
         With an explanation of every decision.
     """
+    cutoff, band, decimation = plain(cutoff), plain(band), plain(decimation)
     if method not in METHODS:
         raise LogError(f"method is {method!r}; it must be one of {', '.join(METHODS)}")
     if method == "fourier" and period is None:
@@ -386,11 +388,15 @@ def _decimator(
         raise LogError(f"decimation is {decimation!r}; give 'auto' or a whole number, 1 or more")
     else:
         wanted = factor = int(decimation)
+    lower = "a longer log or a higher band=" if decimation == "auto" else "a longer log or a lower decimation="
+    if factor > samples:
+        raise LogError(
+            f"log '{name}': {samples} samples between the spoiled ends cannot be decimated by {factor:.4g}; give {lower}"
+        )
     decimator = Decimator(factor, rate)
     if decimator.length(samples) < FEW_ROWS:
         decimator = Decimator(factor, rate, SHORT)
     if decimator.length(samples) < 1:
-        lower = "a longer log or a higher band=" if decimation == "auto" else "a longer log or a lower decimation="
         raise LogError(
             f"log '{name}': one row in the band up to {decimator.cutoff:.3g} Hz is a mean over "
             f"{decimator.taps.size / rate:.3g} s, but {samples / rate:.3g} s are left between the spoiled ends; give {lower}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from math import gcd
+from math import gcd, inf
 from typing import Any
 
 import numpy as np
@@ -48,7 +48,7 @@ WHOLE = 1e-6  # how far a cycle time may be from a whole number of steps
 def whole_steps(cycle: float, step: float) -> int:
     """Return the whole number of steps in a cycle; 0 where it is none."""
     ratio = cycle / step
-    return round(ratio) if ratio >= 1.0 - WHOLE and abs(ratio - round(ratio)) <= WHOLE * ratio else 0
+    return round(ratio) if 1.0 - WHOLE <= ratio < inf and abs(ratio - round(ratio)) <= WHOLE * ratio else 0
 
 
 def ticks(cycle: float, step: float, what: str) -> int:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.checks import numbers
+from dynident.checks import plain as scalar
 from dynident.errors import DynidentError
 from dynident.mechanics import Motion
 
@@ -116,6 +117,7 @@ def positive(what: str, value: float) -> float:
     float
         The number.
     """
+    value = scalar(value)
     if not (isinstance(value, int | float | np.floating | np.integer) and 0.0 < value < 1e300):
         raise DynidentError(f"{what} is {value!r:.40}; give a finite number above zero")
     return float(value)

@@ -50,7 +50,7 @@ class Fourier(Described):
     periods: int = 1
 
     def __post_init__(self) -> None:
-        positive("frequency", self.frequency)
+        object.__setattr__(self, "frequency", positive("frequency", self.frequency))
         if self.harmonics < (2 if self.rest else 1):
             raise DynidentError(f"harmonics is {self.harmonics}; give at least 1, or 2 for a motion from rest to rest")
         if self.convention not in ("velocity", "position"):

@@ -146,6 +146,8 @@ def check(
         raise DynidentError(f"robot '{mechanism.name}' is a regressor without bodies; give a robot with masses and lengths")
     if not np.any(mechanism.parameters.values):
         raise DynidentError(f"robot '{mechanism.name}' has no masses: its parameters are zero; give them with with_parameters")
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise DynidentError(f"seed is {seed!r}; give a whole number, 0 or above")
     rng = np.random.default_rng(seed)
     x, notes = _poses(mechanism, within, samples, rng) if q is None else (np.atleast_2d(numbers(q, "q")), [])
     n = mechanism.dof

@@ -192,7 +192,7 @@ def other_periods(evidence: SampledRegression, part: Stretch, period: float | No
         raise IdentificationError(f"IV: period is {period}; give the period of the motion in s for instruments='periods'")
     m, step = part.measured, 1.0 / part.rate
     shift = period / step
-    if abs(shift - round(shift)) > 0.05 or len(m) < 2 * round(shift):
+    if not 0.5 < shift <= 0.5 * len(m) + 0.05 or abs(shift - round(shift)) > 0.05 or len(m) < 2 * round(shift):
         raise IdentificationError(
             f"IV: a period of {period:g} s must be a whole number of samples ({step:g} s) and be in the log at least twice; "
             f"the log has {len(m) * step / period:.3g} periods; resample= makes it fit"
