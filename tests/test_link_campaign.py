@@ -303,9 +303,11 @@ def test_a_controller_in_alarm_is_one_sentence(server, tmp_path) -> None:
 def test_a_real_robot_moves_only_after_a_confirmation(server, tmp_path, monkeypatch) -> None:
     told = dict(server.emulator.identity)
     monkeypatch.setattr(Emulator, "identity", property(lambda _: {**told, "virtual": False}))
-    campaign = campaign_of(server, tmp_path / "c")
     with pytest.raises(LinkError, match=r"this is a real robot.*--yes"):
-        campaign.run()
+        campaign_of(server, tmp_path / "c")
+    campaign_of(server, tmp_path / "c", yes=True)  # the refusal has left nothing
+    with pytest.raises(LinkError, match=r"this is a real robot.*--yes"):
+        Campaign(tmp_path / "c", client_of(server)).run()
     assert "cycle begun" not in events(tmp_path / "c")
     assert Campaign(tmp_path / "c", client_of(server), yes=True).run() == 1
 
@@ -316,10 +318,9 @@ def test_a_campaign_runs_on_a_controller_that_knows_the_standard_alone(tmp_path,
     foreign = StyleServer(echo=points == "full")
     with closing(foreign):
         client = SimpleClient("127.0.0.1", *foreign.ports, points=points)
-        campaign = Campaign.create(tmp_path / "c", plan(1), Settings(), client)
         with pytest.raises(LinkError, match=r"this is a real robot.*--yes"):
-            campaign.run()
-        assert Campaign(tmp_path / "c", client, yes=True).run() == 1
+            Campaign.create(tmp_path / "c", plan(1), Settings(), client)
+        assert Campaign.create(tmp_path / "c", plan(1), Settings(), client, yes=True).run() == 1
         wanted = plan(1).motion(250.0)
         sent = [struct.unpack_from("<10f", x, 20 if kind == 11 else 32)[:6] for kind, k, x in foreign.points if k >= 0]
         np.testing.assert_allclose(sent[-len(wanted) :], wanted.q, atol=1e-6)

@@ -149,12 +149,13 @@ def test_a_campaign_is_studied_cycle_by_cycle(machine, tmp_path):
     assert testbench.plot_sweeps(curves).axes
 
 
-def test_conditions_of_a_start_are_those_of_a_controller(machine, tmp_path):
+def test_conditions_of_a_start_are_those_of_a_controller(machine, tmp_path, monkeypatch):
     """The rest begins the wait after the last motion; a robot whose surroundings are too warm never starts."""
     settings = Settings(repetitions=2, cycles=1, rest=30.0, idle=50.0)
     simulate_campaign(tmp_path / "c", plan(), machine, settings)
     log = di.Log.read(tmp_path / "c")
     first, second = (log.t[part.rows] for part in log.recordings if part.kind == "cycle")
     assert abs(second[0] - first[-1] - settings.idle) < 1e-6
+    monkeypatch.setattr(virtual, "LONGEST_COOLING", 600.0)
     with pytest.raises(DynidentError, match="its surroundings are warmer"):
         simulate_campaign(tmp_path / "warm", plan(), machine, Settings(below=-10.0))

@@ -129,7 +129,8 @@ def controller(
         address += "&transport=udp" if transport == "udp" else ""
         address += "&order=big" if order == "big" else ""
         if not quiet:
-            note("simple_message has no authentication: whoever reaches these ports can move the robot")
+            who = f"whoever sends from {' or '.join(peer)}" if peer else "whoever reaches these ports on this computer"
+            note(f"simple_message has no authentication: {who} can move the robot")
     ended = threading.Event()
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, lambda *_: ended.set())
@@ -152,7 +153,7 @@ def controller(
     finally:
         server.close()
         if server.dropped and not quiet:
-            note(f"{server.dropped} times something was dropped: malformed packets, strangers, or clients that did not read")
+            note(f"malformed packets, strangers and clients that did not read: {server.dropped} dropped")
     return 0
 
 
@@ -399,7 +400,9 @@ def _run(campaign: Campaign, predict: Any, mcap: Path | None, as_json: bool, qui
         print_json(result)
     elif not quiet:
         gaps = f", {result['gaps']} gaps" if result["gaps"] else ""
-        out.print(f"{done} cycles complete, {result['samples']} samples{gaps} in {campaign.folder}")
+        out.print(
+            f"{done} {'cycle' if done == 1 else 'cycles'} complete, {result['samples']} samples{gaps} in {campaign.folder}"
+        )
     return 0
 
 

@@ -117,6 +117,7 @@ class Campaign:
         check_new(place)
         identity = controller.connect()
         try:
+            _confirmed(identity, bool(options.get("yes")))
             cycle_motion(plan, identity)
         finally:
             controller.close()
@@ -227,8 +228,7 @@ class Campaign:
                 f"the controller drives '{identity.robot}' ({identity.identity}), the campaign began with '{known['robot']}' "
                 f"({known['identity']}); connect the same one"
             )
-        if not identity.virtual and not self.yes:
-            raise LinkError("this is a real robot: make sure that nobody is near it, and confirm with yes=True (--yes)")
+        _confirmed(identity, self.yes)
         self.motion = cycle_motion(self.plan, identity)
         self.follower.settle()
 
@@ -355,3 +355,9 @@ class Campaign:
             left /= self.follower.identity.speed
             progress = replace(progress, acknowledged=self.recorder.acknowledged, gaps=self.recorder.gaps)
         self.observe(replace(progress, left=left))
+
+
+def _confirmed(identity: Identity, yes: bool) -> None:
+    """Refuse a real robot that nobody has confirmed."""
+    if not identity.virtual and not yes:
+        raise LinkError("this is a real robot: make sure that nobody is near it, and confirm with yes= (--yes)")

@@ -301,7 +301,7 @@ class LynxServer(Server):
         except OSError:
             return
         if self._client is not None:
-            reason = f"another client ({self.emulator.client}) has this controller".encode()
+            reason = f"another client ({self.emulator.client}) has this controller; close it first".encode()
             with contextlib.suppress(OSError):
                 sock.send(x.encode(Frame(x.SESSION, x.REFUSED, data=reason)))
             sock.close()

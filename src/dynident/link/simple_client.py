@@ -135,7 +135,8 @@ class SimpleClient(RemoteController):
             if isinstance(error, LinkError):
                 raise
             raise UnreachableError(
-                f"the controller at {self._motion.name} does not answer as simple_message ({error}); check port and byte order"
+                f"the controller at {self._motion.name} does not answer as simple_message ({error}); check port and byte "
+                "order, and that it lets this computer in"
             ) from error
         self._queue, self._told, self._closed = queue.Queue(), threading.Event(), threading.Event()
         listener = (self._feedback, self._queue, self._closed)
