@@ -11,6 +11,7 @@ import pytest
 import dynident as di
 from dynident.errors import DynidentWarning, IdentificationError
 from dynident.identify import MAP, WLS, Fit, Knowledge, Regression, Undetermined, base_parameters
+from dynident.identify.blocks import jackknife
 from dynident.mechanics import inverse_dynamics
 from dynident.mechanism import apply_sidecar
 from identify_cases import DOWN_Y, PLANAR, RRR, arm, check_estimator, evidence, simulated_log, smooth, truth
@@ -152,6 +153,14 @@ def test_deviations_allow_for_residuals_that_are_not_independent():
         naive.append((free.values - beta) / free.std)
     assert np.sqrt(np.mean(np.square(naive))) > 3.0
     assert np.sqrt(np.mean(np.square(z))) < 1.5
+
+
+@pytest.mark.parametrize("stretches", [4, 6, 12])
+def test_two_deviations_hold_as_much_from_few_stretches_as_from_many(stretches):
+    """The mean of normal numbers: Student's distribution is exact, so 95.45 % lie within two deviations however few there are."""
+    x = np.random.default_rng(stretches).normal(size=(stretches, 40000))
+    std = np.sqrt(jackknife((x.sum(axis=0) - x) / (stretches - 1)))
+    assert np.mean(np.abs(x.mean(axis=0)) < 2.0 * std) == pytest.approx(0.9545, abs=0.005)
 
 
 def test_signs_that_are_refuted_together_leave_bodies_possible():

@@ -128,7 +128,7 @@ Effort = Annotated[
     str | None,
     choices(
         "What the effort channels are; nothing in a file can tell.",
-        *("joint_torque", "joint_force", "motor_torque", "motor_current", "voltage"),
+        *("joint_torque", "joint_force", "motor_torque", "motor_current", "voltage", "none"),
     ),
 ]
 Schema = Annotated[Path | None, typer.Option(help="TOML file that maps columns, units and drive gains of the logs.")]
