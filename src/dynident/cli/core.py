@@ -127,6 +127,9 @@ def identify(
     essential: Annotated[
         float | None, typer.Option(help="Keep essential parameters only, up to this ratio (10 is usual).")
     ] = None,
+    contributing: Annotated[
+        float | None, typer.Option(help="Keep parameters only that make this share of a joint's torque (0.02 is usual).")
+    ] = None,
     filtered: FilterOptions = AS_NEEDED,
     projection: Projection = "gls",
     order: Order = None,
@@ -151,15 +154,15 @@ def identify(
         raise DynidentError("--order is for linear friction terms; leave it out, or leave out --friction")
     known = knowledge(described.sidecar, mass, total_mass, centre, without, population)
     options = filtered.options()
-    check_estimator(estimator, recovery, known)
-    if essential is not None and known is None and estimator == "map":
+    if (essential, contributing) != (None, None) and estimator == "map":
         estimator = "wls"
-    _check_linear(estimator, friction, essential)
+    check_estimator(estimator, recovery, known)
+    _check_linear(estimator, friction, essential, contributing)
     check_output(output, folder=True)
     if len(logs) == 1 and is_campaign(logs[0]):
-        if validate or essential is not None or plan is not None:
+        if validate or plan is not None or (essential, contributing) != (None, None):
             raise DynidentError(
-                "a campaign has its own plan and stages for validation; leave out --validate, --essential, --plan"
+                "a campaign has its own plan and stages for validation; leave out --validate, --plan and rules of reduction"
             )
         robot_ = described.robot(robot, terms)
         given: dict[str, Any] = {"cycles": cycle, "options": options, "as_json": as_json, "quiet": quiet}
@@ -183,10 +186,10 @@ def identify(
         blind = any(run.effort_kind == "none" for run in runs)
         solver = estimator_of(estimator, recovery, known, looped.closed(mechanism, runs, blind), looped.period)
         if laws is not None:
-            fit = _with_laws(mechanism, runs, laws, solver, essential, projection, options)
+            fit = _with_laws(mechanism, runs, laws, solver, projection, options)
         else:
             evidence = _evidence(mechanism, runs, solver, order, projection_of(projection), options)
-            fit = solver.fit(evidence).result_ if essential is None else di.essential_parameters(evidence, solver, essential)
+            fit = _fitted(evidence, solver, essential, contributing)
         scores = []
         for path in validate or []:
             step(f"validating on {path.name}")
@@ -227,11 +230,24 @@ def _evidence(
     return kind.from_logs(mechanism, runs, base, projection, **options)
 
 
-def _check_linear(estimator: str, friction: list[str] | None, essential: float | None) -> None:
-    """Refuse estimators of single rows where columns are searched or dropped."""
-    for option, given in (("--friction", friction), ("--essential", essential)):
-        if given is not None and estimator not in ("map", "wls", "ols"):
-            raise DynidentError(f"{option} goes with the estimators map, wls and ols, not with '{estimator}'")
+def _fitted(evidence: di.Regression, solver: Any, essential: float | None, contributing: float | None) -> di.Fit:
+    """Return the fit, of fewer parameters where that was asked for."""
+    if essential is not None:
+        return di.essential_parameters(evidence, solver, essential)
+    if contributing is not None:
+        return di.identify.contributing_parameters(evidence, solver, contributing)
+    fit: di.Fit = solver.fit(evidence).result_
+    return fit
+
+
+def _check_linear(estimator: str, friction: list[str] | None, essential: float | None, contributing: float | None) -> None:
+    """Refuse what does not go together: columns that are searched, dropped, or looked at row by row."""
+    given = {"--friction": friction, "--essential": essential, "--contributing": contributing}
+    options = [name for name, value in given.items() if value is not None]
+    if options and estimator not in ("map", "wls", "ols"):
+        raise DynidentError(f"{options[0]} goes with the estimators map, wls and ols, not with '{estimator}'")
+    if len(options) > 1:
+        raise DynidentError(f"{options[0]} and {options[1]} do not go together; leave one out")
 
 
 def _write_report(path: Path, fit: di.Fit, scores: list[Any], verdict: Any) -> None:
@@ -249,13 +265,10 @@ def _with_laws(
     logs: list[di.Log],
     laws: Any,
     solver: Any,
-    essential: float | None,
     projection: str,
     options: dict[str, Any],
 ) -> di.Fit:
     """Return the fit of bodies and friction laws together."""
-    if essential is not None:
-        raise DynidentError("--essential drops parameters of a linear model; leave it out, or leave out --friction")
     wanted = None if projection == "gls" else projection_of(projection)
     return di.fit_log(mechanism, logs, laws, options, wanted, solver)
 

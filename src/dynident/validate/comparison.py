@@ -307,5 +307,5 @@ def _training(fit: Fit, evidence: SampledRegression) -> float:
 
 def _description(fit: Fit, held_out: Sequence[Log]) -> float:
     """Return the held-out error of the robot as described; NaN where the description has no bodies with mass."""
-    values = fit.base.values(fit.mechanism.parameters.values)
+    values = fit.described
     return _judged(replace(fit, values=values), held_out)[0] if np.any(values) else float("nan")
