@@ -241,6 +241,13 @@ def test_identify_with_several_logs(quick: Runner) -> None:
             lambda fit: any(row["verdict"] == "dropped" for row in fit["base_parameters"]),
         ),
         (
+            ["--contributing", "0.02", "--recovery", "prior"],
+            lambda fit: any(row["verdict"] == "dropped" for row in fit["base_parameters"]),
+        ),
+        (["--estimator", "tukey"], lambda fit: fit["estimator"].startswith("IRLS(loss='tukey'")),
+        (["--estimator", "entropic"], lambda fit: fit["estimator"].startswith("Entropic")),
+        (["--causal", "--filter-order", "3"], lambda fit: fit["options"] == {"order": 3, "phase": "causal"}),
+        (
             ["--cutoff", "8", "--decimation", "4", "--recovery", "prior"],
             lambda fit: fit["options"] == {"cutoff": 8.0, "decimation": 4},
         ),
@@ -257,6 +264,20 @@ def test_options_of_identify(options: list[str], check: Any, quick: Runner) -> N
         )
     assert "NOT VALIDATED" in output
     assert "written: out" in output
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--estimator", "best"], "--estimator is 'best'; it must be one of map, wls"),
+        (["--estimator", "didim"], "--estimator didim simulates the robot with its controller; say which one with --loop"),
+        (["--estimator", "gls", "--essential", "10"], "--essential goes with the estimators map, wls and ols, not with 'gls'"),
+        (["--essential", "10", "--contributing", "0.1"], "--essential and --contributing do not go together"),
+    ],
+)
+def test_options_that_do_not_go_together(options: list[str], sentence: str, quick: Runner) -> None:
+    quick("identify", ROBOT, TRAIN, "-o", "out", *options, code=1)
+    assert sentence in " ".join(quick.errors.split())
 
 
 def test_parameters_that_a_urdf_cannot_hold_are_told(quick: Runner) -> None:

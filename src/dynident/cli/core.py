@@ -10,6 +10,16 @@ import typer
 
 import dynident as di
 from dynident.cli.campaigns import identify_campaign
+from dynident.cli.estimators import (
+    OF_FACTORS,
+    EstimatorName,
+    FilterOptions,
+    LoopOptions,
+    Recovery,
+    check_estimator,
+    estimator_of,
+    without_efforts,
+)
 from dynident.cli.known import Centre, Mass, PopulationFile, TotalMass, Without, knowledge
 from dynident.cli.shared import (
     AS_LOGGED,
@@ -42,7 +52,6 @@ from dynident.cli.shared import (
     stage_reader,
     xacro_arguments,
 )
-from dynident.cli.structure import choices
 from dynident.errors import DescriptionError, DynidentError, IdentificationError, MissingExtraError
 from dynident.files import write_atomic
 from dynident.mechanism import description, description_text, is_mjcf, write_sidecar, write_svg
@@ -50,6 +59,7 @@ from dynident.outputs import output_set
 from dynident.signals import is_campaign
 
 RANK_TOLERANCE = 3e-5
+AS_NEEDED, NO_LOOP = FilterOptions(), LoopOptions()
 RankTolerance = Annotated[
     float, typer.Option(help="Relative size below which a parameter counts as unseen; 1e-3 where axes are almost parallel.")
 ]
@@ -94,32 +104,6 @@ def describe(
     return 0
 
 
-def _estimator(name: str, recovery: str, known: di.Knowledge | None) -> Any:
-    kinds = {"map": di.MAP, "wls": di.WLS, "ols": di.OLS}
-    rules = ("auto", "physical", "prior", "minimum_norm")
-    for label, value, known_ones in (("estimator", name, kinds), ("recovery", recovery, rules)):
-        if value not in known_ones:
-            raise DynidentError(f"--{label} is '{value}'; it must be one of {', '.join(known_ones)}")
-    if name == "map":
-        if recovery == "minimum_norm":
-            raise DynidentError("--recovery minimum_norm is a rule of least squares alone; add --estimator wls")
-        return di.MAP(recovery=recovery, known=known)
-    if known is not None:
-        raise DynidentError(f"known masses and centres need the estimator map, not '{name}'; leave --estimator out")
-    return kinds[name](recovery="physical" if recovery == "auto" else recovery)
-
-
-def _options(cutoff: str, decimation: str, standstill: float) -> dict[str, Any]:
-    options: dict[str, Any] = {"standstill": standstill} if standstill else {}
-    for label, text, kind in (("cutoff", cutoff, float), ("decimation", decimation, int)):
-        if text != "auto":
-            try:
-                options[label] = kind(text)
-            except ValueError:
-                raise DynidentError(f"--{label} is '{text}'; give 'auto' or a {'whole ' * (kind is int)}number") from None
-    return options
-
-
 @app.command(epilog="Example: dynident identify robot.urdf run.csv --effort joint_torque --validate other.csv -o out/")
 def identify(
     robot: Robot,
@@ -132,17 +116,9 @@ def identify(
     terms: Terms = None,
     rank_tolerance: RankTolerance = RANK_TOLERANCE,
     friction: FrictionLaws = None,
-    estimator: Annotated[
-        str,
-        choices("map: the description as a belief that the data weigh; wls, ols: least squares alone.", "map", "wls", "ols"),
-    ] = "map",
-    recovery: Annotated[
-        str,
-        choices(
-            "Standard parameters: physical keeps bodies possible, prior stays near the description.",
-            *("auto", "physical", "prior", "minimum_norm"),
-        ),
-    ] = "auto",
+    estimator: EstimatorName = "map",
+    looped: LoopOptions = NO_LOOP,
+    recovery: Recovery = "auto",
     mass: Mass = None,
     total_mass: TotalMass = None,
     centre: Centre = None,
@@ -151,11 +127,10 @@ def identify(
     essential: Annotated[
         float | None, typer.Option(help="Keep essential parameters only, up to this ratio (10 is usual).")
     ] = None,
-    cutoff: Annotated[str, typer.Option(help="Low-pass frequency in Hz, or auto.")] = "auto",
-    decimation: Annotated[str, typer.Option(help="Factor of the parallel decimation, or auto.")] = "auto",
-    standstill: Annotated[
-        float, typer.Option(help="Leave out speeds below this share of a joint's RMS speed, where it may stick (0.1 is usual).")
-    ] = 0.0,
+    contributing: Annotated[
+        float | None, typer.Option(help="Keep parameters only that make this share of a joint's torque (0.02 is usual).")
+    ] = None,
+    filtered: FilterOptions = AS_NEEDED,
     projection: Projection = "gls",
     order: Order = None,
     plan: Annotated[
@@ -173,29 +148,33 @@ def identify(
 
     A campaign is identified cycle by cycle from the stages of its plan, with the cubic friction law: writes cycles.json.
     """
-    from dynident.identify import match  # noqa: PLC0415
     from dynident.validate import judge  # noqa: PLC0415
 
     if order is not None and friction is not None:
         raise DynidentError("--order is for linear friction terms; leave it out, or leave out --friction")
     known = knowledge(described.sidecar, mass, total_mass, centre, without, population)
-    solver, options = _estimator(estimator, recovery, known), _options(cutoff, decimation, standstill)
-    if essential is not None and estimator == "map":
-        solver = _estimator("wls", recovery, known)
+    options = filtered.options()
+    if (essential, contributing) != (None, None) and estimator == "map":
+        estimator = "wls"
+    check_estimator(estimator, recovery, known)
+    _check_linear(estimator, friction, essential, contributing)
     check_output(output, folder=True)
     if len(logs) == 1 and is_campaign(logs[0]):
-        if validate or essential is not None or plan is not None:
+        if validate or plan is not None or (essential, contributing) != (None, None):
             raise DynidentError(
-                "a campaign has its own plan and stages for validation; leave out --validate, --essential, --plan"
+                "a campaign has its own plan and stages for validation; leave out --validate, --plan and rules of reduction"
             )
         robot_ = described.robot(robot, terms)
         given: dict[str, Any] = {"cycles": cycle, "options": options, "as_json": as_json, "quiet": quiet}
-        least = None if estimator == "map" and known is None else solver
+        if estimator not in OF_FACTORS:
+            raise DynidentError(f"a campaign is fitted by {', '.join(OF_FACTORS)}, not by '{estimator}'")
+        least = None if estimator == "map" and known is None else estimator_of(estimator, recovery, known)
         return identify_campaign(robot_, logs[0], output, law=friction_laws(robot_, friction), estimator=least, **given)
     if cycle is not None:
         raise DynidentError("--cycle chooses cycles of a campaign; give the folder of one")
     read = stage_reader(logged.reader(effort), plan)
-    with progress(2 * len(logs) + len(validate or []) + 4, quiet) as step:
+    judging = logged.reader(None) if effort == "none" else read  # a model from positions alone is judged by logs with efforts
+    with progress(2 * len(logs) + len(validate or []) + 3, quiet) as step:
         step("reading the robot")
         mechanism = described.robot(robot, terms)
         laws = friction_laws(mechanism, friction)
@@ -203,25 +182,21 @@ def identify(
         for path in logs:
             step(f"reading {path.name}")
             runs.append(read(path))
-        evidence: di.Regression | None = None
-        if laws is None:
-            step("compressing the logs in one band")
-            base = None if order is None else di.base_parameters(match(mechanism, runs[0]).mechanism, column_order(order))
-            evidence = di.Regression.from_logs(mechanism, runs, base, projection_of(projection), **options)
         step("estimating")
-        if evidence is None:
-            fit = _with_laws(mechanism, [read(path) for path in logs], laws, solver, essential, projection, options)
+        blind = any(run.effort_kind == "none" for run in runs)
+        solver = estimator_of(estimator, recovery, known, looped.closed(mechanism, runs, blind), looped.period)
+        if laws is not None:
+            fit = _with_laws(mechanism, runs, laws, solver, projection, options)
         else:
-            fit = (
-                di.essential_parameters(evidence, solver, essential) if essential is not None else solver.fit(evidence).result_
-            )
+            evidence = _evidence(mechanism, runs, solver, order, projection_of(projection), options)
+            fit = _fitted(evidence, solver, essential, contributing)
         scores = []
         for path in validate or []:
             step(f"validating on {path.name}")
-            scores.append(fit.score(read(path)))
+            scores.append(fit.score(judging(path)))
         verdict = judge(fit, scores)
         shown = list(scores)
-        for run in runs:
+        for run in () if blind else runs:
             step(f"comparing with {run.name}")
             shown.append(fit.score(run, allow_training=True))
         step("writing the results")
@@ -242,6 +217,39 @@ def identify(
     return NOT_OK if strict and not verdict.ok else 0
 
 
+def _evidence(
+    mechanism: di.Mechanism, runs: list[di.Log], solver: Any, order: str | None, projection: Any, options: dict[str, Any]
+) -> di.Regression:
+    """Return the evidence of the logs in one band, with its rows where the estimator looks at them."""
+    from dynident.identify import Entropic, SampledRegression, match  # noqa: PLC0415
+
+    if any(run.effort_kind == "none" for run in runs):
+        return without_efforts(mechanism, runs, solver, options)
+    base = None if order is None else di.base_parameters(match(mechanism, runs[0]).mechanism, column_order(order))
+    kind = di.Regression if isinstance(solver, di.MAP | di.WLS | di.OLS | Entropic) else SampledRegression
+    return kind.from_logs(mechanism, runs, base, projection, **options)
+
+
+def _fitted(evidence: di.Regression, solver: Any, essential: float | None, contributing: float | None) -> di.Fit:
+    """Return the fit, of fewer parameters where that was asked for."""
+    if essential is not None:
+        return di.essential_parameters(evidence, solver, essential)
+    if contributing is not None:
+        return di.identify.contributing_parameters(evidence, solver, contributing)
+    fit: di.Fit = solver.fit(evidence).result_
+    return fit
+
+
+def _check_linear(estimator: str, friction: list[str] | None, essential: float | None, contributing: float | None) -> None:
+    """Refuse what does not go together: columns that are searched, dropped, or looked at row by row."""
+    given = {"--friction": friction, "--essential": essential, "--contributing": contributing}
+    options = [name for name, value in given.items() if value is not None]
+    if options and estimator not in ("map", "wls", "ols"):
+        raise DynidentError(f"{options[0]} goes with the estimators map, wls and ols, not with '{estimator}'")
+    if len(options) > 1:
+        raise DynidentError(f"{options[0]} and {options[1]} do not go together; leave one out")
+
+
 def _write_report(path: Path, fit: di.Fit, scores: list[Any], verdict: Any) -> None:
     """Write the report; a plain installation, which cannot draw, goes on without it."""
     try:
@@ -257,13 +265,10 @@ def _with_laws(
     logs: list[di.Log],
     laws: Any,
     solver: Any,
-    essential: float | None,
     projection: str,
     options: dict[str, Any],
 ) -> di.Fit:
     """Return the fit of bodies and friction laws together."""
-    if essential is not None:
-        raise DynidentError("--essential drops parameters of a linear model; leave it out, or leave out --friction")
     wanted = None if projection == "gls" else projection_of(projection)
     return di.fit_log(mechanism, logs, laws, options, wanted, solver)
 

@@ -25,6 +25,7 @@ from dynident.cli.shared import (
     out,
     print_json,
     progress,
+    remark,
 )
 from dynident.errors import DynidentError
 
@@ -56,9 +57,10 @@ def derive(
     if latex and fit is not None:
         raise DynidentError("--latex prints symbols, not numbers; leave out --fit or --latex")
     if fit is not None:
-        identified = di.Fit.load(fit, described.robot(robot, terms)).identified
+        model = di.Fit.load(fit, described.robot(robot, terms))
         every = not (c or numpy or casadi)
-        files = symbolic.write_model(identified, output, c or every, numpy or every, casadi or every)
+        files = symbolic.write_model(model.identified, output, c or every, numpy or every, casadi or every)
+        files = [remark(path, model.provenance()) for path in files]
         if as_json:
             print_json({"written": [str(path) for path in files]})
         else:

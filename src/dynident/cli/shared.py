@@ -20,7 +20,7 @@ import dynident as di
 from dynident.cli.structure import choices, has_legs, restructured, spoken, with_structure
 from dynident.cli.words import in_options
 from dynident.errors import DynidentError
-from dynident.files import to_json, visible
+from dynident.files import to_json, visible, write_atomic
 from dynident.mechanism import apply_sidecar, read_robot, write_robot
 
 USAGE, NOT_OK = 2, 3
@@ -141,7 +141,7 @@ Effort = Annotated[
     str | None,
     choices(
         "What the effort channels are; nothing in a file can tell.",
-        *("joint_torque", "joint_force", "motor_torque", "motor_current", "voltage"),
+        *("joint_torque", "joint_force", "motor_torque", "motor_current", "voltage", "none"),
     ),
 ]
 Schema = Annotated[Path | None, typer.Option(help="TOML file that maps columns, units and drive gains of the logs.")]
@@ -467,7 +467,16 @@ class RobotOptions:
     def write(self, file: Path, fit: di.Fit, path: Path) -> Path:
         """Write a copy of the robot's description with the parameters of a fit."""
         arguments = xacro_arguments(self.arg)
-        return write_robot(file, fit.mechanism, fit.standard, path, self.search or (), self.trust, arguments)
+        write_robot(file, fit.mechanism, fit.standard, path, self.search or (), self.trust, arguments)
+        return remark(path, fit.provenance())
+
+
+def remark(path: Path, lines: Sequence[str]) -> Path:
+    """Write sentences into a file of results as comments of its language, at its end; return the file."""
+    begin, end = {".urdf": ("<!-- ", " -->"), ".xml": ("<!-- ", " -->"), ".py": ("# ", "")}.get(path.suffix, ("/* ", " */"))
+    safe = [line.replace("--", "- -").replace("*/", "* /") for line in lines]
+    text = path.read_text(encoding="utf-8").rstrip("\n")
+    return write_atomic(path, "\n".join([text, *(f"{begin}{line}{end}" for line in safe), ""]))
 
 
 AS_WRITTEN, AS_LOGGED = RobotOptions(), LogOptions()

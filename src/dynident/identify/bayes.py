@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dynident.errors import IdentificationError
 from dynident.identify.blocks import at_least_jackknife, jackknife
 from dynident.identify.estimators import WLS, Estimator, relative_error, training_parts, training_std, typical_speeds
-from dynident.identify.fit import Fit
+from dynident.identify.fit import REFUTED, Fit
 from dynident.identify.physical import cone_of, consistent
 from dynident.identify.posterior import Posterior, estimate
 from dynident.identify.prior import EXACT, UNDESCRIBED, Knowledge, Prior, prior_of
@@ -21,7 +21,7 @@ from dynident.parallel import one_blas_thread
 Array = NDArray[np.float64]
 
 DETERMINED = 0.5  # of the deviation before the data: a parameter that is known better than this is determined by them
-REFUTED = 3.0  # deviations below zero at which a term is not called zero
+DOUBTED = 3.0  # deviations below zero at which a term is not called zero
 RECOVERIES = ("auto", "physical", "prior")
 
 
@@ -140,11 +140,12 @@ def _possible(regression: Regression, posterior: Posterior, std: Array, always: 
     size = prior.unit * np.where(undescribed, posterior.scale, 1.0)
     cone = cone_of(robot, prior.mean, prior.unit, size, posterior.free)
     phi, said = posterior.standard(), []
-    contradicted = (phi[cone.signed] < -REFUTED * std[cone.signed]) & (not always)
+    told_beside = prior.values.size > 0 or bool(np.any(prior.family < 0))
+    contradicted = (phi[cone.signed] < -DOUBTED * std[cone.signed]) & (not always)
     for k in cone.signed[contradicted]:
         said.append(
-            f"{robot.parameters.names[k]} is {phi[k]:.3g} +- {std[k]:.2g}, negative beyond doubt: a delay, a wrong sign or a "
-            "missing term in the data; it is left as it is"
+            f"{REFUTED}{robot.parameters.names[k]} is {phi[k]:.3g} +- {std[k]:.2g}, negative beyond doubt: a delay, a wrong "
+            "sign or a missing term in the data; it is left as it is"
         )
     signed = replace(cone, signed=cone.signed[~contradicted], lowest=cone.lowest[~contradicted])
     bodies = replace(cone, signed=cone.signed[:0], lowest=cone.lowest[:0])
@@ -154,9 +155,11 @@ def _possible(regression: Regression, posterior: Posterior, std: Array, always: 
         active = each.active(x)
         if always or cost <= active + 4.0 * np.sqrt(2.0 * max(active, 1)):
             return x.copy(), tuple(said)  # possible, even where the free optimum was so already
+        told = ", or what is told beside the description (masses, centres, bodies left out)" if told_beside else ""
         said.append(
-            f"these data refute {refuted} (chi2 grows by {cost:.0f} for {active} inequalities): sign, scale or order of the "
-            "efforts may be wrong; parameters are given without that condition (recovery='physical' imposes it)"
+            f"{REFUTED}these data refute {refuted} (chi2 grows by {cost:.0f} for {active} inequalities): sign, scale or "
+            f"order of the efforts may be wrong{told}; parameters are given without that condition "
+            "(recovery='physical' imposes it)"
         )
     return posterior.x, tuple(said)
 

@@ -12,21 +12,20 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.identify.factor import RowGroup
+from dynident.identify.factor import FEWEST_BLOCKS, RowGroup
 from dynident.identify.regression import Regression
 
 Array = NDArray[np.float64]
 
 RANK = 1e-9  # eigenvalues of the scaled products below this part of the largest are round-off
-FEWEST = 4  # stretches: fewer tell nothing about dependence ...
-MANY = 6  # ... or about the scatter of estimates
+STUDENT = (0.9218, 1.4297, 1.53125, 1.25, 1.0)  # two deviations: quantile of Student over that of Gauss, powers of 1/nu
 
 
 def inflation(regression: Regression, beta: Array, sigma: Array, correction: float = 1.0) -> Array:
     """Return c >= 1 of every joint: all alike, since the joints are weighed against each other by their residuals."""
     found, expected = 0.0, 0.0
     for group, deviation in zip(regression.groups, sigma, strict=True):
-        if len(group.counts) >= FEWEST and group.columns.size:
+        if len(group.counts) >= FEWEST_BLOCKS and group.columns.size:
             own, wanted = _scores(group, beta)
             found, expected = found + own / deviation**2, expected + wanted
     return np.full(len(sigma), max(1.0, correction * found / expected) if expected >= 1.0 else 1.0)
@@ -64,18 +63,25 @@ def squares(group: RowGroup, betas: Array) -> Array:
 
 
 def jackknife(left_out: Array) -> Array:
-    """Return the variances that estimates without each stretch tell, (K - 1)/K sum_b (beta_b - mean)^2: (K, b) -> (b,)."""
+    """Return the variances that estimates without each stretch tell, (K, b) -> (b,).
+
+        (K - 1)/K sum_b (beta_b - mean)^2 (t / 2)^2
+
+    A variance from K stretches is itself known to K - 1 degrees of freedom only: t is the quantile of Student's distribution
+    that holds what two deviations of a normal one hold, so that two deviations mean the same however short a log is.
+    """
     K = len(left_out)
-    return np.asarray((K - 1) / K * np.sum((left_out - left_out.mean(axis=0)) ** 2, axis=0))
+    student = float(np.polyval(STUDENT, 1.0 / max(K - 1, 1)))
+    return np.asarray((K - 1) / K * np.sum((left_out - left_out.mean(axis=0)) ** 2, axis=0) * student**2)
 
 
 def at_least_jackknife(covariance: Array, left_out: Array) -> Array:
     """Return the covariance with no deviation below that of the jackknife.
 
     One number c for all parameters does not tell that some rest on a few stretches only, as where motors of a robot with loops
-    pass a singularity; the estimates without each stretch do.
+    pass a singularity, or where a log is a single move; the estimates without each stretch do.
     """
-    if len(left_out) < MANY:
+    if len(left_out) < FEWEST_BLOCKS:
         return covariance
     spread = jackknife(left_out)
     own = np.diag(covariance)

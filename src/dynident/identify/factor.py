@@ -26,7 +26,9 @@ from dynident.parallel import cores, one_blas_thread
 Array = NDArray[np.float64]
 T = TypeVar("T")
 BLOCKS = 12  # contiguous stretches of time per log whose cross products are kept beside the factor ...
-FEWEST_ROWS = 12  # ... each with at least this many rows
+FEWEST_ROWS = 12  # ... each with at least this many rows, ...
+FEWEST_BLOCKS = 4  # ... but so many of a short log: fewer tell nothing about dependence and the scatter of estimates, ...
+SHORT_ROWS = 4  # ... each of at least this many rows
 MOST_BLOCKS = 48  # of a fit; neighbours are merged beyond
 SAFE = 1e-7  # smallest over largest eigenvalue of scaled cross products: estimates then agree with reflections to about 1e-9
 Tile = Callable[["Workspace"], Array]
@@ -214,7 +216,8 @@ def accumulate(
 
 def block_edges(rows: int, stretches: int | None = None) -> NDArray[np.int64]:
     """Return where the stretches of time begin and end that a log of so many rows is kept in."""
-    count = min(stretches or min(BLOCKS, max(rows // FEWEST_ROWS, 1)), max(rows, 1))
+    own = max(rows // FEWEST_ROWS, min(rows // SHORT_ROWS, FEWEST_BLOCKS), 1)
+    count = min(stretches or min(BLOCKS, own), max(rows, 1))
     return np.linspace(0, rows, count + 1).astype(np.int64)
 
 

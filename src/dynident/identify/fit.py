@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 ROWS = 1024
-REMOVED = "removal "  # how the notes about parameters that were dropped begin
+REMOVED = "removal "  # how the notes about parameters that were dropped begin, ...
+REFUTED = "refuted: "  # ... and those about conditions that the data do not meet
 GOOD, POOR = 0.10, 0.50  # relative standard deviation up to which a parameter is well, or at least roughly, known
 
 
@@ -87,6 +88,8 @@ class Fit(Tabular, Result):
         Mean of sum_k (w_k beta_k)^2 over the training data, per joint: the size of what its terms contribute.
     speeds : mapping of str to float
         Root mean square speed of joints in the training data.
+    before : ndarray (b,), optional
+        Base parameters of the description, where friction laws were found whose numbers it does not have.
     """
 
     base: BaseParameters
@@ -116,6 +119,12 @@ class Fit(Tabular, Result):
     training_std: Array | None = None
     training_parts: Array | None = None
     speeds: Mapping[str, float] = field(default_factory=dict)
+    before: Array | None = None
+
+    @property
+    def described(self) -> Array:
+        """Base parameters (b,) that the description gives."""
+        return self.base.described if self.before is None else self.before
 
     @property
     def mechanism(self) -> Mechanism:
@@ -271,6 +280,19 @@ class Fit(Tabular, Result):
             if not self.shown[k]
         )
 
+    def provenance(self) -> tuple[str, ...]:
+        """Return where the numbers come from, for files that hold no more than numbers.
+
+        One sentence about the fit, and one about the standard parameters that its data do not determine, with the value of
+        the description beside each.
+        """
+        logs = ", ".join(str(source.get("name", "")) for source in self.sources) or "data without a name"
+        said = [f"identified by dynident, {self.estimator}, from {logs}"]
+        rows = [f"{row.name} {row.value:.4g} (description {row.description:.4g})" for row in self.undetermined()]
+        if rows:
+            said.append(f"not determined by these data, resting on the description: {', '.join(rows)}")
+        return tuple(said)
+
     @property
     def shown(self) -> NDArray[np.bool_]:
         """Which standard parameters the data determine each by itself."""
@@ -387,18 +409,21 @@ class Fit(Tabular, Result):
         table = self.observability()
         width = max(len(row.name) for row in table)
         verdicts = [row.verdict for row in table]
+        blind = not np.isfinite(self.training_relative)
+        errors = "no efforts" if blind else f"training error {100 * self.training_relative:.2f} %"
         lines = [
             f"{self.mechanism.name}: {self.base.rank} base parameters from {self.rows} equations, "
-            f"condition {self.condition:.3g}, training error {100 * self.training_relative:.2f} %",
-            f"{'base parameter':<{width}}  {'value':>12}  {'std':>10}  {'rel.':>8}  verdict",
+            f"condition {self.condition:.3g}, {errors}",
+            f"{'base parameter':<{width}}  {'value':>12}  {'std':>10}  {'rel.':>8}  {'description':>12}  verdict",
         ]
-        for row in table:
+        for row, before in zip(table, self.described, strict=True):
             percent = "-" if not np.isfinite(row.relative) else f"{100 * row.relative:.2f}%" if row.relative < 10.0 else ">999%"
-            lines.append(f"{row.name:<{width}}  {row.value:>12.5g}  {row.std:>10.3g}  {percent:>8}  {row.verdict}")
+            numbers = f"{row.value:>12.5g}  {row.std:>10.3g}  {percent:>8}  {before:>12.5g}"
+            lines.append(f"{row.name:<{width}}  {numbers}  {row.verdict}")
         counts = ", ".join(f"{verdicts.count(v)} {v}" for v in dict.fromkeys(verdicts))
         impossible = [c.name for c in self.consistency() if not c.ok]
         lines.append(f"verdicts: {counts}")
-        if self.free is not None:
+        if self.free is not None and not blind:
             lines.append(
                 f"training error: description {100 * self.description_relative:.2f} %, this model "
                 f"{100 * self.training_relative:.2f} %, least squares alone {100 * self.free_relative:.2f} %"
@@ -411,6 +436,7 @@ class Fit(Tabular, Result):
                 f"the description: {shown}{' ...' if len(open_ones) > 8 else ''}"
             )
         lines += [f"{HEAD}{text}" for text in self.suspicions]
+        lines += [note for note in self.notes if note.startswith(REFUTED)]
         if impossible:
             lines.append(
                 f"standard parameters of {', '.join(impossible)} are physically impossible: they predict torques, but such "
@@ -427,7 +453,6 @@ class Fit(Tabular, Result):
     def _columns(self) -> dict[str, Any]:
         """Base parameters, with the description's values beside them."""
         rows = self.observability()
-        before = self.base.values(self.mechanism.parameters.values)
         return {
             "parameter": [row.name for row in rows],
             "value": [row.value for row in rows],
@@ -435,7 +460,7 @@ class Fit(Tabular, Result):
             "relative": [row.relative for row in rows],
             "unit": [row.unit for row in rows],
             "verdict": [row.verdict for row in rows],
-            "description": before.tolist(),
+            "description": self.described.tolist(),
             "expression": [row.expression.split(" = ", 1)[1] for row in rows],
         }
 

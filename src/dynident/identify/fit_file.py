@@ -62,6 +62,7 @@ def fit_content(fit: Fit) -> dict[str, Any]:
             "training_std": None if fit.training_std is None else fit.training_std.tolist(),
             "training_parts": None if fit.training_parts is None else fit.training_parts.tolist(),
             "speeds": dict(fit.speeds),
+            "before": None if fit.before is None else fit.before.tolist(),
         },
     }
 
@@ -125,6 +126,7 @@ def fit_from_dict(data: Mapping[str, Any], mechanism: Mechanism | None) -> Fit:
             training_std=numbers("training_std", len(groups)),
             training_parts=numbers("training_parts", len(groups)),
             speeds={str(name): float(value) for name, value in dict(belief.get("speeds") or {}).items()},
+            before=numbers("before", b),
         )
     except DynidentError:
         raise

@@ -205,7 +205,7 @@ def plot_parameters(
     sizes = [max(len(members), 2) * row for members in families.values()]
     height = head + foot + sum(size + gap for size in sizes)
     figure = new_figure(WIDTH, height)
-    prior = fit.base.described
+    prior = fit.described
     top = height - head
     for (unit, members), size in zip(families.items(), sizes, strict=True):
         bottom = top - size

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.identify.blocks import FEWEST, inflation, squares, stretch_products
-from dynident.identify.factor import triangle
+from dynident.identify.blocks import inflation, squares, stretch_products
+from dynident.identify.factor import FEWEST_BLOCKS, triangle
 from dynident.identify.prior import Prior
 from dynident.identify.regression import Regression
 
@@ -199,7 +199,7 @@ def _left_out(
     whole = N.T @ parts[:, :-1, :-1].sum(axis=0) @ N + E.T @ E + np.eye(N.shape[1])
     right = (parts[:, :-1, -1] - parts[:, :-1, :-1] @ beta0) @ N
     total = right.sum(axis=0) + E.T @ rest
-    if len(parts) < FEWEST:
+    if len(parts) < FEWEST_BLOCKS:
         return np.tile(beta0 + N @ np.linalg.solve(whole, total), (len(parts), 1)), 1.0
     betas, said = [], 0.0
     for part, own in zip(parts, right, strict=True):

@@ -216,7 +216,7 @@ def score_fit(fit: Fit, log: Log, allow_training: bool = False) -> Score:
         raise IdentificationError(f"log '{log.name}' has no usable effort channel of a joint that was fitted")
     motion = robot_motion(fit.mechanism, prepared.motion)
     free = fit.values if fit.free is None else fit.free
-    betas = np.array([fit.values, fit.base.described, free])
+    betas = np.array([fit.values, fit.described, free])
     efforts, deviation, share = fit.evaluate(motion, betas, prepared.temperature, prepared.effort)
     effort = rows.targets(motion, prepared.effort)[:, keep]
     low_pass = prepared.decimator.apply

@@ -30,7 +30,8 @@ GAIN = 1.5  # ratio of measured to described torque of all joints alike from whi
 ALONE = 3.0  # ... and of a single joint
 KNOWN = 0.1  # relative deviation of such a ratio up to which it is known
 ALIKE = 1.25  # ratios that are equal up to wrong masses
-BEYOND = 3.0  # limits that positions must not exceed by this factor
+BEYOND = 3.0  # limits that positions must not exceed by this factor, ...
+STRONG = 10.0  # ... and those of efforts: gears are larger
 MEAN = 0.8  # mean of |v| over its root mean square, as for normal or sinusoidal motions
 FEEDS = 5.0  # deviations by which the power of friction must be negative
 HEAD = "suspicion: "
@@ -64,7 +65,8 @@ def suspicions(rows: Rows, base: BaseParameters, motion: Motion, specimen: Speci
     seen = np.abs(own) > SURE
     turned ^= (seen & (own < 0.0)) | (~seen & explained.backwards)
     known = seen & (explained.deviation < KNOWN * explained.gain)
-    return found + _turned(names, turned, seen) + _gains(robot, names, explained.gain, known)
+    gains = _gains(robot, names, explained.gain, known)
+    return found + _turned(names, turned, seen) + (gains or _too_strong(robot, specimen.effort))
 
 
 def _exchanged(names: tuple[str, ...], measured: Array, described: Array) -> tuple[NDArray[np.int64], tuple[str, ...]]:
@@ -173,6 +175,22 @@ def _degrees(robot: Mechanism, motion: Motion) -> tuple[str, ...]:
     if not wide:
         return ()
     return (f"{HEAD}positions of {', '.join(wide)} leave their limits by far; degrees taken for radians (position=deg)?",)
+
+
+def _too_strong(robot: Mechanism, measured: Array) -> tuple[str, ...]:
+    """Return whether efforts are far above what the joints can give, as with a gear that is counted twice.
+
+    Limits that are the same number for all joints are a placeholder of the description, and tell nothing.
+    """
+    own = {joint.name: joint.limits.effort for joint in robot.joints}
+    limits = np.array([own.get(name, np.inf) for name in robot.coordinate_names])
+    peaks = np.max(np.abs(measured), axis=0)
+    strong = np.flatnonzero((limits > 0.0) & (peaks > STRONG * limits))
+    if not strong.size or np.unique(limits).size < 2:
+        return ()
+    names = robot.coordinate_names
+    listed = ", ".join(f"{names[i]} ({peaks[i]:.3g} where the description allows {limits[i]:.3g})" for i in strong)
+    return (f"{HEAD}efforts of {listed} leave their limits by far; check unit, gain and gear ratio",)
 
 
 def feeding_joints(base: BaseParameters, values: Array, covariance: Array, speeds: Mapping[str, float]) -> tuple[str, ...]:

@@ -36,7 +36,7 @@ MEANING = {
 def parameters(fit: Fit) -> Html:
     """Return the base parameters as table and figure."""
     table_ = fit.observability()
-    prior = fit.base.values(fit.mechanism.parameters.values)
+    prior = fit.described
     rows = [
         (
             row.name,
@@ -76,7 +76,7 @@ def parameters(fit: Fit) -> Html:
 
 def parameter_data(fit: Fit, truth: Mapping[str, float] | Parameters | None) -> dict[str, Any]:
     """Return the base parameters for the page, each over the larger of identified and described value."""
-    prior = fit.base.values(fit.mechanism.parameters.values)
+    prior = fit.described
     true = None if truth is None else true_base_values(fit, truth)
     scale = np.maximum(np.maximum(np.abs(fit.values), np.abs(prior)), 1e-300)
     std = np.where(fit.solved, fit.std, 0.0)

@@ -51,7 +51,7 @@ class Prepared:
     motion : Motion
         t (N,), q, v, a (N, n) at the full rate, on the side where the positions were measured.
     effort : ndarray, shape (N, n)
-        Nm or N (effort times drive gain) at the same samples, not filtered.
+        Nm or N (effort times drive gain) at the same samples, not filtered, unless a causal filter makes the motion late.
     filtered : ndarray, shape (N, n)
         The same through the low-pass of the positions: what that removes from both sides of ``tau = W phi`` does no harm.
         Without decimation nothing low-passes both sides alike, and these are the efforts as logged.
@@ -148,8 +148,8 @@ def prepare(
     order : int
         Order of the "butterworth" filter in one direction, 1 to 10.
     phase : {"zero", "causal"}
-        "zero" filters forward and backward; "causal" only forward, as a controller does on line: positions and efforts are
-        then late by the same delay.
+        "zero" filters forward and backward; "causal" only forward, as a controller does on line: positions and efforts pass
+        the same filter then and are late by the same delay.
     like : Prepared, optional
         Take cut-off and decimated band from another log wherever they are "auto", so that a fit is judged in the band it
         was made in.
@@ -202,7 +202,9 @@ def prepare(
         notes.append("logged velocities and accelerations are not used: they may be delayed or filtered, positions are not")
     keep = slice(spoiled, len(log) - spoiled)
     notes.append(f"{method}: positions low-passed at {chosen.frequency:.4g} Hz, {spoiled} samples dropped at each end")
-    noise = velocity_noise(rate, log.position, q, chosen.frequency)
+    # What a causal filter changes is mostly its delay, which is no noise.
+    smooth = q if phase == "zero" else METHODS[method](rate, log.position, chosen.frequency, order=int(order))[0]
+    noise = velocity_noise(rate, log.position, smooth, chosen.frequency)
     v = _rest(v, noise, math.ceil(REST * rate / chosen.frequency), log.joints, notes)
     motion = Motion(log.t[keep], q[keep], v[keep], a[keep])
     moving = _moving(motion.v, standstill, log.joints, notes)
@@ -217,7 +219,9 @@ def prepare(
     wanted = chosen.band if like is None else like.decimator.cutoff
     wanted = _band(band, rate, wanted)
     decimator = _decimator(log.name, decimation, rate, wanted, chosen.frequency, len(motion.t), band != "auto", notes)
-    if decimator.factor == 1:  # nothing low-passes both sides alike: a filtered effort would round off the jumps of friction
+    if phase == "causal":  # efforts must be late where the motion is
+        effort = filtered
+    elif decimator.factor == 1:  # nothing low-passes both sides alike: a filtered effort would round off the jumps of friction
         filtered = effort
     return Prepared(
         joints=log.joints,

@@ -6,8 +6,6 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
-from operator import add
 from typing import Any
 
 import numpy as np
@@ -250,7 +248,7 @@ def compare(
     base = base_parameters(match(robot, training[0]).mechanism)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DynidentWarning)  # the log's quality is told by every other command
-        evidence = reduce(add, [SampledRegression.from_log(robot, log, base, **options) for log in training])
+        evidence = SampledRegression.from_logs(robot, training, base, **options)
     chosen = standard_estimators(evidence, period, loop) if estimators is None else estimators
     items = [(name, estimator, evidence, held_out) for name, estimator in chosen.items()]
     rows = tuple(_row(*item) for item in items) if client is None else tuple(gathered(client, _row, items))
@@ -309,5 +307,5 @@ def _training(fit: Fit, evidence: SampledRegression) -> float:
 
 def _description(fit: Fit, held_out: Sequence[Log]) -> float:
     """Return the held-out error of the robot as described; NaN where the description has no bodies with mass."""
-    values = fit.base.values(fit.mechanism.parameters.values)
+    values = fit.described
     return _judged(replace(fit, values=values), held_out)[0] if np.any(values) else float("nan")

@@ -174,21 +174,25 @@ def _predictions(fit: Fit, held_out: Sequence[Score]) -> list[Check]:
         return []
     worst = max(held_out, key=lambda score: score.metrics.relative)
     error = worst.metrics.relative
-    gap = error / fit.training_relative if fit.training_relative > 0 else 1.0
     checks = [
         _check(
             "held_out_error",
             error,
             RELATIVE_LIMIT,
             f"relative error on held-out data is {100 * error:.2f} % (limit {100 * RELATIVE_LIMIT:.0f} %)",
-        ),
+        )
+    ]
+    if any(source.get("effort_kind") == "none" for source in fit.sources):
+        return checks  # a fit to positions alone knows neither the noise of efforts nor a training error
+    gap = error / fit.training_relative if fit.training_relative > 0 else 1.0
+    checks.append(
         _check(
             "generalisation",
             gap,
             GAP_LIMIT,
             f"held-out error is {gap:.2f} times the training error (limit {GAP_LIMIT:g}; more means too little excitation)",
-        ),
-    ]
+        )
+    )
     noise = dict(zip(fit.groups, fit.sigma, strict=True))
     bad = {
         joint: float(share)

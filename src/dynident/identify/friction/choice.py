@@ -158,12 +158,15 @@ def choose(candidates: Mapping[str, Candidate], count: int, blocks: int = 5, spe
     inside = _not_worse({c.name: tried[c.name].squares for c in usable})
     outside = _not_worse({c.name: tried[c.name].faster for c in usable}) if fast else inside
     near = [c for c in usable if c.name in inside and c.name in outside]
-    if near:
-        best = min(near, key=lambda c: (c.parameters, c.held_out))
-    else:  # one is best inside, another outside: the one that loses least
-        size = {key: min(getattr(c, key) for c in usable) for key in ("held_out", "extrapolated")}
-        best = min(usable, key=lambda c: c.held_out / size["held_out"] + c.extrapolated / size["extrapolated"])
+    best = min(near, key=lambda c: (c.parameters, c.held_out)) if near else loses_least(usable)
     return Choice(tuple(sorted(found.values(), key=lambda c: (bool(c.failed), c.held_out))), best.name, blocks)
+
+
+def loses_least(contenders: Sequence[Contender]) -> Contender:
+    """Return the model whose errors of held-out blocks and of the fastest stretches together are least above the best ones."""
+    keys = [key for key in ("held_out", "extrapolated") if all(np.isfinite(getattr(c, key)) for c in contenders)]
+    size = {key: min(getattr(c, key) for c in contenders) for key in keys}
+    return min(contenders, key=lambda c: sum(getattr(c, key) / size[key] for key in keys))
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from dynident.friction import dissipation, law_of, law_text
+from dynident.friction import TemperatureDependent, dissipation, law_of, law_text
 from dynident.identify.fit import Fit
-from dynident.identify.friction.choice import FrictionChoice
+from dynident.identify.friction.choice import FrictionChoice, loses_least
 
 SPEED = 3.0  # times the RMS speed of the data: up to there a chosen law must take energy out
 ROOM = 20.0  # degree Celsius, at which laws of temperature are looked at
@@ -17,8 +17,8 @@ ROOM = 20.0  # degree Celsius, at which laws of temperature are looked at
 def passive_instead(choice: FrictionChoice, fit: Fit) -> FrictionChoice | None:
     """Return the choice without laws that feed energy as fitted, up to `SPEED` times the speeds of the data; None if none does.
 
-    The next best contender takes the place of such a law. Where every law feeds energy the data are wrong, not the law: the
-    simplest one stays, and the verdict says so.
+    The contender that loses least takes the place of such a law, with the temperature if that law had it. Where every law
+    feeds energy the data are wrong, not the law: the simplest one stays, and the verdict says so.
     """
     laws, choices = dict(choice.laws), dict(choice.choices)
     for joint, friction in fit.friction.items():
@@ -32,9 +32,10 @@ def passive_instead(choice: FrictionChoice, fit: Fit) -> FrictionChoice | None:
         marked = tuple(replace(c, failed=c.failed or said) if c.name in (text, own.best) else c for c in own.contenders)
         left = [c for c in marked if not c.failed]
         simplest = min(own.contenders, key=lambda c: (c.parameters or np.inf, c.name))
-        best = left[0].name if left else simplest.name
+        best = loses_least(left).name if left else simplest.name
         if best != own.best:
-            laws[joint] = law_of(best)
+            old, new = laws[joint], law_of(best)
+            laws[joint] = replace(old, law=new) if isinstance(old, TemperatureDependent) else new
         choices[joint] = replace(own, contenders=marked, best=best)
     if all(law_text(laws[joint]) == law_text(law) for joint, law in choice.laws.items()):
         return None

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.errors import ConditionWarning, IdentificationError, warn
 from dynident.friction import Friction, FrictionLaw, TemperatureDependent, law_of
 from dynident.identify.base import base_parameters
-from dynident.identify.estimators import WLS, fit_of
+from dynident.identify.estimators import WLS, fit_of, relative_error
 from dynident.identify.fit import Fit
 from dynident.identify.friction.recording import Assembly, Recording, assemble
 from dynident.identify.friction.result import covariance, shape_notes
@@ -318,15 +318,20 @@ def fit_recordings(
     notes += told
     solver = WLS() if estimator is None else estimator
     for _ in range(ROUNDS):
-        fit = _fitted(found, assembly, solver)
+        fit = _fitted(found, robot, assembly, solver)
         shapes = [own.name for own in found.own_columns if own.kind == "shape"]
         at = [fit.base.leaders.index(name) for name in shapes if name in fit.base.leaders]
         before = np.array([found.parameters[fit.base.leaders[i]] for i in at])
         if not at or np.max(np.abs(fit.values[at] - before) / np.maximum(fit.std[at], 1e-300)) < SETTLED:
             break
         found = _moved(found, fit, at)
-    evidence = replace(fit, sources=tuple(sources), options=dict(options or {}), speeds=_speeds(robot, recordings))
-    return replace(evidence, notes=tuple(dict.fromkeys((*fit.notes, *notes))))
+    return replace(
+        fit,
+        sources=tuple(sources),
+        options=dict(options or {}),
+        speeds=_speeds(robot, recordings),
+        notes=tuple(dict.fromkeys((*fit.notes, *notes))),
+    )
 
 
 def _without_temperature(robot: Mechanism, found: Mechanism, assembly: Assembly) -> tuple[Mechanism, list[str]]:
@@ -356,7 +361,8 @@ def _speeds(robot: Mechanism, recordings: Sequence[Recording]) -> dict[str, floa
     return dict(zip(robot.tree.coordinates, np.sqrt(np.mean(v**2, axis=0)).tolist(), strict=True))
 
 
-def _fitted(robot: Mechanism, assembly: Assembly, solver: Any) -> Fit:
+def _fitted(robot: Mechanism, described: Mechanism, assembly: Assembly, solver: Any) -> Fit:
+    """Return the fit of a robot with the shapes that were found; `described` has the numbers that its user gave."""
     base = base_parameters(robot)
     parts = [
         Regression.from_motion(
@@ -374,7 +380,10 @@ def _fitted(robot: Mechanism, assembly: Assembly, solver: Any) -> Fit:
         )
         for r in assembly.recordings
     ]
-    return fit_of(solver, reduce(add, parts))
+    evidence = reduce(add, parts)
+    linear = {own.name: described.parameters[own.name] for own in robot.own_columns if own.kind == "linear" and own.coordinate}
+    before = base.values(robot.parameters.replace(linear).values)
+    return replace(fit_of(solver, evidence), before=before, description_relative=relative_error(evidence, before))
 
 
 def _moved(robot: Mechanism, fit: Fit, at: Sequence[int]) -> Mechanism:

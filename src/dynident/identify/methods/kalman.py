@@ -210,7 +210,11 @@ def _run(
     R = np.diag(noise**2)
     used, squares = 0, 0.0
     for k in range(count):
-        x, C = step(model, x, C, first[k], tau[k], dt, tau_variance)
+        try:
+            x, C = step(model, x, C, first[k], tau[k], dt, tau_variance)
+        except np.linalg.LinAlgError:  # a mass matrix or a covariance that cannot be
+            squares = np.nan
+            break
         C[2 * n :, 2 * n :] += walk * dt
         e, S = z[k + 1] - x[:n], C[:n, :n] + R
         K = np.linalg.solve(S, C[:n]).T
@@ -219,10 +223,12 @@ def _run(
         C = left @ C @ left.T + K @ R @ K.T
         used, squares = used + n, squares + float(e @ np.linalg.solve(S, e))
         if not np.isfinite(squares):
-            raise IdentificationError(
-                f"Kalman: the {kind} filter diverged at {part.t[0] + k * dt:.3g} s; a smaller inflation=, a larger "
-                "position_noise= or a higher rate= helps"
-            )
+            break
+    if not np.isfinite(squares):
+        raise IdentificationError(
+            f"Kalman: the {kind} filter diverged at {part.t[0] + k * dt:.3g} s; a smaller inflation=, a larger "
+            "position_noise= or a higher rate= helps"
+        )
     return x[2 * n :], C[2 * n :, 2 * n :], used, squares
 
 

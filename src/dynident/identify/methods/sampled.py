@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from inspect import signature
+from operator import add
 from typing import Any, Self, cast
 
 import numpy as np
@@ -25,7 +27,7 @@ from dynident.identify.regression import Regression, robot_motion, source_of
 from dynident.identify.rows import Projection, Rows
 from dynident.mechanics import Motion, MotionLike, as_motion, closure_starts
 from dynident.mechanism import Mechanism
-from dynident.signals import Decimator, Log
+from dynident.signals import Decimator, Log, LogStream
 
 Array = NDArray[np.float64]
 
@@ -192,7 +194,8 @@ class SampledRegression(Regression):
         raw = _at(matched.log.t, matched.log.position, t)
         # What the low-pass took away is noise above the cut-off; white noise has as much density below it.
         share = max(1.0 - 2.0 * cutoff / stretch.rate, 0.1)
-        noise = np.sqrt(np.var(raw - measured.q, axis=0) / share)
+        smooth = _differentiated(matched.log.t, matched.log.position, t, cutoff, {**options, "phase": "zero"}).q
+        noise = np.sqrt(np.var(raw - smooth, axis=0) / share)
         reference = None
         if matched.log.reference is not None and np.isfinite(matched.log.reference).all():
             asked = _differentiated(matched.log.t, matched.log.reference, t, cutoff, options)
@@ -201,6 +204,36 @@ class SampledRegression(Regression):
             stretch, measured=measured, positions=raw, noise=noise, cutoff=cutoff, options=options, reference=reference
         )
         return replace(evidence, stretches=(found,))
+
+    @classmethod
+    def from_logs(
+        cls,
+        mechanism: Mechanism,
+        logs: Sequence[Log] | LogStream,
+        base: BaseParameters | None = None,
+        projection: Projection | Sequence[str] = "gls",
+        absent: Sequence[str] = (),
+        **options: Any,
+    ) -> Self:
+        """Take all logs of a fit in the one band that `Regression.from_logs` chooses for them, and keep the rows.
+
+        Parameters
+        ----------
+        mechanism, logs, base, projection, absent, **options
+            As of `Regression.from_logs`; logs in memory, no stream.
+
+        Returns
+        -------
+        SampledRegression
+            The evidence.
+        """
+        if isinstance(logs, LogStream):
+            raise IdentificationError("rows of a stream are not kept; give logs, or use Regression and an estimator of factors")
+        whole = Regression.from_logs(mechanism, logs, base, projection, absent, **options)
+        band = {key: whole.sources[0][name] for key, name in (("cutoff", "cutoff"), ("band", "bandwidth"))}
+        own = {**band, **{key: value for key, value in options.items() if value != "auto"}}
+        parts = [cls.from_log(mechanism, log, whole.base, projection, absent, **own) for log in logs]
+        return replace(reduce(add, parts), options=whole.options, notes=whole.notes)
 
     @classmethod
     def without_effort(
@@ -343,6 +376,7 @@ def differentiated(rate: float, q: Array, cutoff: float, options: Mapping[str, A
     """Return q, v, a of uniform samples by the method and the cut-off of a preparation."""
     given = dict(options or {})
     method = getattr(signals, str(given.get("method", "butterworth")))
+    given["causal"] = given.get("phase", "zero") == "causal"
     q, v, a = method(rate, q, cutoff, **{k: given[k] for k in signature(method).parameters if k in given and k != "cutoff"})
     return q, v, a
 
