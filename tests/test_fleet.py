@@ -148,6 +148,21 @@ def test_bad_logs_are_named_and_good_ones_counted_once(case, tmp_path):
     assert sum(record.counted for record in found.logs) == 10
 
 
+def test_a_folder_that_was_meddled_with_is_not_believed(case, tmp_path):
+    rows = case.rows[:4]
+    run(case.robot, rows, tmp_path)
+    lines = [json.loads(line) for line in (tmp_path / "index.jsonl").read_text().splitlines()]
+    lines[0]["key"] = "../../../etc/passwd"
+    lines[1]["rows"] = "many"
+    (tmp_path / "index.jsonl").write_text("\n".join(json.dumps(line) for line in lines))
+    again = run(case.robot, rows, tmp_path)
+    assert (again.counters["logs_read"], again.counters["logs_reused"]) == (2, 2)
+    for wrong in ({"band": 3}, {"a": {"cutoff": "x", "band": 1.0}}, {"a": {"models": [[1.0], []], "usual": 0.1}}, []):
+        (tmp_path / "types.json").write_text(json.dumps(wrong))
+        with pytest.raises(DynidentError, match=r"types.json' is damaged .* remove it"):
+            run(case.robot, case.rows, tmp_path)
+
+
 def test_logs_for_validation_judge_the_fit_and_are_not_fitted(case):
     rows = [dict(row) for row in case.rows if row["serial"] == "S06"]
     rows[1]["use"] = "validate"

@@ -126,6 +126,15 @@ def test_what_cannot_be_cut_is_said(robot, tmp_path, options, words):
     assert words in said
 
 
+def test_a_long_log_that_would_unpack_beyond_all_measure_is_refused(robot, tmp_path):
+    path = tmp_path / "long.parquet"  # 120 kB whose table of 1e6 equal rows takes 16 MB
+    table = pa.table({"t": np.zeros(1_000_000), "x": np.zeros(1_000_000)})
+    pq.write_table(table.replace_schema_metadata({"padding": "".join(map(chr, range(33, 127))) * 900}), path)
+    with ThreadPoolExecutor(1) as pool:
+        found = identify(robot, [{"serial": "A", "log": str(path)}], client=pool, piece=PIECE, cutoff=CUTOFF)
+    assert "the table when unpacked would take 15.3 MB in memory" in found.refused[0].sentence
+
+
 def test_a_damaged_long_log_is_named(robot, log, tmp_path):
     log.save(tmp_path / "log.parquet")
     data = (tmp_path / "log.parquet").read_bytes()

@@ -3,7 +3,8 @@
     d_pt = s_p (t - mean t) + c_p (theta_t - mean theta) + noise of variance 1 / w_pt
 
 d_pt is by how much parameter p alone would have to differ in period t, w_pt its precision, theta the temperature. c_p is
-common to the fleet and comes from differences within robots; the slope is tested against the scatter that is left.
+common to the fleet and comes from differences within robots; the slope is tested against the scatter that is left, by
+Student's t. z is the standard normal deviate of the same probability.
 """
 
 from __future__ import annotations
@@ -14,14 +15,16 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.fleet.population import ALIKE, MANY, RANGE, limit_of
-from dynident.fleet.results import Deviation, RobotEstimate
+from dynident.fleet.alarms import MEDIAN, limits_of, normal, probability
+from dynident.fleet.effect import RANGE
+from dynident.fleet.results import Deviation, RobotEstimate, alike
 from dynident.friction import term_of
 from dynident.identify import BaseParameters
 
 Array = NDArray[np.float64]
 
 PERIODS = 3  # of a robot: fewer tell no slope
+MANY = 50  # robots from which on the fleet's own scatter of slopes is trusted
 YEAR = 365.25
 
 
@@ -35,18 +38,23 @@ def drifts_of(
     parameters = base.mechanism.parameters
     slopes = _temperature_slopes(told, parameters.names)
     rows = [_slope(robot, slopes) for robot in told]
-    scatter = np.maximum(1.0, np.median([row[2] for row in rows], axis=0)) if len(rows) >= PERIODS else np.ones(len(parameters))
+    freedom = np.array([len(robot.periods) - 2 for robot in told])
+    scatter = _scatter(np.array([row[2] for row in rows]), freedom)
     slope, std = np.array([row[0] for row in rows]), np.array([row[1] for row in rows]) * np.sqrt(scatter)
     seen = np.isfinite(std) & (std > 0.0)
-    z = np.divide(slope, std, out=np.zeros_like(slope), where=seen)
+    t = np.divide(slope, std, out=np.zeros_like(slope), where=seen)
     if len(told) >= MANY:
-        z = z / np.maximum(1.0, 1.4826 * np.median(np.abs(z), axis=0))
-    limit = limit_of(false_alarms, np.max(np.abs(z), axis=1), int(np.any(seen, axis=0).sum()))
+        wider = np.maximum(1.0, 1.4826 * np.median(np.abs(t), axis=0))
+        t, std = t / wider, std * wider
+    z = normal(t, MEDIAN * float(freedom.sum()))
+    largest, tests = np.max(np.abs(z), axis=1), float(np.any(seen, axis=0).sum())
+    limits = limits_of(false_alarms, len(told), tests)
+    beyond = np.flatnonzero(np.sort(largest)[::-1] > limits)
+    limit = float(limits[beyond[-1] if beyond.size else 0])
     found = []
     for robot, own, s, e in zip(told, z, slope, std, strict=True):
         best = int(np.argmax(np.abs(own)))
         if abs(own[best]) > limit:
-            close = [k for k in np.argsort(-np.abs(own)) if k != best and own[best] ** 2 - own[k] ** 2 < ALIKE]
             found.append(
                 Deviation(
                     robot.serial,
@@ -57,11 +65,20 @@ def drifts_of(
                     float(e[best]),
                     float(nominal[best]),
                     float(own[best]),
-                    tuple(parameters.names[k] for k in close[:4]),
+                    tuple(parameters.names[k] for k in alike(own, best)),
+                    probability(own[best], tests),
                 )
             )
     known = {name: float(c) for name, c in zip(parameters.names, slopes, strict=True) if c != 0.0}
     return tuple(sorted(found, key=lambda d: -abs(d.z))), limit, known
+
+
+def _scatter(rest: Array, freedom: NDArray[np.int_]) -> Array:
+    """Return the variance about the lines over that of the data (p,), 1 at least, by the middle robot: one may have a step."""
+    from scipy.special import gammaincinv  # noqa: PLC0415 - scipy costs import time
+
+    middle = 2.0 * gammaincinv(freedom / 2.0, 0.5) / freedom  # median of chi^2 over its degrees of freedom
+    return np.asarray(np.maximum(1.0, np.median(rest / middle[:, None], axis=0)))
 
 
 def _centred(values: Array, weights: Array) -> Array:

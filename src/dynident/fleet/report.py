@@ -156,7 +156,7 @@ def _score(result: FleetResult, robot: RobotEstimate) -> float | None:
 
 def _largest(own: FleetType) -> dict[str, Deviation]:
     found: dict[str, Deviation] = {}
-    for deviation in own.deviations:
+    for deviation in (*own.deviations, *own.watched):
         found.setdefault(deviation.serial, deviation)
     return found
 
@@ -174,7 +174,21 @@ def _deviations(result: FleetResult) -> list[Html]:
             )
             content.append(tag("p", text))
     found = sorted((d for own in result.types for d in own.deviations), key=lambda d: -abs(d.z))
-    return [*content, _changes(found, "change") if found else tag("p", "No robot deviates.")]
+    content.append(_changes(found, "change") if found else tag("p", "No robot deviates."))
+    return [*content, *_watched(result)]
+
+
+def _watched(result: FleetResult) -> list[Html]:
+    """Return robots below the limit that are worth a look, and how many of them are there by chance."""
+    found = sorted((d for own in result.types for d in own.watched), key=lambda d: -abs(d.z))
+    if not found:
+        return []
+    expected = sum(own.false_alarms * len(own.scores) for own in result.types)
+    text = (
+        f"Below the limit, so not named; {number(expected, 2)} robots without a fault are expected here. The nearer to the "
+        "limit, the more a new log of that robot is worth."
+    )
+    return [tag("h3", "To watch"), tag("p", text), _changes(found, "change")]
 
 
 def _drifts(result: FleetResult) -> list[Html]:
@@ -202,12 +216,14 @@ def _changes(found: Sequence[Deviation], label: str) -> Html:
             f"{number(d.change)} \N{PLUS-MINUS SIGN} {number(d.std, 2)} {d.unit}",
             percent(d.relative, 1),
             number(abs(d.z), 3),
+            number(d.probability, 2),
             ", ".join(d.alike),
         )
         for d in found[:LARGEST]
     ]
-    heads = ("serial", "type", "parameter", label, "of nominal", "std", "not told from")
-    return table(heads, rows, numeric=(3, 4, 5))
+    heads = ("serial", "type", "parameter", label, "of nominal", "std", "by chance", "not told from")
+    note = "by chance: probability that a robot without a fault differs as much in any of its parameters"
+    return table(heads, rows, note, numeric=(3, 4, 5, 6))
 
 
 def _nominal(own: FleetType, robots: Sequence[RobotEstimate]) -> list[Html]:
@@ -293,6 +309,7 @@ def _robot_page(robot: RobotEstimate, own: FleetType) -> Html:
     checks = [(badge("ok", "ok") if c.ok else badge("not ok", "bad"), c.name, c.sentence) for c in robot.verdict.checks]
     parts = [("verdict", "Verdict", section("verdict", "Verdict", table(("", "check", "finding"), checks, wide=(2,))))]
     said = [tag("p", told(d, "")) for d in own.deviations if d.serial == robot.serial]
+    said += [tag("p", f"to watch, below the limit: {told(d, '')}") for d in own.watched if d.serial == robot.serial]
     said += [tag("p", told(d, " per year")) for d in own.drifts if d.serial == robot.serial]
     if said:
         parts.append(("deviations", "Deviations", section("deviations", "Deviations and drift", *said)))

@@ -21,6 +21,8 @@ from dynident.validate import Verdict
 
 Array = NDArray[np.float64]
 
+ALIKE = 4.0  # difference of z^2 up to which parameters are not told apart
+
 
 @dataclass(frozen=True)
 class LogRecord:
@@ -141,9 +143,12 @@ class Deviation:
     nominal : float
         Value of the nominal robot.
     z : float
-        The difference in standard deviations: scatter of the type and uncertainty of the data.
+        The difference in standard deviations (scatter of the type and uncertainty of the data), as the standard normal deviate
+        of the same probability: in small fleets change / std is larger.
     alike : tuple of str
         Other parameters that these data do not tell from it.
+    probability : float
+        With which a robot without a fault differs as much in any of its parameters.
     """
 
     serial: str
@@ -155,6 +160,7 @@ class Deviation:
     nominal: float
     z: float
     alike: tuple[str, ...] = ()
+    probability: float = math.nan
 
     @property
     def relative(self) -> float:
@@ -188,6 +194,11 @@ class FleetType(Result):
         Change of joint terms per degree Celsius, as far as the logs tell it.
     notes : tuple of str
         What could not be answered, and why.
+    watched : tuple of Deviation
+        Robots below the limit that one in 1 / false_alarms robots without a fault would reach, largest first: by chance there
+        are `false_alarms` times the number of robots.
+    tests : float
+        How many independent tests the correlated parameters of a robot amount to.
     """
 
     robot: str
@@ -202,6 +213,8 @@ class FleetType(Result):
     scores: Mapping[str, float] = field(default_factory=dict)
     temperature: Mapping[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    watched: tuple[Deviation, ...] = ()
+    tests: float = math.nan
 
 
 @dataclass(frozen=True, eq=False)
@@ -350,6 +363,12 @@ class FleetResult(Result):
         for own in self.types:
             lines += [f"{own.robot}: {note}" for note in own.notes]
             lines += [told(d, "") for d in own.deviations] + [told(d, " per year") for d in own.drifts]
+            if own.watched:
+                count, chance = several(len(own.watched), "robot"), f"{own.false_alarms * len(own.scores):.2g}"
+                lines.append(
+                    f"{own.robot}: {count} to watch below the limit of {own.limit:.2f} ({chance} expected by chance), first "
+                    f"{told(own.watched[0], '')}"
+                )
         lines += [f"robot '{serial}': {sentence}" for serial, sentence in self.failed.items()]
         lines += [f"not counted: {record.path}: {record.sentence}" for record in self.refused]
         return "\n".join(lines)
@@ -378,12 +397,19 @@ class FleetResult(Result):
         ]
 
 
+def alike(z: Array, best: int) -> list[int]:
+    """Return up to four parameters that data hardly tell from the best one, the closest first."""
+    close = [int(k) for k in np.argsort(-np.abs(z)) if k != best and z[best] ** 2 - z[k] ** 2 < ALIKE]
+    return close[:4]
+
+
 def told(deviation: Deviation, unit: str) -> str:
     """Return a deviation as a sentence."""
     share = f" ({100 * deviation.relative:+.0f} %)" if math.isfinite(deviation.relative) else ""
-    alike = f"; not told from {', '.join(deviation.alike)}" if deviation.alike else ""
+    close = f"; not told from {', '.join(deviation.alike)}" if deviation.alike else ""
     size = f"{deviation.change:+.4g} +- {deviation.std:.2g} {deviation.unit}{share}{unit}"
-    return f"{deviation.serial}: {deviation.parameter} {size}, {abs(deviation.z):.1f} standard deviations{alike}"
+    chance = f" (by chance {deviation.probability:.1g})" if math.isfinite(deviation.probability) else ""
+    return f"{deviation.serial}: {deviation.parameter} {size}, {abs(deviation.z):.1f} standard deviations{chance}{close}"
 
 
 def file_name(serial: str) -> str:

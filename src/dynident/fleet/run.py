@@ -24,9 +24,10 @@ import numpy as np
 
 from dynident.errors import DynidentError, IdentificationError, LogError
 from dynident.files import read_regular, write_atomic
+from dynident.fleet.alarms import check_rate
 from dynident.fleet.catalog import LogEntry, entries_of
 from dynident.fleet.engine import check_workers, connect, versions
-from dynident.fleet.population import check_rate, questions
+from dynident.fleet.population import questions
 from dynident.fleet.results import FleetResult, FleetType, LogRecord, RobotEstimate, file_name
 from dynident.fleet.split import PIECE, SPLIT, Layout
 from dynident.fleet.storage import StorageError, fingerprint, signature, size_of
@@ -470,7 +471,7 @@ class _Run:
         job = self.jobs[name]
         label = fingerprint("references", name, task_of(job.base(), job.reading, job.options))
         known = self.store.types().get(label)
-        if known is not None:
+        if known is not None and all(len(model) == job.base().rank for model in known["models"]):
             return [np.array(beta) for beta in known["models"]], float(known["usual"])
         chosen = [first[i] for i in np.unique(np.linspace(0, len(first) - 1, REFERENCES).astype(int))]
         factors = [self.store.get(self.records[log].key) for log in chosen]

@@ -24,13 +24,16 @@ from dynident.errors import DynidentError, LogError, missing_extra
 from dynident.fleet.storage import fingerprint, opened
 from dynident.identify import BaseParameters, Regression, match
 from dynident.mechanism import Mechanism
-from dynident.signals import Log, prepare
+from dynident.signals import Log, open_parquet, prepare
 
 PIECE = 1 << 18  # samples of a task at least
 BLOCK = 1 << 16  # samples that are prepared at once
 STRETCHES = 12  # of a log at least
 PERIODS = 16.0  # of the cut-off, overlap on both sides
 SPLIT = (".parquet", ".mcap")
+GROWTH = 20  # times its size that a file may take when unpacked
+GROUP = 1 << 30  # bytes of a row group or chunk at most
+MESSAGE = 31  # bytes of a message of MCAP at least
 METHODS = ("butterworth", "savitzky_golay")  # whose memory is so short
 
 
@@ -137,13 +140,19 @@ class _Parquet:
     ending = ".parquet"
 
     def __init__(self, path: str, stream: Any, reading: Mapping[str, Any]) -> None:
-        try:
-            import pyarrow.parquet as pq  # noqa: PLC0415
-        except ImportError as error:
-            raise missing_extra("pyarrow", "parquet", "reading Parquet files") from error
         self.reading = {**reading, "name": Path(path).name}
-        self.file = pq.ParquetFile(stream, pre_buffer=False, buffer_size=1 << 20)
+        size = stream.seek(0, 2)
+        try:
+            self.file = open_parquet(stream, GROWTH * size, pre_buffer=False, buffer_size=1 << 20)
+        except LogError as error:
+            raise LogError(f"cannot read '{path}': {error}") from error
         groups = [self.file.metadata.row_group(g) for g in range(self.file.metadata.num_row_groups)]
+        widest = max((g.total_byte_size for g in groups), default=0)
+        if widest > GROUP:
+            raise LogError(
+                f"cannot read '{path}' by row groups: one has {widest >> 20} MB, at most {GROUP >> 20} are read; write row "
+                "groups of 64 k to 256 k rows"
+            )
         self.first = np.concatenate([[0], np.cumsum([g.num_rows for g in groups])]).astype(int).tolist()
         self.samples, self.largest = self.first[-1], max((g.num_rows for g in groups), default=0)
         if self.samples < 1:
@@ -221,7 +230,13 @@ class _Mcap:
         if offset is None:
             return 0
         self.stream.seek(offset + 9 + 2)
-        return int(struct.unpack("<I", self.stream.read(4))[0]) // 16
+        count = int(struct.unpack("<I", self.stream.read(4))[0]) // 16
+        if count * MESSAGE > chunk.uncompressed_size or chunk.uncompressed_size > GROUP:
+            raise LogError(
+                f"cannot read '{self.path}': its index tells {count} messages in a chunk of {chunk.uncompressed_size} bytes; "
+                "repair it with  mcap recover"
+            )
+        return count
 
     def _checksum(self, chunk: Any) -> int:
         """CRC of a chunk's content, which its head holds."""

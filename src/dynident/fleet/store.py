@@ -9,7 +9,9 @@ yesterday's band.
 from __future__ import annotations
 
 import json
+import math
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,8 @@ from dynident.fleet.storage import fingerprint
 from dynident.identify import BaseParameters
 
 FORMAT = 1
+LARGEST = 1 << 30  # bytes of an index: some million logs
+_KEY = re.compile(r"[0-9a-f]{64}")
 
 
 class Store:
@@ -43,17 +47,17 @@ class Store:
         self.index: dict[str, dict[str, Any]] = {}
         self._file = folder / "index.jsonl"
         try:
-            text = read_regular(self._file).decode("utf-8", "replace") if self._file.exists() else ""
+            text = read_regular(self._file, LARGEST).decode("utf-8", "replace") if self._file.exists() else ""
             self._stream = self._file.open("a", encoding="utf-8")
         except OSError as error:
             raise DynidentError(f"cannot use '{self._file}': {error.strerror or error}; remove it") from error
         for line in text.splitlines():
             try:
                 record = parsed(json.loads, line)
-                if all(isinstance(record[key], str) for key in ("path", "signature", "task", "key")):
-                    self.index[record["path"]] = record
-            except (ValueError, KeyError, TypeError):  # the last line of a run that was killed
+            except ValueError:  # the last line of a run that was killed
                 continue
+            if _is_record(record):  # what is damaged is computed anew
+                self.index[record["path"]] = record
         if text and not text.endswith("\n"):
             self._stream.write("\n")
 
@@ -98,9 +102,9 @@ class Store:
         """Return what was chosen once for every type, by type and options."""
         file = self.folder / "types.json"
         try:
-            found = parsed(json.loads, read_regular(file).decode()) if file.exists() else {}
-            if not isinstance(found, dict):
-                raise ValueError("it is no table")
+            found = parsed(json.loads, read_regular(file, LARGEST).decode()) if file.exists() else {}
+            if not isinstance(found, dict) or not all(_is_choice(chosen) for chosen in found.values()):
+                raise ValueError("it is no table of bands and models")
         except (OSError, ValueError) as error:
             raise DynidentError(f"'{file}' is damaged ({error}); remove it, and the bands are chosen anew") from error
         return found
@@ -108,6 +112,38 @@ class Store:
     def keep_type(self, name: str, chosen: Any) -> None:
         """Store what was chosen for a type."""
         write_atomic(self.folder / "types.json", json.dumps({**self.types(), name: chosen}, indent=1))
+
+
+def _is_record(record: Any) -> bool:
+    """Return whether a line of the index is one that `remember` wrote; its key names a file."""
+    if not isinstance(record, dict) or not all(
+        isinstance(record.get(key), str) for key in ("path", "signature", "task", "key")
+    ):
+        return False
+    if isinstance(record.get("sentence"), str) and record["sentence"]:
+        return True
+    counts = (record.get("rows"), record.get("samples"))
+    return (
+        _KEY.fullmatch(record["key"]) is not None
+        and isinstance(record.get("sha256"), str)
+        and "sentence" not in record
+        and all(isinstance(count, int) and count >= 0 for count in counts)
+    )
+
+
+def _is_choice(chosen: Any) -> bool:
+    """Return whether an entry of types.json is a band, or reference models and their usual error."""
+    if not isinstance(chosen, dict):
+        return False
+    lists = chosen.get("models", [])
+    if not isinstance(lists, list) or not all(isinstance(model, list) and len(model) == len(lists[0]) for model in lists):
+        return False
+    wanted = {"models", "usual"} if "models" in chosen else {"cutoff", "band"}
+    numbers = [*(value for key, value in chosen.items() if key != "models"), *(value for model in lists for value in model)]
+    return set(chosen) == wanted and all(
+        isinstance(x, float | int) and not isinstance(x, bool) and math.isfinite(x) and (x > 0.0 or "models" in chosen)
+        for x in numbers
+    )
 
 
 def task_of(base: BaseParameters, reading: Any, options: Any) -> str:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from dynident.signals.cutoff import Cutoff, automatic_cutoff
     from dynident.signals.dependence import autocorrelation, effective_samples
     from dynident.signals.filters import Decimator, butterworth
+    from dynident.signals.formats import open_parquet
     from dynident.signals.preparation import Prepared, common_cutoff, prepare
     from dynident.signals.quality import Finding, Quality, diagnose, fill_holes, pieces_without_gaps, split_at_gaps
     from dynident.signals.segments import LogSegment, read_segment, seal_segment, segment_frame, segment_start
@@ -56,6 +57,7 @@ _LATER = {
     "fourier": "smoothers",
     "is_campaign": "campaign",
     "kalman_smoother": "smoothers",
+    "open_parquet": "formats",
     "pieces_without_gaps": "quality",
     "prepare": "preparation",
     "read_campaign": "campaign",
@@ -99,6 +101,7 @@ __all__ = [
     "fourier",
     "is_campaign",
     "kalman_smoother",
+    "open_parquet",
     "pieces_without_gaps",
     "prepare",
     "read_campaign",

@@ -187,13 +187,29 @@ def _read_parquet(data: bytes, room: int) -> Content:
     return _from_arrow(open_parquet(data, room).read())
 
 
-def open_parquet(data: bytes, room: int) -> Any:
-    """A Parquet file that fits into `room` bytes when it is read."""
+def open_parquet(source: Any, room: int, **options: Any) -> Any:
+    """Open a Parquet file after checking that all of it fits into so many bytes when it is unpacked.
+
+    Parameters
+    ----------
+    source : bytes or binary stream with seek
+        The file.
+    room : int
+        Bytes that it may take in memory.
+    **options
+        Of `pyarrow.parquet.ParquetFile`.
+
+    Returns
+    -------
+    pyarrow.parquet.ParquetFile
+        The file; columns of texts are read as dictionaries.
+    """
     try:
         import pyarrow.parquet as pq  # noqa: PLC0415
     except ImportError as error:
         raise missing_extra("pyarrow", "parquet", "reading Parquet files") from error
-    file = pq.ParquetFile(io.BytesIO(data))
+    stream = io.BytesIO(source) if isinstance(source, bytes) else source
+    file = pq.ParquetFile(stream, **options)
     if file.metadata.num_columns > COLUMNS:
         raise LogError(f"it has {file.metadata.num_columns} columns; at most {COLUMNS} are read")
     groups = [file.metadata.row_group(g) for g in range(file.metadata.num_row_groups)]
@@ -204,7 +220,7 @@ def open_parquet(data: bytes, room: int) -> Any:
     check_room(max(values, packed), room, "the table when unpacked")
     texts = [schema.column(c).path for c in range(len(schema)) if schema.column(c).physical_type == "BYTE_ARRAY"]
     if texts:  # a text that is stored once for all rows stays once in memory
-        file = pq.ParquetFile(io.BytesIO(data), read_dictionary=texts)
+        file = pq.ParquetFile(stream, read_dictionary=texts, **options)
     return file
 
 
