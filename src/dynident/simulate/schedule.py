@@ -27,6 +27,7 @@ Progress = Callable[[float, float], object]
 METHODS = ("coupled", "decoupled")
 LOOPS = ("exact", "iterated", "delayed")
 LOG_CYCLE = 1e-3  # recorders are rarely faster [s]
+LONGEST_CYCLE = 1e9  # steps between two samples of a log
 MOST_NUMBERS = 50_000_000  # of a record, 400 MB
 MOST_STEPS = 2e8  # of one run: minutes
 MOST_WANTED = 250_000_000  # of the reference at every control cycle, 2 GB
@@ -199,6 +200,8 @@ def ticks(cycles: Mapping[str, float], step: float) -> dict[str, int]:
 def log_ticks(cycle: float, step: float) -> int:
     """Return the whole number of steps between two samples of a log."""
     count, ratio = whole_steps(cycle, step), cycle / step
+    if not ratio < LONGEST_CYCLE:
+        raise SimulationError(f"log_cycle = {cycle:g} s is {ratio:.6g} steps of {step:g} s; give fewer than {LONGEST_CYCLE:g}")
     if not count:
         near = max(1, round(ratio)) * step
         raise SimulationError(

@@ -42,6 +42,7 @@ COUNT = {"revolute": 2.0 * math.pi / 2**20, "prismatic": 1e-6}  # rad, m
 GAIN_MARGIN, PHASE_MARGIN = 2.0, 30.0  # factor, degrees: the usual least ones
 ROOM = 1.2  # on the margins of the slowest direction without sampling, so that some is left for the sampling
 SEPARATION = 5.0  # velocity loop over position loop
+BANDWIDTHS = (1e-3, 1e4)  # of a controller that is made here [Hz]
 SLOWEST = 1e-3  # share of a wanted bandwidth below which no loop is looked for
 
 
@@ -106,6 +107,8 @@ def standard_controller(
     if kind not in CONTROLLERS:
         raise DynidentError(f"controller is '{kind}'; it is one of {', '.join(CONTROLLERS)}")
     kp, kd = gains_for(bandwidth, damping)
+    if not BANDWIDTHS[0] <= bandwidth <= BANDWIDTHS[1]:
+        raise SimulationError(f"bandwidth is {bandwidth:g} Hz; give one from {BANDWIDTHS[0]:g} to {BANDWIDTHS[1]:g} Hz")
     if kind == "computed_torque":
         return ComputedTorque(model, kp, kd, cycle=cycle)
     J = actuator_inertia(model, q)
