@@ -12,7 +12,8 @@ import pytest
 import dynident as di
 from dynident.errors import LinkError
 from dynident.excitation import Plan, Stage
-from dynident.link import Campaign, Settings, addresses, open_controller
+from dynident.link import Campaign, Settings, addresses, campaign, open_controller
+from dynident.signals import read_journal
 from dynident.trajectory import Moves
 
 PAGE = Path(__file__).parents[1] / "docs" / "link.md"
@@ -63,15 +64,22 @@ class Node:
                 self.goal_accepted = None
 
 
-def test_the_adapter_of_the_documentation_runs_a_campaign(tmp_path) -> None:
+def adapter(node: Node):
+    """Return the controller that the page shows."""
     blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
     namespace: dict = {}
     exec(next(block for block in blocks if "class Ros2Control" in block), namespace)
+    return namespace["Ros2Control"](node)
+
+
+def plan() -> Plan:
     there = np.array([0.3, -0.2])
     stage = Stage("move", "training", Moves([0 * there, there, 0 * there], [0.8, 0.8]))
-    plan = Plan("my arm", NAMES, [stage], 2, 100.0, 3.0, 10.0, 0 * there)
-    campaign = Campaign.create(tmp_path / "c", plan, Settings(), namespace["Ros2Control"](Node()), yes=True)
-    assert campaign.run() == 2
+    return Plan("my arm", NAMES, [stage], 2, 100.0, 3.0, 10.0, 0 * there)
+
+
+def test_the_adapter_of_the_documentation_runs_a_campaign(tmp_path) -> None:
+    assert Campaign.create(tmp_path / "c", plan(), Settings(), adapter(Node()), yes=True).run() == 2
     logs = di.Log.read(tmp_path / "c").stages()["move"]
     assert len(logs) == 2
     np.testing.assert_allclose(logs[1].position.max(axis=0), [0.3, 0.0], atol=1e-3)
@@ -91,3 +99,16 @@ def test_a_protocol_of_another_package_has_an_address(monkeypatch) -> None:
     assert made == [(("robot", 99), {"colour": "red"}), (("robot", None), {})]
     with pytest.raises(LinkError, match="is no address"):
         open_controller("fourth://robot")
+
+
+def test_connections_that_are_always_lost_end_a_campaign(tmp_path, monkeypatch) -> None:
+    controller = adapter(Node())
+
+    def cut() -> None:
+        raise ConnectionError("the cable is loose")
+
+    monkeypatch.setattr(controller, "run", cut)
+    monkeypatch.setattr(campaign, "MOST_LOST", 2)
+    with pytest.raises(LinkError, match=r"3 connections were lost .*the cable is loose; look at the controller"):
+        Campaign.create(tmp_path / "c", plan(), Settings(), controller, yes=True).run()
+    assert [e["event"] for e in read_journal(tmp_path / "c")][-2:] == ["connection lost", "stopped"]

@@ -54,3 +54,15 @@ def test_after_a_stall_the_robot_catches_up(monkeypatch, stall, lag) -> None:
     np.testing.assert_allclose(behind[0], 0.0, atol=1e-9)
     np.testing.assert_allclose(behind[-1], lag, atol=2.0 * emulator.CHUNK)
     assert np.all(np.isclose(behind, 0.0, atol=1e-6) | np.isclose(behind, behind[-1], atol=1e-6))
+
+
+@pytest.mark.parametrize(("end", "moving"), [(5.0, 1), (15.0, 0)])
+def test_a_robot_that_never_stands_counts_as_resting_after_a_while(monkeypatch, end, moving) -> None:
+    """Friction that pushes near rest keeps CFT moving for ever; who waits for its rest must not."""
+    clock = Clock(end)
+    monkeypatch.setattr(emulator, "time", SimpleNamespace(monotonic=clock.monotonic))
+    monkeypatch.setattr(emulator.Plant, "still", property(lambda _: False))
+    core = Emulator(er3a_c60.machine(warm=False), period=PERIOD)
+    core._done = clock  # type: ignore[assignment]
+    core._run()
+    assert core.status[4] == moving

@@ -21,9 +21,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DynidentError, LinkError
 from dynident.link.controller import ALARMS, APPROACH
-from dynident.link.plant import SHORTEST, Plant, facts_of, position_limits, settling_periods, velocity_limits
+from dynident.link.plant import MOST_SETTLING, SHORTEST, Plant, facts_of, joint_limits, settling_periods, tick_of
 from dynident.link.real_time import Outbox, PlantProcess
-from dynident.link.setpoints import JointLimits, Point, Setpoints
+from dynident.link.setpoints import Point, Setpoints
 from dynident.mechanics import Motion
 from dynident.simulate import VirtualRobot
 
@@ -88,11 +88,10 @@ class Emulator:
             raise LinkError(f"speed is {speed}; give seconds of the robot per second of the host, above zero")
         self.robot, self.speed, self.period, self.following = robot, speed, period, following
         self.plant = (PlantProcess if real_time else Plant)(robot, q, period, seed)
-        names = robot.mechanism.coordinate_names
-        self.limits = JointLimits(names, *position_limits(robot), velocity_limits(robot))
+        self.limits = joint_limits(robot)
         self.setpoints = Setpoints(self.plant.coordinates.copy(), self.limits, capacity)
         self.home, self.homing_speed = self.plant.coordinates.copy(), APPROACH  # share of the top speed
-        self.tick = _tick(robot, period)
+        self.tick = tick_of(robot, period)
         self.chunk = period * max(SHORTEST, round(CHUNK * min(max(speed, 1.0), 40.0) / period))
         self.lock = threading.RLock()
         self.alarms: deque[Alarm] = deque(maxlen=20)
@@ -128,7 +127,7 @@ class Emulator:
         """The seven numbers of a STATUS message."""
         with self.lock:
             code = self.alarms[-1].code if self.alarms else 0
-            moving = self.setpoints.moving or self._settle > 0 or not self.plant.still
+            moving = self.setpoints.moving or self._settle > 0 or not self._standing
             possible = self.powered and not self.e_stopped and not code
             self._told = int(self.powered), int(self.e_stopped), code, int(bool(code)), int(moving), 2, int(possible)
             return self._told
@@ -287,6 +286,11 @@ class Emulator:
                 self._rest_until = 0
 
     @property
+    def _standing(self) -> bool:
+        """True when nothing moves, or has not ceased to for long after the last motion."""
+        return self.plant.still or self._stood >= MOST_SETTLING * settling_periods(self.period)
+
+    @property
     def _resting(self) -> bool:
         return self._stood < self._rest_until
 
@@ -362,11 +366,11 @@ class Emulator:
 
     def _pace(self) -> float:
         """Return how many seconds of the robot pass per second of the host now."""
-        busy = self._resting or self._settle or self.setpoints.moving or not self.plant.still
+        busy = self._resting or self._settle or self.setpoints.moving or not self._standing
         return self.speed if busy else min(1.0, self.speed)
 
     def _idle_chunk(self) -> float:
-        if self.setpoints.moving or not self.plant.still:
+        if self.setpoints.moving or not self._standing:
             return self.chunk
         return self.period * max(SHORTEST, round(0.02 * self._pace() / self.period))
 
@@ -386,7 +390,7 @@ class Emulator:
                 signals = self.plant.advance(motion)
                 when = since[: -1 : round(self.period / self.tick)]
                 with self.lock:
-                    if not self._settle and not self.setpoints.moving and not self.plant.still:
+                    if not self._settle and not self.setpoints.moving and not self._standing:
                         self._settle = settling_periods(self.period)
         except DynidentError as error:
             self.alarm(4015, f"{ALARMS[4015]}: {error}")
@@ -408,7 +412,7 @@ class Emulator:
 
     def _take(self, rows: int) -> tuple[Motion, Array] | int:
         """Return the setpoints of some periods, the last ones of which settle; for a robot that stands, how many cool it."""
-        if not self._settle and not self.setpoints.moving and self.plant.still:
+        if not self._settle and not self.setpoints.moving and self._standing:
             return self._cooled(rows)
         points, settling = self.setpoints, self._settle > 0
         ended = points.covered if points.moving and not points.braking else points.now
@@ -437,11 +441,3 @@ class Emulator:
             cooled = 0 if self._thought <= most else rows if before > most else self._thought
         self._stood += cooled
         return cooled
-
-
-def _tick(robot: VirtualRobot, period: float) -> float:
-    """Return the time between two setpoints: a step of the machine, of which the period is a whole number."""
-    steps = round(period / robot.step)
-    if steps < 1 or abs(period / robot.step - steps) > 1e-6:
-        raise LinkError(f"the sample period {period:g} s is no whole number of steps of {robot.step:g} s; choose another rate")
-    return robot.step

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynident import __version__
 from dynident.errors import LinkError, SimulationWarning
-from dynident.link.setpoints import on_ticks, sampled, standing
+from dynident.link.setpoints import JointLimits, on_ticks, sampled, standing
 from dynident.mechanics import Motion
 from dynident.signals import Log
 from dynident.simulate import End, VirtualRobot
@@ -28,6 +28,7 @@ VERSION = (1, 1, 0)  # of our own messages; 1.1 has points of float64 and rests 
 COOLING = 1.0  # between two temperatures of a rest [s]
 COLD = 1e-9  # change of temperature that is none [K]
 SETTLING = 0.5  # for which a robot is simulated after a motion, again while it moves [s]
+MOST_SETTLING = 20  # times that; friction that pushes near rest never lets a robot stand
 SHORTEST = 3  # periods of a run: a log has four samples at least
 
 
@@ -209,6 +210,14 @@ def settling_periods(period: float) -> int:
     return max(SHORTEST, round(SETTLING / period))
 
 
+def tick_of(robot: VirtualRobot, period: float) -> float:
+    """Return the time between two setpoints: a step of the machine, of which the period is a whole number."""
+    steps = round(period / robot.step)
+    if steps < 1 or abs(period / robot.step - steps) > 1e-6:
+        raise LinkError(f"the sample period {period:g} s is no whole number of steps of {robot.step:g} s; choose another rate")
+    return robot.step
+
+
 def start_pose(robot: VirtualRobot) -> Array:
     """Return a pose in which the robot can stand: zero moved into its ranges."""
     lower, upper = position_limits(robot)
@@ -234,6 +243,11 @@ def velocity_limits(robot: VirtualRobot) -> Array:
     found = {joint.name: joint.limits for joint in robot.mechanism.joints}
     limits = [found.get(name) for name in robot.mechanism.coordinate_names]
     return np.array([np.inf if x is None or not x.velocity else x.velocity for x in limits])
+
+
+def joint_limits(robot: VirtualRobot) -> JointLimits:
+    """Return what the coordinates may do."""
+    return JointLimits(robot.mechanism.coordinate_names, *position_limits(robot), velocity_limits(robot))
 
 
 def facts_of(plant: Plant, home: Array) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from dynident.excitation import Plan
 from dynident.files import BYTES, parsed, read_regular, write_atomic
 from dynident.friction import Friction
 from dynident.link.controller import Identity, Samples, approach
-from dynident.link.plant import SHORTEST, Plant, facts_of, settling_periods
+from dynident.link.plant import MOST_SETTLING, SHORTEST, Plant, facts_of, settling_periods
 from dynident.link.recorder import Recorder, check_new, create_folder, lock_folder, open_folder
 from dynident.link.schedule import Settings, Step, cycle_motion, seconds, steps_of, warmest_of
 from dynident.link.setpoints import on_ticks, sampled, standing
@@ -34,7 +34,6 @@ STATE = "state.json"
 PIECE = 5.0  # simulated at a time: bounds the memory, and is short enough for all that a run may record [s]
 COOLING_STEP = 60.0  # after which a robot that must be cold is asked again [s]
 LONGEST_COOLING = 86400.0  # after which it is given up [s]
-MOST_SETTLING = 20  # times that a robot which does not come to rest is given
 
 
 @dataclass(frozen=True)
