@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +12,8 @@ from dynident.figures import BLUE, GREEN, INK, MUTED, ORANGE, SKY, extremes, fin
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from dynident.excitation import Design
 
 COLOURS = (BLUE, ORANGE, GREEN, SKY, INK, MUTED)
 STYLES = ("-", "--", "-", "-", ":", ":")
@@ -40,6 +42,17 @@ def panels(
             axes.legend(frameon=False, fontsize=7)
     figure.tight_layout()
     return figure
+
+
+def of_design(found: Design) -> dict[str, Callable[[], Figure]]:
+    """Return the figures of an excitation by captions."""
+    captions = {
+        "motions": "the motion and its limits",
+        "singular_values": "singular values before and after",
+        "deviations": "expected deviations of the parameters",
+        "tool_path": "path of the tool",
+    }
+    return {captions[name]: (lambda drawn=drawn: drawn) for name, drawn in found.figures().items()}  # type: ignore[misc]
 
 
 def field(x: ArrayLike, y: ArrayLike, values: ArrayLike, labels: Sequence[str], levels: Sequence[float] = (0.0,)) -> Figure:

@@ -108,7 +108,7 @@ def fig_1() -> Reproduction:
         figure, axes = one_axes(9.0, 3.6, "time [s]", "speed [deg/s]", "One cycle")
         for j, name in enumerate(whole.coordinates):
             axes.plot(motion.t, np.rad2deg(motion.v[:, j]), linewidth=0.6, label=label(name))
-        axes.legend(frameon=False, fontsize=8, ncols=6)
+        axes.legend(frameon=False, fontsize=8, ncols=6, loc="lower right", bbox_to_anchor=(1.0, 1.0), borderaxespad=0.0)
         return figure
 
     def one_cycloid() -> Any:
@@ -116,9 +116,9 @@ def fig_1() -> Reproduction:
         t = np.linspace(0.0, made.duration, 300)
         figure = new_figure(7.2, 4.6)
         for k, (values, name) in enumerate(zip(made(t), ("deg", "deg/s", "deg/s\u00b2"), strict=True)):
-            axes = figure.add_axes((0.12, 0.7 - 0.3 * k, 0.85, 0.25))
+            axes = figure.add_axes((0.12, 0.71 - 0.295 * k, 0.85, 0.23))
             axes.plot(t, values, color=BLUE, linewidth=1.2)
-            axes.set_ylabel(name, fontsize=8)
+            finish(axes, "time [s]" if k == 2 else "", name, "")
         return figure
 
     figures = found().figures()

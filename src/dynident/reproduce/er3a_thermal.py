@@ -43,6 +43,11 @@ NO_NUMBERS = (
 )
 
 
+def said(relative: float) -> str:
+    """Return a relative standard deviation in words."""
+    return f"deviation {relative:.1%}" if relative < 1.0 else "hardly determined"
+
+
 def heating(duty: float = 1.0, minutes: float = 240.0, every: float = 2.5, seed: int = 0) -> ThermalTest:
     """Return friction ratios of axis 4 from cold at a duty cycle, with noise."""
     t = MINUTE * np.arange(0.0, minutes, every)
@@ -193,7 +198,7 @@ def fig_34() -> Reproduction:
             float(getattr(fit.model, name)),
             None,
             "",
-            f"made with {getattr(ADVANCED, name):g}; std {fit.relative_std[name]:.1%}",
+            f"made with {getattr(ADVANCED, name):g}; {said(fit.relative_std[name])}",
         )
         for name in ADVANCED.names
     ]
@@ -226,5 +231,5 @@ def fig_34() -> Reproduction:
         "friction power (Fig. 35)": power,
     }
     return Reproduction(
-        (Table("advanced model", tuple(rows)), Table("first friction over cold friction", tuple(first))), figures
+        (Table("advanced model", tuple(rows)), Table("first friction over cold friction", tuple(first))), figures, (NO_NUMBERS,)
     )

@@ -10,12 +10,13 @@ import dynident as di
 from dynident.excitation import design
 from dynident.identify import enumerate_subsets
 from dynident.mechanics import workspace_map
-from dynident.reproduce.drawing import panels
+from dynident.reproduce.drawing import of_design, panels
 from dynident.reproduce.registry import Reproduction, Row, Table, reproduction
 from dynident.robots import prr2
 from dynident.trajectory import Fourier
 
 LIMITS: dict[str, Any] = {"default": {"acceleration": prr2.ACCELERATION_LIMIT}, "margin": 0.0}
+UNITS = {"m": "kg", "I": "kg m^2", "F": "N", "c": "N s/m"}  # by the first letter of a parameter
 STROKE = "sliders within the limits of the identification; the figure seems to allow longer strokes"
 
 
@@ -61,8 +62,7 @@ def prr2_table_6_1() -> Reproduction:
         Row("optimised, beside patternsearch", ours, prr2.CONDITION_PATTERNSEARCH, "", "gradients here, a direct search there"),
     )
     note = "limits above the sliders are read as 0.35 m; the thesis prints 0.035 m, below its own start"
-    figures = {caption: (lambda drawn=drawn: drawn) for caption, drawn in found.figures().items()}
-    return Reproduction((Table("condition number", rows),), figures, (note,))
+    return Reproduction((Table("condition number", rows),), of_design(found), (note,))
 
 
 @reproduction("prr2-table-6-2", "individual parameters from trusted ones", "[Roldan2017, Table 6.2]")
@@ -71,13 +71,12 @@ def prr2_table_6_2() -> Reproduction:
     C, V = prr2.thesis_system()
     found = enumerate_subsets(C, V, prr2.PARAMETER_NAMES, {name: prr2.THEORETICAL[name] for name in prr2.TRUSTED})
     s = found.statistics()
-    unit = {"m": "kg", "I": "kg m^2", "F": "N", "c": "N s/m"}
     rounding = "from base parameters printed with four decimals"
     tables = [
         Table(
             title,
             tuple(
-                Row(name, float(x), prr2.TABLE_6_2[name][k], unit[name[0]], rounding if name[0] == "m" else "")
+                Row(name, float(x), prr2.TABLE_6_2[name][k], UNITS[name[0]], rounding if name[0] == "m" else "")
                 for name, x in zip(found.names, values, strict=True)
             ),
         )
@@ -128,7 +127,8 @@ def prr2_validation() -> Reproduction:
             Row(f"actuator {i + 1}: largest error of the model", wrong, error, "N", virtual),
         ]
     values = [
-        Row(name, float(x), None, "", f"true {y:.4g}") for name, x, y in zip(prr2.BASE_LEADERS, fit.values, truth, strict=True)
+        Row(name, float(x), None, UNITS[name[0]], f"+- {s:.2g}; true {y:.4g}")
+        for name, x, s, y in zip(prr2.BASE_LEADERS, fit.values, np.sqrt(np.diag(fit.covariance)), truth, strict=True)
     ]
     at = prr2.regressor(wanted.q, wanted.v, wanted.a)
     known = dict(zip(("Fc1", "Fc2", "c1", "c2", "m1", "m2", "m6", "m3"), prr2.thesis_system()[1], strict=True))

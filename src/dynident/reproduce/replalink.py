@@ -11,12 +11,13 @@ import dynident as di
 from dynident.excitation import design
 from dynident.identify import enumerate_subsets
 from dynident.mechanics import WorkspaceMap, workspace_map
-from dynident.reproduce.drawing import panels, paths
+from dynident.reproduce.drawing import of_design, panels, paths
 from dynident.reproduce.registry import Reproduction, Row, Table, reproduction
 from dynident.robots import replalink
 from dynident.trajectory import Fourier
 
 LIMITS: dict[str, Any] = {"default": {"acceleration": replalink.ACCELERATION_LIMIT}, "margin": 0.0, "singularity": 0.02}
+UNITS = {"m": "kg", "I": "kg m^2", "F": "N m", "c": "N m s/rad"}  # by the first letter of a parameter
 FAMILY = Fourier(replalink.FUNDAMENTAL, replalink.HARMONICS, rest=False)
 
 
@@ -63,8 +64,7 @@ def replalink_table_6_3() -> Reproduction:
         "joint space with the motions (figures 6.14, 6.15)": _over(space, {"Table 6.3": motion, "optimised": found.motion()}),
         "work space of the tool": lambda: space.plot("frame"),
     }
-    figures |= {caption: (lambda drawn=drawn: drawn) for caption, drawn in found.figures().items()}  # type: ignore[misc]
-    return Reproduction((Table("condition number of the base regressor", rows),), figures)
+    return Reproduction((Table("condition number of the base regressor", rows),), figures | of_design(found))
 
 
 @reproduction("replalink-table-6-4", "individual parameters from trusted ones", "[Roldan2017, Table 6.4]", 2)
@@ -80,7 +80,7 @@ def replalink_table_6_4() -> Reproduction:
         Table(
             title,
             tuple(
-                Row(name, round(float(x), 12), replalink.TABLE_6_4[name][k], "", rounding if name in large else "")
+                Row(name, round(float(x), 12), replalink.TABLE_6_4[name][k], UNITS[name[0]], rounding if name in large else "")
                 for name, x in zip(found.names, values, strict=True)
             ),
         )
