@@ -92,7 +92,8 @@ def _distance(a: Fit, b: Fit) -> np.ndarray:
 
 
 def _banner(differing: int, pairs: Sequence[tuple[Score, Score]], two: str) -> Html:
-    text = f"{several(differing, 'parameter')} of both fits differ by more than {FAR:g} combined standard deviations."
+    who = f"{several(differing, 'parameter')} of both fits {'differs' if differing == 1 else 'differ'}"
+    text = f"{who if differing else 'No parameter differs between the fits'} by more than {FAR:g} combined standard deviations."
     fair = [(first, second) for first, second in pairs if not (first.training or second.training)]
     if fair:
         better = sum(second.metrics.relative < first.metrics.relative for first, second in fair)

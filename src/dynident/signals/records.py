@@ -98,7 +98,9 @@ def columns_of(records: Iterable[Mapping[str, Any]], room: int, content: Content
                     content.labels = content.labels or tuple(printable(x) for x in entries[:COLUMNS])
                     if k and list(content.labels) != entries:
                         raise LogError(f"record {k + 1} lists other names than the first; keep messages with one set of joints")
-                elif not listed:
+                elif not listed and (name in texts or is_key(name) or ":" in value):
+                    cells += 1 if name in texts else k + 1
+                    check_room(64 * cells, room, f"{k + 1} records")
                     texts.setdefault(name, [""] * k).append(value)
                 continue
             if not all(x is None or isinstance(x, int | float) for x in entries):
@@ -108,13 +110,14 @@ def columns_of(records: Iterable[Mapping[str, Any]], room: int, content: Content
                 raise LogError(
                     f"'{printable(name, 60)}' of record {k + 1} has {len(entries)} numbers; the first has {width or 1}"
                 )
-            column = numbers.setdefault(name, array("d", [np.nan] * (k * (width or 1))))
-            column.extend([np.nan] * ((width or 1) * k - len(column)))
+            column = numbers.setdefault(name, array("d"))
+            missing = (width or 1) * k - len(column)  # records without this field
+            cells += missing + len(entries)
+            check_room(8 * cells, room, f"{k + 1} records")
+            column.extend([np.nan] * missing)
             column.extend([np.nan if x is None else float(x) for x in entries])
-            cells += len(entries)
         if len(numbers) > COLUMNS:
             raise LogError(f"its records have more than {COLUMNS} fields")
-        check_room(8 * cells, room, f"{k + 1} records")
     if not count:
         raise LogError("there are no records in it")
     for name, column in numbers.items():
