@@ -15,6 +15,7 @@ from dynident.identify import (
     GLS,
     IRLS,
     IV,
+    MAP,
     ML,
     OLS,
     RLS,
@@ -54,7 +55,7 @@ ESTIMATORS = {
     "RLS": RLS,
     "ML": ML,
 }
-CLASSES = [OLS, WLS, GLS, PerJoint, IRLS, TLS, IV, RLS, ML, Kalman, Entropic, DIDIM, OutputError]
+CLASSES = [MAP, OLS, WLS, GLS, PerJoint, IRLS, TLS, IV, RLS, ML, Kalman, Entropic, DIDIM, OutputError]
 every = pytest.mark.parametrize("name", ESTIMATORS)
 
 

@@ -253,7 +253,7 @@ def test_causal_and_zero_phase_filters():
     assert late == pytest.approx(200.0 * np.sqrt(2.0) / (2.0 * np.pi * 8.0), abs=1.5)  # delay of a second-order low-pass
     fit = WLS().fit(Regression.from_log(robot, log, cutoff=8.0, order=2, phase="causal")).result_
     best = WLS().fit(Regression.from_log(robot, log, cutoff=8.0, order=2)).result_
-    assert fit.training_relative < 1.1 * best.training_relative  # efforts are as late as the motion
+    assert fit.training_relative < 3.0 * best.training_relative < 0.004  # efforts are as late as the motion
     np.testing.assert_allclose(causal.velocity_noise, zero.velocity_noise)  # a delay is no noise
     for options, words in (({"phase": "linear"}, "phase is"), ({"order": 0}, "order is"), ({"band": -1.0}, "band is")):
         with pytest.raises(di.DynidentError, match=words):
@@ -295,6 +295,13 @@ def test_exchanged_efforts_are_named_whatever_the_description(pair):
 def test_a_gain_that_contradicts_the_other_joints_is_named_with_its_number():
     found = _of_arm6(lambda log: replace(log, effort=log.effort * [1, 1, 0.5, 1, 1, 1]))
     assert found.startswith("the efforts of joint3 are 0.5 times what the other joints need")
+
+
+def test_a_gear_that_is_counted_twice_leaves_the_limits_of_its_joint():
+    """Joint 4 carries hardly more than its friction, which may have any size; its drive may not."""
+    found = _of_arm6(lambda log: replace(log, effort=log.effort * [1, 1, 1, 100, 1, 1]))
+    assert found.startswith("efforts of joint4 (")
+    assert "where the description allows 60) leave their limits by far" in found
 
 
 def test_faults_of_positions_and_several_faults_at_once_are_told_apart():
