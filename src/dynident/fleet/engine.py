@@ -105,7 +105,7 @@ def worker_memory() -> float | None:
     from distributed import get_worker  # noqa: PLC0415
 
     with suppress(ValueError, AttributeError):  # a thread or process that is no worker
-        return get_worker().memory_manager.memory_limit  # type: ignore[no-any-return]
+        return get_worker().memory_manager.memory_limit
     return None
 
 

@@ -36,7 +36,7 @@ STRETCHES = 4  # of a log whose evidence is kept apart: three logs of a robot ha
 BAND_LOGS = 3  # logs that choose the band of a type
 HELD_OUT = 0.15  # relative error on held-out logs up to which a model is good
 REFUTED, OFTEN = 0.5, 5.0  # relative error of a log under other robots' models, absolute and over the usual one
-NEEDED = 5.0  # times its size that an uncompressed log takes in memory
+NEEDED = 3.0  # times its size that a log takes in memory at least; numbers in binary take 8 times theirs
 ODD, SIBLINGS = 0.2, 2  # absolute error where so many logs of the same robot look like their type
 
 
