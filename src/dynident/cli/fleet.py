@@ -26,6 +26,7 @@ def identify(
     ),
     scheduler: Annotated[str | None, typer.Option(help="Address of a Dask scheduler; local processes if none.")] = None,
     workers: Annotated[int | None, typer.Option(help="Local processes; one per core if not given.")] = None,
+    memory: Annotated[str, typer.Option(help="Memory limit of each local process, as 2GB; an equal share if auto.")] = "auto",
     strict: Strict = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -41,7 +42,7 @@ def identify(
     if unknown:
         raise DynidentError(f"fleet '{file}': [questions] has an unknown key '{unknown[0]}'; use false_alarms, periods, piece")
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with connect(scheduler, workers) as client, shown((*columns, TimeRemainingColumn()), quiet) as bar:
+    with connect(scheduler, workers, memory) as client, shown((*columns, TimeRemainingColumn()), quiet) as bar:
         if not quiet:
             note(f"Dask dashboard: {client.dashboard_link}")
         tasks: dict[str, object] = {}

@@ -34,9 +34,9 @@ LEAST = 1e-300  # probability that a number can hold
 class Alarms:
     """Outcome of the tests.
 
-    `named` (R,) are the robots that deviate, `z` and `t` (R, p) the deviates of the others (zero for those named),
+    `named` (R,) are the robots that deviate, `z` and `t` (R, p) the deviates of every robot among itself and those not named,
     `limit` the z from which on a robot is named, `tests` how many independent tests the parameters of a robot are, and
-    `effect` what the others have in common.
+    `effect` what the robots that are not named have in common.
     """
 
     named: Flags
@@ -81,9 +81,15 @@ def alarms_of(fleet: Fleet, K: Array, rate: float) -> Alarms:
         if not found or R - named.sum() - len(found) < fewest:  # in that case no majority is alike
             break
         named[found] = True
-    full = np.zeros((2, R, K.shape[1]))
-    full[:, ~named] = z, t
-    return Alarms(named, full[0], full[1], float(limits[max(int(named.sum()), 1) - 1]), tests, effect)
+    own = np.zeros((2, R, K.shape[1]))
+    own[:, ~named] = z, t
+    for r in np.flatnonzero(named).tolist():
+        own[:, r] = own_deviates(fleet, ~named, effect, r, fleet.h[r], K)
+    # Who is not beyond the limit any more, now that the others named are gone, is not named.
+    largest = np.where(named, np.max(np.abs(own[0]), axis=1), 0.0)
+    count = 1 + int(np.max(np.flatnonzero(np.sort(largest)[::-1] > limits), initial=-1))
+    named = largest > (limits[count - 1] if count else np.inf)
+    return Alarms(named, own[0], own[1], float(limits[max(count, 1) - 1]), tests, effect)
 
 
 def own_deviates(fleet: Fleet, healthy: Flags, effect: Effect, r: int, h: Array, K: Array) -> tuple[Array, Array]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import logging
 import os
 import platform
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -74,6 +76,7 @@ def connect(scheduler: str | None = None, workers: int | None = None, memory: st
             processes=True,
             memory_limit=memory,
             dashboard_address=":0",
+            silence_logs=logging.ERROR,  # what is wrong with a log is told once, by its sentence
         ) as cluster,
         Client(cluster) as client,  # type: ignore[no-untyped-call]
     ):
@@ -93,6 +96,17 @@ def keep_freed_memory() -> None:
         mallopt = ctypes.CDLL(None).mallopt
         for option, size in ((M_MMAP_THRESHOLD, 32 << 20), (M_TRIM_THRESHOLD, 64 << 20)):
             mallopt(option, size)
+
+
+def worker_memory() -> float | None:
+    """Return the memory limit [bytes] of the Dask worker that this process is; None where there is none."""
+    if "distributed" not in sys.modules:
+        return None
+    from distributed import get_worker  # noqa: PLC0415
+
+    with suppress(ValueError, AttributeError):  # a thread or process that is no worker
+        return get_worker().memory_manager.memory_limit
+    return None
 
 
 def versions() -> dict[str, str]:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dynident.fleet.alarms import Alarms, alarms_of, check_rate, own_deviates, probability
 from dynident.fleet.drift import drifts_of
-from dynident.fleet.effect import FEWEST, RANGE, Effect, Fleet, scaled, scores
+from dynident.fleet.effect import FEWEST, RANGE, Effect, Fleet, estimate, scaled, scores
 from dynident.fleet.results import Deviation, FleetType, RobotEstimate, alike
 from dynident.identify import BaseParameters, Population, recover_standard
 from dynident.parallel import one_core
@@ -60,7 +60,7 @@ def questions(robots: Sequence[RobotEstimate], base: BaseParameters, false_alarm
         near = [r for r in np.argsort(-largest).tolist() if probability(largest[r], alarms.tests) <= false_alarms]
         watched = [teller.watched(r, robots[r]) for r in near if not alarms.named[r]]
         drifts, drift_limit, slopes = drifts_of(robots, base, false_alarms, nominal)
-    scored = {robots[r].serial: abs(found[r][0].z) if r in found else float(largest[r]) for r in range(len(robots))}
+    scored = {robot.serial: float(z) for robot, z in zip(robots, largest, strict=True)}
     return FleetType(
         name,
         population,
@@ -89,7 +89,12 @@ class _Teller:
         """Return the parameter that explains a robot best, and the score vector without its change."""
         best = int(np.argmax(np.abs(z)))
         alone = Fleet(self.fleet.H[[r]], h[None], self.fleet.unit, self.fleet.X[[r]], self.fleet.acts)
-        pull, size = (x[0, best] for x in scores(alone, self.alarms.effect, self.K))
+        others = ~self.alarms.named
+        effect = self.alarms.effect
+        if others[r]:  # the change is that against the others
+            others[r] = False
+            effect = estimate(self.fleet.part(others), effect)
+        pull, size = (x[0, best] for x in scores(alone, effect, self.K))
         change = float(pull / size)
         found = Deviation(
             robot.serial,
@@ -113,12 +118,11 @@ class _Teller:
         """Return the parameters that explain one robot, the best first; each is taken out before the next is sought."""
         found: list[Deviation] = []
         h = self.fleet.h[r]
-        while len(found) < TOLD:
-            z, t = own_deviates(self.fleet, ~self.alarms.named, self.alarms.effect, r, h, self.K)
-            if found and np.max(np.abs(z)) <= self.alarms.limit:
-                break
+        z, t = self.alarms.z[r], self.alarms.t[r]
+        while len(found) < TOLD and np.max(np.abs(z)) > self.alarms.limit:
             deviation, h = self._told(robot, r, h, z, t)
             found.append(deviation)
+            z, t = own_deviates(self.fleet, ~self.alarms.named, self.alarms.effect, r, h, self.K)
         return found
 
 

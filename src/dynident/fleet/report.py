@@ -216,7 +216,7 @@ def _changes(found: Sequence[Deviation], label: str) -> Html:
             f"{number(d.change)} \N{PLUS-MINUS SIGN} {number(d.std, 2)} {d.unit}",
             percent(d.relative, 1),
             number(abs(d.z), 3),
-            number(d.probability, 2),
+            d.chance,
             ", ".join(d.alike),
         )
         for d in found[:LARGEST]

@@ -163,6 +163,13 @@ class Deviation:
     probability: float = math.nan
 
     @property
+    def chance(self) -> str:
+        """The probability as text; empty when unknown. Far tails are those of no real fleet."""
+        if math.isnan(self.probability):
+            return ""
+        return f"{self.probability:.1g}" if self.probability >= 1e-9 else "< 1e-9"
+
+    @property
     def relative(self) -> float:
         """The difference over the nominal value; NaN where that is zero."""
         return self.change / abs(self.nominal) if self.nominal else math.nan
@@ -408,7 +415,7 @@ def told(deviation: Deviation, unit: str) -> str:
     share = f" ({100 * deviation.relative:+.0f} %)" if math.isfinite(deviation.relative) else ""
     close = f"; not told from {', '.join(deviation.alike)}" if deviation.alike else ""
     size = f"{deviation.change:+.4g} +- {deviation.std:.2g} {deviation.unit}{share}{unit}"
-    chance = f" (by chance {deviation.probability:.1g})" if math.isfinite(deviation.probability) else ""
+    chance = f" (by chance {deviation.chance})" if deviation.chance else ""
     return f"{deviation.serial}: {deviation.parameter} {size}, {abs(deviation.z):.1f} standard deviations{chance}{close}"
 
 

@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import DynidentError, DynidentWarning, IdentificationError
-from dynident.fleet.engine import keep_freed_memory, refuse_other
+from dynident.fleet.engine import keep_freed_memory, refuse_other, worker_memory
 from dynident.fleet.results import RobotEstimate, RobotPeriod
 from dynident.fleet.split import Layout, layout_of, one_source, piece_evidence
-from dynident.fleet.storage import local_copy
+from dynident.fleet.storage import local_copy, size_of
 from dynident.identify import MAP, WLS, BaseParameters, Regression, base_parameters
 from dynident.mechanism import Mechanism
 from dynident.parallel import one_core
@@ -36,6 +36,8 @@ STRETCHES = 4  # of a log whose evidence is kept apart: three logs of a robot ha
 BAND_LOGS = 3  # logs that choose the band of a type
 HELD_OUT = 0.15  # relative error on held-out logs up to which a model is good
 REFUTED, OFTEN = 0.5, 5.0  # relative error of a log under other robots' models, absolute and over the usual one
+NEEDED = 3.0  # times its size that a log takes in memory at least; numbers in binary take 8 times theirs
+ODD, SIBLINGS = 0.2, 2  # absolute error where so many logs of the same robot look like their type
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,6 +118,7 @@ def choose_band(job: Job, paths: Sequence[str]) -> dict[str, float] | str:
 def log_evidence(job: Job, path: str) -> dict[str, Any]:
     """Return the factors of one log as bytes, with its hash and counts."""
     started, base = time.perf_counter(), job.base()
+    _check_memory(path)
     with one_core(), warnings.catch_warnings():
         warnings.simplefilter("ignore", DynidentWarning)  # they are in the notes
         log = read(path, job.reading)
@@ -124,6 +127,16 @@ def log_evidence(job: Job, path: str) -> dict[str, Any]:
         content = evidence.to_bytes()
     content_sum = hashlib.sha256(log.checksum().encode()).hexdigest()
     return _receipt(evidence, content, content_sum, len(log), started)
+
+
+def _check_memory(path: str) -> None:
+    """Refuse a log that this worker cannot hold: the engine would end it, and the next one, and the next."""
+    limit, size = worker_memory(), size_of(path)
+    if limit and NEEDED * size > limit:
+        raise DynidentError(
+            f"it has {size / 1e6:.0f} MB, for which a worker needs about {NEEDED * size / 1e6:.0f} MB, and its limit is "
+            f"{limit / 1e6:.0f} MB; give workers more (--memory), or save it as .parquet or .mcap, which are read in pieces"
+        )
 
 
 def log_layout(job: Job, path: str) -> Layout:
@@ -191,9 +204,11 @@ def robot_estimate(
         warnings.simplefilter("ignore", DynidentWarning)
         evidence = [Regression.from_bytes(part, job.robot, base) for part in factors]
         kept, refused = [], list[tuple[str, str]]()
-        for about, own in zip(logs, evidence, strict=True):
-            error = foreign(own, references)
-            if math.isfinite(usual) and error > max(REFUTED, OFTEN * usual):
+        errors = [foreign(own, references) for own in evidence]
+        alike = sum(error <= OFTEN * usual for error in errors) >= SIBLINGS
+        most = max(ODD if alike else REFUTED, OFTEN * usual) if math.isfinite(usual) else math.inf
+        for about, own, error in zip(logs, evidence, errors, strict=True):
+            if error > most:
                 refused.append((about["path"], _not_of_it(serial, error, usual)))
             else:
                 kept.append((about, own))
