@@ -119,6 +119,18 @@ def motion(dof: int, seconds: float, rng: np.random.Generator, size: float, base
     return di.Motion(t, q, v, np.sum(-amplitude * w**2 * np.sin(angle), axis=2))
 
 
+def move(dof: int, seconds: float, rng: np.random.Generator, size: float) -> di.Motion:
+    """Return one move from rest to rest by about `size` rad, with a rest of half a second or more before and after it."""
+    t = np.arange(int(seconds * RATE)) / RATE
+    first, last = rng.uniform(0.5, 1.0), seconds - rng.uniform(0.5, 1.0)
+    span = last - first
+    s = np.clip((t - first) / span, 0.0, 1.0)[:, None]
+    start, change = rng.uniform(-1.0, 1.0, dof), size * rng.normal(size=dof)
+    q = start + change * (10 * s**3 - 15 * s**4 + 6 * s**5)
+    v = change * (30 * s**2 - 60 * s**3 + 30 * s**4) / span
+    return di.Motion(t, q, v, change * (60 * s - 180 * s**2 + 120 * s**3) / span**2)
+
+
 @dataclass(frozen=True, eq=False)
 class World:
     """What a robot's torques have beside its rigid bodies, the same in all of its logs.
