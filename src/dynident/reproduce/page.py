@@ -98,6 +98,8 @@ def write_page(path: str | os.PathLike[str], results: Sequence[Reproduction], fa
     lead = (
         f"Of {judged} published numbers {agreeing} agree to all printed digits and {sum(map(_close, results))} to 1 %; where "
         "ours differ, the reason is beside them."
+        if judged
+        else "The sources print no numbers of these."
     )
     header = pages.join([pages.tag("h1", "Published tables and figures, computed again"), pages.tag("p", lead, class_="lead")])
     sections = [("overview", "Overview", _overview(results, failed or {}))]
