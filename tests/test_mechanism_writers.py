@@ -155,6 +155,18 @@ def test_fixed_links_must_leave_some_mass(tmp_path):
         write_urdf(ROBOTS / "rich.urdf", robot, robot.parameters.replace({"m_shoulder": 0.3}), tmp_path / "x.urdf")
 
 
+@pytest.mark.parametrize("part", [0.1, 0.5])
+def test_a_group_lighter_than_its_fixed_links_is_divided_anew(tmp_path, part):
+    source = ROBOTS / "rich.urdf"
+    robot = read_urdf(source)
+    own = [name for name in robot.parameters.names if name.endswith("_shoulder") and not name.startswith(("f", "ia", "off"))]
+    phi = robot.parameters.replace({name: part * robot.parameters[name] for name in own})
+    path, again = urdf_round_trip(source, robot, phi, tmp_path)
+    assert torque_difference(robot, again, phi) < 1e-10
+    masses = [float(mass) for mass in re.findall(r'<mass value="([^"]+)"', path.read_text())]
+    assert min(masses) > 0.0
+
+
 def test_wrong_sources_are_refused(tmp_path):
     robot = read_urdf(ROBOTS / "rich.urdf")
     other = tmp_path / "other.urdf"

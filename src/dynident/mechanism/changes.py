@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DescriptionError, require
 from dynident.friction import TERMS, check_terms
@@ -23,6 +23,10 @@ from dynident.mechanism.xml import unique_name
 if TYPE_CHECKING:
     from dynident.friction import Friction, FrictionLaw
     from dynident.mechanism.mechanism import Mechanism
+
+Array = NDArray[np.float64]
+
+SHARES = tuple(0.5**k for k in range(1, 21))  # of the inertia of fixed links that they may keep, the largest that leaves a body
 
 
 def altered(self: Mechanism, **fields: Any) -> Mechanism:
@@ -174,7 +178,8 @@ def with_forces(self: Mechanism, *forces: Force | Columns) -> Mechanism:
 def with_parameters(self: Mechanism, parameters: Parameters) -> Mechanism:
     """Return a copy whose prior values are `parameters`.
 
-    Links fixed to a moving link keep their own inertia; the moving link takes the rest of its group's.
+    Links fixed to a moving link keep their own inertia and the moving link takes the rest of its group's, if that rest is a
+    possible body; otherwise the fixed links keep a share of theirs.
 
     Parameters
     ----------
@@ -198,10 +203,8 @@ def with_parameters(self: Mechanism, parameters: Parameters) -> Mechanism:
             strict=True,
         )
     )
-    bodies = [
-        replace(b, inertia=(b.inertia if b.inertia is not None else 0.0) + change[b.name]) if b.name in change else b
-        for b in self.bodies
-    ]
+    new = _divided(self, change)
+    bodies = [replace(body, inertia=new[body.name]) if body.name in new else body for body in self.bodies]
     terms: dict[str, dict[str, float]] = {joint.name: dict(joint.terms) for joint in self.joints}
     for coordinate, symbol in self.joint_columns:
         joint = self._coordinate_joint[coordinate]
@@ -230,6 +233,33 @@ def with_parameters(self: Mechanism, parameters: Parameters) -> Mechanism:
         forces=forces,
         source=parameters.provenance or self.source,
     )
+
+
+def _divided(self: Mechanism, change: Mapping[str, Array]) -> dict[str, Array]:
+    """Return the inertia of the bodies after their rigid groups changed as a whole.
+
+    Torques show the group alone, so how it is divided is free; but tools that read a description refuse impossible bodies.
+    """
+    tree, own = self.tree, {body.name: body.inertia for body in self.bodies if body.inertia is not None}
+    nodes = [tree.frames[name][0] for name in tree.bodies]
+    new: dict[str, Array] = {}
+    for name, difference in change.items():
+        node, place = tree.frames[name]
+        new[name] = own.get(name, np.zeros(10)) + difference
+        fixed = [other for other in own if other not in change and tree.frames[other][0] == node]
+        if not fixed or not difference.any() or nodes.count(node) > 1 or inertial.check_consistency(new[name]).ok:
+            continue
+        poses = [place.inverse() @ tree.frames[other][1] for other in fixed]
+        carried = sum(
+            (inertial.transform(own[f], pose.rotation, pose.translation) for f, pose in zip(fixed, poses, strict=True)),
+            np.zeros(10),
+        )
+        for share in SHARES:
+            rest = new[name] + (1.0 - share) * carried
+            if inertial.check_consistency(rest).ok:
+                new |= {name: rest, **{other: share * own[other] for other in fixed}}
+                break
+    return new
 
 
 def with_payload(
