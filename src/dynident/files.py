@@ -11,6 +11,7 @@ import stat
 import tempfile
 import tomllib
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -122,13 +123,11 @@ def write_atomic(path: str | os.PathLike[str], content: str | bytes) -> Path:
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         _remove_stale(target)
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=_TEMPORARY)
+        handle, temporary = _temporary(target)
     except OSError as error:
         raise DynidentError(told_why(target, error, len(data))) from error
     try:
         with os.fdopen(handle, "wb") as stream:
-            if fcntl is not None:
-                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
             stream.write(data)
             stream.flush()
             os.fsync(stream.fileno())
@@ -141,6 +140,19 @@ def write_atomic(path: str | os.PathLike[str], content: str | bytes) -> Path:
             raise DynidentError(told_why(target, error, len(data))) from error
         raise
     return target
+
+
+def _temporary(target: Path) -> tuple[int, str]:
+    """Return the descriptor, which holds the lock, and the path of a new temporary file beside `target`."""
+    while True:
+        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=_TEMPORARY)
+        if fcntl is None:
+            return handle, temporary
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        if os.fstat(handle).st_nlink:
+            return handle, temporary
+        os.close(handle)  # another run took it for a stale one before it was locked
 
 
 class _Hash(Protocol):
@@ -169,13 +181,13 @@ def umask_of() -> int:
     return mask
 
 
-def try_lock(path: str | os.PathLike[str]) -> int | None:
-    """Return a descriptor that holds the lock of a file or folder until it is closed, or None while another process has it."""
+def try_lock(path: str | os.PathLike[str], wait: bool = False) -> int | None:
+    """Return a descriptor that holds the lock of a file or folder; None while another process has it."""
     if fcntl is None:
         return None
     descriptor = os.open(path, os.O_RDONLY)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
     except OSError:
         os.close(descriptor)
         return None

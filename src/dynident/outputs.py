@@ -34,8 +34,7 @@ def output_set(folder: str | os.PathLike[str], owns: tuple[str, ...]) -> Iterato
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         _remove_stale(target)
-        stage = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.new-"))
-        lock = try_lock(stage)
+        stage, lock = _stage(target)
     except OSError as error:
         raise DynidentError(told_why(target, error)) from error
     try:
@@ -54,6 +53,18 @@ def output_set(folder: str | os.PathLike[str], owns: tuple[str, ...]) -> Iterato
         for parent in made:
             with suppress(OSError):  # it holds the results now
                 parent.rmdir()
+
+
+def _stage(target: Path) -> tuple[Path, int | None]:
+    """Return a new hidden folder beside `target` and its lock."""
+    while True:
+        stage = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.new-"))
+        with suppress(FileNotFoundError):
+            lock = try_lock(stage, wait=True)
+            if stage.exists():  # else another run took it for a stale one before it was locked
+                return stage, lock
+            if lock is not None:
+                os.close(lock)
 
 
 def _publish(stage: Path, target: Path, owns: tuple[str, ...]) -> None:

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 MOST_SHOWN = 8  # channels in the live view
 LAW, BANDWIDTH = "computed_torque", 10.0  # of a robot without a controller of its own [-, Hz]
 LIVE_MEMORY = 60.0  # of the recursive fit [s]
+LONGEST = 1e8  # a time that an option may give: three years [s]
 
 
 def _key(path: Path | None) -> bytes:
@@ -106,6 +107,9 @@ def controller(
         raise DynidentError(f"--protocol is '{protocol}'; it is simple_message or lynx")
     if not 0.0 < rate <= 10_000.0 or buffer < 2:
         raise DynidentError(f"--rate is {rate:g} and --buffer {buffer}; give a rate above zero and at least 2 points")
+    for name, value, least in (("--feedback", feedback, 1e-3), ("--watchdog", watchdog, 0.0), ("--duration", duration, 0.0)):
+        if value is not None and not least <= value <= LONGEST:
+            raise DynidentError(f"{name} is {value:g}; give {least:g} to {LONGEST:g} s")
     key = _key(key_file)
     machine = any_machine(robot, LAW, BANDWIDTH, sidecar, search, arg, trust, drives)
     try:

@@ -94,7 +94,8 @@ def _run(
                 tell(f"{results[-1].summary()}\n")
         if output is not None:
             step("drawing the page")
-            with output_set(output, (PAGE, "*.json")) as folder:
+            mine = tuple(f"{name}.json" for name in di.reproduce.names())  # a folder may hold JSON of other origin
+            with output_set(output, (PAGE, *mine)) as folder:
                 for found in results:
                     found.save(folder / f"{found.name}.json")
                 di.reproduce.write_page(folder / PAGE, results, failed)

@@ -32,6 +32,7 @@ from dynident.cli.shared import (
     progress,
     robot_of,
 )
+from dynident.errors import DynidentError
 from dynident.files import to_json, write_atomic
 from dynident.outputs import output_set
 
@@ -137,6 +138,8 @@ def track(
     if output is not None:
         check_output(output, folder=True)
     others: dict[str, di.Mechanism] = {}
+    if seed < 0:
+        raise DynidentError(f"--seed is {seed}; give a whole number, 0 or above")
     with progress(3, quiet) as step:
         step("preparing")
         if is_ready(Path(machine)):

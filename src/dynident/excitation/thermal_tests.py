@@ -121,9 +121,9 @@ def heating_test(
         Its notes say how the robot must be prepared.
     """
     j = _joint(limits, joint)
-    if not 0.0 < real(duty, "duty") <= 1.0 or not real(interval, "interval") > 0.0:
+    if not 0.0 < real(duty, "duty") <= 1.0 or not real(interval, "interval") >= 1.0:
         raise DynidentError(
-            f"duty = {duty} and interval = {interval} s; give a share above 0 and up to 1, and a time above zero"
+            f"duty = {duty} and interval = {interval} s; give a share above 0 and up to 1, and a time of at least 1 s"
         )
     if power not in ("off", "on"):
         raise DynidentError(f"power is {power!r}; give 'off' for a cold start, or 'on'")

@@ -45,8 +45,8 @@ def connect(scheduler: str | None = None, workers: int | None = None, memory: st
         from dask.distributed import Client, LocalCluster  # noqa: PLC0415
     except ImportError as error:
         raise missing_extra("distributed", "fleet", "computing on several processes or machines") from error
-    if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int) or workers < 1):
-        raise DynidentError(f"workers is {workers!r}; give a whole number, 1 or more")
+    if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int) or not 1 <= workers <= 1024):
+        raise DynidentError(f"workers is {workers!r}; give a whole number, 1 to 1024")
     if scheduler is not None:
         try:
             client: Any = Client(scheduler, timeout=TIMEOUT)  # type: ignore[no-untyped-call]

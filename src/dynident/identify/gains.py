@@ -122,6 +122,8 @@ def estimate_gains(
         Factors with their uncertainty.
     """
     require(evidence, Regression, "evidence")
+    if not 1e-6 <= mass <= 1e6:
+        raise IdentificationError(f"mass is {mass:g}; give the mass of the load, between 1e-6 and 1e6 kg")
     robot, base = evidence.mechanism, evidence.base
     _one_motor_each(robot)
     columns = columns_of(robot, (name,))
@@ -205,6 +207,8 @@ def with_gain_uncertainty(estimator: Any, evidence: Regression, std: float | Map
     require(evidence, Regression, "evidence")
     names = [group.name for group in evidence.groups]
     given = dict.fromkeys(names, float(std)) if isinstance(std, int | float) else dict(std)
+    if large := [value for value in given.values() if value > 1e3]:
+        raise IdentificationError(f"the deviation of a gain is {large[0]:g}; give it relative to the gain, as 0.05 for 5 %")
     unknown = [name for name in given if name not in names]
     if unknown or not all(np.isfinite(x) and x >= 0.0 for x in given.values()):
         wrong = f"'{unknown[0]}' is not a joint with efforts" if unknown else "deviations are numbers of at least zero"

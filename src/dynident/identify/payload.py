@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.checks import number
 from dynident.errors import IdentificationError, require
 from dynident.identify.base import BaseParameters, base_parameters, columns_of
 from dynident.identify.fit import Fit
@@ -211,6 +212,8 @@ def _payload(
     phi[places] = values[alone]
     cov[np.ix_(places, places)] = covariance[np.ix_(alone, alone)]
     std = np.where(known, np.sqrt(np.clip(np.diag(covariance), 0.0, None)), np.inf)
+    if reach is not None:
+        number("reach", reach, above=0.0, unit="m")
     return Payload(
         phi,
         cov,

@@ -84,8 +84,10 @@ class Emulator:
         following: float = FOLLOWING,
         real_time: bool = False,
     ) -> None:
-        if not (math.isfinite(speed) and speed > 0.0):
-            raise LinkError(f"speed is {speed}; give seconds of the robot per second of the host, above zero")
+        if not 1e-3 <= speed <= 1e6:
+            raise LinkError(f"speed is {speed}; give seconds of the robot per second of the host, above zero: 0.001 to 1e6")
+        if not following > 0.0:
+            raise LinkError(f"following is {following}; give the largest distance between setpoint and robot, above zero")
         self.robot, self.speed, self.period, self.following = robot, speed, period, following
         self.plant = (PlantProcess if real_time else Plant)(robot, q, period, seed)
         self.limits = joint_limits(robot)

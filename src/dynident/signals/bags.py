@@ -23,8 +23,12 @@ from dynident.signals.tables import GROWTH, LARGEST, NOT_TAKEN, ROOM, Table, che
 CHUNK = 128 << 20
 #: What a row of a database counts beside its message.
 ROW = 100
-#: Records of unknown kinds in a chunk.
+#: Records that are no messages in a chunk.
 STRANGE = 100_000
+#: Topics that are taken.
+TOPICS = 1000
+#: Bytes of the definition of a message.
+MESSAGE_TEXT = 1 << 20
 
 
 # ---------------------------------------------------------------------- files
@@ -38,10 +42,12 @@ def _records(data: bytes, schemas: dict[int, Any], kinds: dict[int, Kind]) -> It
     while place + 9 <= size:
         code, length = struct.unpack_from("<BQ", data, place)
         place += 9
-        strange += code not in (Opcode.MESSAGE, Opcode.SCHEMA, Opcode.CHANNEL)
+        strange += code != Opcode.MESSAGE
         if not length or strange > STRANGE:
-            raise LogError(f"it has a record of no bytes, or more than {STRANGE} of unknown kinds in a chunk; it is damaged")
+            raise LogError(f"it has a record of no bytes, or over {STRANGE} that are no messages in a chunk; it is damaged")
         if code == Opcode.MESSAGE:
+            if length < 22:
+                raise LogError(f"it has a message of {length} bytes, of which 22 are its head; it is damaged")
             channel, _, time, _ = struct.unpack_from("<HIQQ", data, place)
             if channel in kinds:
                 yield kinds[channel], time, data[place + 22 : place + length]
@@ -51,6 +57,11 @@ def _records(data: bytes, schemas: dict[int, Any], kinds: dict[int, Kind]) -> It
         elif code == Opcode.CHANNEL:
             channel = Channel.read(ReadDataStream(io.BytesIO(data[place : place + length])))
             schema = schemas.get(channel.schema_id)
+            if schema and len(schema.data) > MESSAGE_TEXT:
+                raise LogError(f"a definition of a message has {len(schema.data)} bytes; at most {MESSAGE_TEXT} are read")
+            if channel.id in kinds:  # written again beside the summary, or in every chunk
+                place += length
+                continue
             name, text = (schema.name, schema.data.decode("utf-8", "replace")) if schema else ("", "")
             name = name if "/msg/" in name else name.replace("/", "/msg/", 1)
             kinds[channel.id] = Kind(channel.topic, name, text, channel.message_encoding)
@@ -161,10 +172,15 @@ def _ros1(file: Path) -> Iterator[tuple[Kind, int, bytes]]:
                 unpack: Any = bz2.BZ2Decompressor() if chunk.decompressor.__module__ == "bz2" else LZ4FrameDecompressor()
                 size = len(unpack.decompress(data, max_length=CHUNK + 1))
                 check_room(size, CHUNK, "a chunk")
+                if unpack.unused_data:  # the library would unpack what follows, too
+                    raise LogError("a chunk has bytes behind its end; it is damaged")
                 unpacked += size
                 check_room(unpacked, room, "its chunks")
         kinds = {c.id: Kind(c.topic, c.msgtype, c.msgdef.data, "ros1") for c in reader.connections}
+        taken = 0
         for connection, time, data in reader.messages():
+            taken += ROW + len(data)
+            check_room(taken, max(LARGEST, room), "its messages")  # a damaged index may name the same message for ever
             yield kinds[connection.id], time, bytes(data)
 
 
@@ -256,6 +272,8 @@ class _Bag:
             return None
         if kind.encoding not in ("cdr", "ros1"):
             raise LogError(f"topic '{kind.topic}' is encoded as '{kind.encoding}'; ROS messages (cdr, ros1) are read")
+        if len(self.topics) >= TOPICS:
+            raise LogError(f"it has more than {TOPICS} topics of joints; say which with topic= (--topic)")
         self.topics[kind.topic] = Topic(kind, self.room)
         return self.topics[kind.topic]
 
