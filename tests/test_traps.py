@@ -262,6 +262,7 @@ def test_trap_23_the_public_interface_is_alive_and_tested():
             "SpeedPlateau",
             "Comparison",
             "ComparisonRow",
+            "Compensation",
             "Stretch",
             "Visible",
             "Spread",

@@ -12,20 +12,24 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.identify.factor import FEWEST_BLOCKS, RowGroup
+from dynident.identify.factor import FEWEST_BLOCKS, FEWEST_ROWS, RowGroup
 from dynident.identify.regression import Regression
 
 Array = NDArray[np.float64]
 
+ENOUGH_ROWS = FEWEST_BLOCKS * FEWEST_ROWS  # from which on stretches tell how dependent residuals are
 RANK = 1e-9  # eigenvalues of the scaled products below this part of the largest are round-off
 STUDENT = (0.9218, 1.4297, 1.53125, 1.25, 1.0)  # two deviations: quantile of Student over that of Gauss, powers of 1/nu
 
 
 def inflation(regression: Regression, beta: Array, sigma: Array, correction: float = 1.0) -> Array:
-    """Return c >= 1 of every joint: all alike, since the joints are weighed against each other by their residuals."""
+    """Return c >= 1 of every joint: all alike, since the joints are weighed against each other by their residuals.
+
+    The stretches of a very short log tell of its estimates' scatter (see `jackknife`) but are too short to tell of dependence.
+    """
     found, expected = 0.0, 0.0
     for group, deviation in zip(regression.groups, sigma, strict=True):
-        if len(group.counts) >= FEWEST_BLOCKS and group.columns.size:
+        if len(group.counts) >= FEWEST_BLOCKS and group.count >= ENOUGH_ROWS and group.columns.size:
             own, wanted = _scores(group, beta)
             found, expected = found + own / deviation**2, expected + wanted
     return np.full(len(sigma), max(1.0, correction * found / expected) if expected >= 1.0 else 1.0)

@@ -115,6 +115,11 @@ class Payload:
         return bool(_violation(moments) <= 0.0 and np.any(np.diag(moments) > CLEAR * np.diag(std)))
 
     @property
+    def unseen(self) -> tuple[str, ...]:
+        """Coordinates of the centre of mass that the data do not show."""
+        return tuple(f"{axis} of the centre of mass" for axis, at in zip("xyz", self.com, strict=True) if not np.isfinite(at))
+
+    @property
     def findings(self) -> tuple[str, ...]:
         """What a person would doubt, one sentence each; empty for a load that can be true."""
         found = []
@@ -156,6 +161,8 @@ class Payload:
         ]
         if np.isfinite(self.com).any():
             lines[0] += f" (+- {np.round(self.com_std, 4).tolist()})"
+        if self.unseen:
+            lines.append(f"  not determined by these data (zero in the conventions of controllers): {', '.join(self.unseen)}")
         if self.inertia_known:
             for row, deviation in zip(self.inertia, self.inertia_std, strict=True):
                 lines.append("  inertia " + "  ".join(f"{x:>10.4g} +- {s:.2g}" for x, s in zip(row, deviation, strict=True)))

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.identify.blocks import inflation, squares, stretch_products
+from dynident.identify.blocks import ENOUGH_ROWS, inflation, squares, stretch_products
 from dynident.identify.factor import FEWEST_BLOCKS, triangle
 from dynident.identify.prior import Prior
 from dynident.identify.regression import Regression
@@ -206,6 +206,8 @@ def _left_out(
         inverse = N @ np.linalg.inv(whole - N.T @ part[:-1, :-1] @ N)
         betas.append(beta0 + inverse @ (total - own))
         said += float(np.sum((inverse @ N.T) * part[:-1, :-1]) * c[0])
+    if max(group.count for group in regression.groups) < ENOUGH_ROWS:
+        return np.array(betas), 1.0
     noise = sum(group.count * group.independence for group in regression.groups)
     found = sum(
         float(squares(group, np.array(betas)).sum()) / deviation**2

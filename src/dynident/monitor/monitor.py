@@ -31,6 +31,7 @@ Array = NDArray[np.float64]
 BANDWIDTH = 10.0  # where a fit does not say its band [Hz]
 FURTHER = 1.4  # of the largest of a healthy run: largest values of runs scatter by a tenth, and one in hundreds goes so far
 SINGULAR = 1e-6  # ratio of singular values below which a direction of the wrench is not seen
+WIDEST = 1e5  # bandwidth of an observer [Hz]
 FASTER = 10.0  # cut-off of the measurements over the bandwidth: friction must turn sharply before the observer smoothes it
 
 
@@ -139,8 +140,8 @@ class Monitor:
         wide = per_actuator(BANDWIDTH if band is None else band, n, "bandwidth")
         if bandwidth is not None:
             wide = per_actuator(bandwidth, n, "bandwidth")
-        if not (np.isfinite(wide).all() and wide.min() > 0.0):
-            raise DynidentError(f"bandwidth is {wide.tolist()}; give frequencies above zero [Hz]")
+        if not (wide.min() > 0.0 and wide.max() <= WIDEST):
+            raise DynidentError(f"bandwidth is {wide.tolist()}; give frequencies above zero, up to {WIDEST:g} Hz")
         gains = 2.0 * np.pi * wide
         # White noise behind the observer has a band of pi/3 times its own; that of the fit was measured in the band of the fit.
         wider = np.ones(n) if band is None else np.maximum(1.0, np.pi / 3.0 * wide / band)
