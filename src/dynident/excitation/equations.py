@@ -29,6 +29,7 @@ from dynident.mechanism import Mechanism
 Array = NDArray[np.float64]
 Slopes = tuple[Array, Array, Array]
 
+MOST_EQUATIONS = 10_000  # rows of one sample
 STEP = 1e-5  # of central differences; rows are of order one and smooth over angles of order one
 SINGULAR = 1e-7  # pivot ratio of the closure below which the independent coordinates no longer determine the others
 
@@ -203,6 +204,8 @@ class FunctionEquations(ExcitationEquations):
     equations: int
 
     def __post_init__(self) -> None:
+        if not 1 <= self.equations <= MOST_EQUATIONS:
+            raise DynidentError(f"equations is {self.equations}; give the number of rows of one sample, 1 to {MOST_EQUATIONS}")
         object.__setattr__(self, "seen", np.ones((self.equations, len(self.names)), dtype=np.bool_))
 
     def _rows(self, x: Array, v: Array, a: Array, out: Array | None) -> Array:

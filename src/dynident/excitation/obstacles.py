@@ -123,6 +123,11 @@ class Floor(Limit):
         Floor
             For the other bodies, or for all when none is left.
         """
+        n = self.mechanism.dof
+        if np.shape(lower) != (n,) or np.shape(upper) != (n,):
+            raise DynidentError(
+                f"lower has shape {np.shape(lower)} and upper {np.shape(upper)}; give one number per coordinate"
+            )
         if self.mechanism.loops or not np.isfinite([*lower, *upper]).all():
             return self
         q = np.random.default_rng(0).uniform(lower, upper, (POSTURES, self.mechanism.dof))

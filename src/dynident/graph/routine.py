@@ -22,6 +22,8 @@ from dynident.graph.function import Function
 Index = int | Node
 Place = tuple[str, Index]  # an array and where in it
 
+MOST_LOADED = 100_000  # numbers that are loaded side by side
+
 
 @dataclass(eq=False)
 class Load:
@@ -116,6 +118,8 @@ class Routine:
 
     def load_all(self, array: str, first: Index, count: int) -> list[Node]:
         """Return neighbouring numbers."""
+        if not 0 <= count <= MOST_LOADED:
+            raise DynidentError(f"count is {count}; give 0 to {MOST_LOADED}")
         return [self.load(array, first + k) for k in range(count)]
 
     def store(self, array: str, index: Index, value: Node | float) -> None:

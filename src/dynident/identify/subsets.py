@@ -165,7 +165,8 @@ class Individual:
         """
         if keep not in KEEP:
             raise IdentificationError(f"keep is {keep!r}; it must be one of {', '.join(KEEP)}")
-        use = np.ones_like(self.held) if include_held else ~self.held
+        held = np.asarray(self.held, dtype=np.bool_)
+        use = np.ones_like(held) if include_held else ~held
         if keep == "values":
             use &= (self.solutions > 0.0) | ~self.positive
         elif keep == "solutions":

@@ -258,6 +258,8 @@ class Framer:
         list of bytes
             Whole frames, LENGTH included.
         """
+        if not isinstance(data, bytes | bytearray | memoryview):
+            raise LinkError(f"data is a {type(data).__name__}; give the bytes that were received")
         self._buffer += data
         frames, at = [], 0
         while len(self._buffer) - at >= 4:

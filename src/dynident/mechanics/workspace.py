@@ -125,7 +125,7 @@ def singularity_indices(
 
 
 def _length(mechanism: Mechanism, length: float | None) -> float:
-    return robot_size(mechanism) if length is None else number("length", length, above=0.0, unit="m")
+    return robot_size(mechanism) if length is None else number("length", length, least=1e-6, unit="m")
 
 
 def _indices(mechanism: Mechanism, positions: Array, frame: str, outputs: str, length: float) -> Singularity:
@@ -220,6 +220,13 @@ class WorkspaceMap(Result):
     constraint: Array
     dexterity: Array
     allowed: NDArray[np.bool_]
+
+    def __post_init__(self) -> None:
+        cells = np.size(self.first), np.size(self.second)
+        for name in ("position", "type1", "type2", "constraint", "dexterity", "allowed"):
+            shape = np.shape(getattr(self, name))
+            if shape[:2] != cells:
+                raise DynidentError(f"{name} has shape {shape}; the grid has {cells[0]} x {cells[1]} cells")
 
     @property
     def reached(self) -> NDArray[np.bool_]:

@@ -30,6 +30,7 @@ Array = NDArray[np.float64]
 Triple = tuple[Array, Array, Array]
 Section = tuple[Array, Array]  # numerator and denominator in powers of z^-1, denominator with a leading 1
 
+HIGHEST = 20  # order of Butterworth's filter
 #: Central differences of order 8: exact to 0.1 % up to 0.2 of the sampling rate, where the 3-point one loses 25 %.
 _FIRST = np.array([1 / 280, -4 / 105, 1 / 5, -4 / 5, 0.0, 4 / 5, -1 / 5, 4 / 105, -1 / 280])
 SECOND = np.array([-1 / 560, 8 / 315, -1 / 5, 8 / 5, -205 / 72, 8 / 5, -1 / 5, 8 / 315, -1 / 560])
@@ -70,6 +71,8 @@ def butterworth(t: ArrayLike, q: ArrayLike, cutoff: float, *, order: int = 4, ca
     """
     _, values, step = checked_inputs(t, q)
     check_cutoff(cutoff, 1.0 / step, values.shape[0])
+    if not 1 <= order <= HIGHEST:
+        raise LogError(f"order is {order}; give 1 to {HIGHEST}")
     # Forward and backward the amplitude is 1/2 at the cut-off because each pass has 1/sqrt(2) there.
     sections = low_pass_sections(order, cutoff * step)
     margin = _FIRST.size // 2

@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.arguments import shown
 from dynident.errors import LogError
 from dynident.files import read_toml
 from dynident.signals.channels import Channel, Channels, some_of
@@ -66,7 +67,7 @@ def _load_schema(schema: PathLike | Mapping[str, object] | None) -> tuple[dict[s
         rules = read_toml(file, "the schema", LogError)
     unknown = sorted(set(rules) - set(KEYS))
     if unknown:
-        raise LogError(f"{label} has unknown keys {unknown}; known keys are {', '.join(KEYS)}")
+        raise LogError(f"{label} has unknown keys {shown(unknown)}; known keys are {', '.join(KEYS)}")
     return rules, folder
 
 

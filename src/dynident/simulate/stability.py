@@ -96,7 +96,7 @@ def step_growth(A: Array, step: float, integrator: str) -> float:
         late, early = z.copy(), z.copy()
         late[n:], early[:n] = 0.0, 0.0  # positions move with the velocities of the end of the step
         P = (one + late) @ (one + early)
-    return float(np.abs(np.linalg.eigvals(P)).max())
+    return float(np.abs(np.linalg.eigvals(P)).max()) if np.isfinite(P).all() else np.inf
 
 
 def check_step(drives: Sequence[Drive], step: float, integrator: str, voltage: bool, fastest: float) -> None:

@@ -137,6 +137,9 @@ class Warmup(Result):
         _check_tolerance(tolerance)
         if self.order == 0:
             return 0.0
+        count = self._vector().size
+        if np.shape(self.covariance) != (count, count):
+            raise IdentificationError(f"covariance has shape {np.shape(self.covariance)}; give ({count}, {count})")
         draws = np.random.default_rng(0).multivariate_normal(self._vector(), self.covariance, DRAWS, check_valid="ignore")
         low, high = np.percentile(_settling(draws, self.order, tolerance), [15.87, 84.13])
         return float(0.5 * (high - low))

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Array = NDArray[np.float64]
+
+MOST_SAMPLES = 1e8  # of a curve at a fixed rate
 State = tuple[Array, Array, Array]  # q, v, a
 DRAWN = 2000  # samples of a figure
 
@@ -126,6 +128,8 @@ def positive(what: str, value: float) -> float:
 def grid(duration: float, rate: float) -> Array:
     """Return the times 0, 1/rate, ... up to the duration."""
     positive("rate", rate)
+    if duration * rate > MOST_SAMPLES:
+        raise DynidentError(f"rate is {rate:g} Hz for {duration:g} s, more than {MOST_SAMPLES:g} samples; give a lower rate")
     return np.arange(int(np.floor(duration * rate * (1.0 + 1e-12))) + 1) / rate
 
 

@@ -71,6 +71,11 @@ class BiasDiagnosis(Result):
     sentences: tuple[str, ...] = ()
     derived = ("biased",)
 
+    def __post_init__(self) -> None:
+        for name in ("bias", "std", "difference"):
+            if np.shape(getattr(self, name)) != (len(self.names),):
+                raise IdentificationError(f"{name} has shape {np.shape(getattr(self, name))}; give one number per parameter")
+
     @property
     def biased(self) -> bool:
         """True where noise or the instruments say that least squares is biased by two standard deviations or more."""

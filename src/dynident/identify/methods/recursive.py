@@ -108,8 +108,9 @@ class RLS(_LeastSquares):
         if not hasattr(self, "R_"):
             raise IdentificationError("RLS: call start(base, sigma) before update(motion, effort)")
         require(motion, Motion, "motion")
-        tau = numbers(effort, "effort").reshape(len(motion), -1)
-        if tau.shape[1] != len(self.rows_.efforts) or np.isinf(tau).any():
+        tau, wanted = numbers(effort, "effort"), (len(motion), len(self.rows_.efforts))
+        tau = tau.reshape(wanted) if tau.size == wanted[0] * wanted[1] else tau
+        if tau.shape != wanted or np.isinf(tau).any():
             raise IdentificationError(
                 f"effort has shape {np.shape(effort)} for {len(motion)} samples; give {len(self.rows_.efforts)} finite numbers "
                 "for each"
