@@ -103,6 +103,13 @@ class Individual:
     covariance: Array
     positive: NDArray[np.bool_]
 
+    def __post_init__(self) -> None:
+        p, b, k = len(self.names), np.size(self.beta), len(np.atleast_1d(self.solutions))
+        wanted = {"regrouping": (b, p), "beta": (b,), "solutions": (k, p), "held": (k, p), "weights": (k,), "positive": (p,)}
+        for name, shape in wanted.items():
+            if np.shape(getattr(self, name)) != shape:
+                raise IdentificationError(f"{name} has shape {np.shape(getattr(self, name))}; give {shape}")
+
     @property
     def solvable(self) -> int:
         """Number of solvable subsets."""
@@ -165,8 +172,7 @@ class Individual:
         """
         if keep not in KEEP:
             raise IdentificationError(f"keep is {keep!r}; it must be one of {', '.join(KEEP)}")
-        held = np.asarray(self.held, dtype=np.bool_)
-        use = np.ones_like(held) if include_held else ~held
+        use = np.ones_like(self.held, dtype=np.bool_) if include_held else ~self.held.astype(np.bool_)
         if keep == "values":
             use &= (self.solutions > 0.0) | ~self.positive
         elif keep == "solutions":
