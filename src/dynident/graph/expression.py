@@ -211,6 +211,8 @@ class Graph:
 
     def symbols(self, name: str, count: int) -> list[Node]:
         """Return the symbols name[0] ... name[count - 1]."""
+        if count > self.max_nodes:
+            raise DynidentError(f"count is {count}; a graph has {self.max_nodes:g} nodes at most")
         return [self.symbol(f"{name}[{i}]") for i in range(count)]
 
     def node(self, value: Node | float) -> Node:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dynident.errors import DynidentError
 from dynident.graph import Graph, Node, total
 
 Vector = tuple[Node, Node, Node]
@@ -27,8 +28,10 @@ def snapped(values: ArrayLike, snap: float) -> np.ndarray:
 
 def vector(graph: Graph, values: Iterable[Node | float]) -> Vector:
     """Return a vector of numbers or expressions."""
-    x, y, z = (graph.node(value if isinstance(value, Node) else float(value)) for value in values)
-    return x, y, z
+    nodes = [graph.node(value if isinstance(value, Node) else float(value)) for value in values]
+    if len(nodes) != 3:
+        raise DynidentError(f"values are {len(nodes)}; a vector has three")
+    return nodes[0], nodes[1], nodes[2]
 
 
 def matrix(graph: Graph, rows: Iterable[Iterable[Node | float]]) -> Matrix:

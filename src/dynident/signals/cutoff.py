@@ -150,6 +150,8 @@ def automatic_cutoff(t: ArrayLike, q: ArrayLike) -> Cutoff:
     values = np.asarray(q, dtype=np.float64)
     values = values[:, None] if values.ndim == 1 else values
     clock = np.asarray(t, dtype=np.float64)
+    if clock.ndim > 1 or (clock.ndim == 1 and not (clock.size > 1 and clock[-1] > clock[0])):
+        raise LogError(f"t has shape {clock.shape}; give a rate in Hz, or times that grow")
     rate = float(clock) if clock.ndim == 0 else (clock.size - 1) / float(clock[-1] - clock[0])
     if values.shape[0] < SHORTEST:
         raise LogError(

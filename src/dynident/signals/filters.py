@@ -30,6 +30,8 @@ Array = NDArray[np.float64]
 Triple = tuple[Array, Array, Array]
 Section = tuple[Array, Array]  # numerator and denominator in powers of z^-1, denominator with a leading 1
 
+MOST_SAMPLES = 10**9  # of one log
+LONGEST = 100  # half length of a decimating filter in output samples
 HIGHEST = 20  # order of Butterworth's filter
 #: Central differences of order 8: exact to 0.1 % up to 0.2 of the sampling rate, where the 3-point one loses 25 %.
 _FIRST = np.array([1 / 280, -4 / 105, 1 / 5, -4 / 5, 0.0, 4 / 5, -1 / 5, 4 / 105, -1 / 280])
@@ -234,6 +236,8 @@ class Decimator:
             raise LogError(f"decimation factor is {self.factor!r}; it must be a whole number from 1 to {MOST}")
         if not (isinstance(self.rate, int | float | np.number) and 0 < self.rate < math.inf):
             raise LogError(f"decimation rate is {self.rate!r}; it must be a positive number of Hz")
+        if not 1 <= self.half <= LONGEST:
+            raise LogError(f"half is {self.half}; it must be a whole number from 1 to {LONGEST}")
         object.__setattr__(self, "factor", int(self.factor))
         object.__setattr__(self, "rate", float(self.rate))
         taps = _taps(self.factor, self.half)
@@ -389,6 +393,8 @@ class Decimator:
         """
         if rows < 1:
             raise LogError(f"rows per tile is {rows}; it must be 1 or more")
+        if samples > MOST_SAMPLES:
+            raise LogError(f"samples is {samples}; give {MOST_SAMPLES:g} at most")
         count = self.length(samples)
         for start in range(0, count, rows):
             stop = min(start + rows, count)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import math
+import os
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -208,6 +209,8 @@ def open_parquet(source: Any, room: int, **options: Any) -> Any:
         import pyarrow.parquet as pq  # noqa: PLC0415
     except ImportError as error:
         raise missing_extra("pyarrow", "parquet", "reading Parquet files") from error
+    if not (isinstance(source, bytes | str | os.PathLike) or hasattr(source, "read")):
+        raise LogError(f"source is a {type(source).__name__}; give a path, bytes or an open file")
     stream = io.BytesIO(source) if isinstance(source, bytes) else source
     file = pq.ParquetFile(stream, **options)
     if file.metadata.num_columns > COLUMNS:

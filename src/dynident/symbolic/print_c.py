@@ -6,8 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dynident.errors import DynidentError
 from dynident.graph import c_function, c_helpers, c_number, c_prototype, comment, identifier, identifiers
 from dynident.symbolic.program import SHARED, Program, Quantity
+
+MOST_SAMPLES = 10_000  # test vectors of a harness
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,8 @@ def to_c(program: Program, name: str | None = None, *, samples: int = 5, seed: i
     CSources
         Header, source and harness.
     """
+    if not 1 <= samples <= MOST_SAMPLES:
+        raise DynidentError(f"samples is {samples}; give 1 to {MOST_SAMPLES} test vectors")
     prefix = identifier(name if name is not None else program.name).lower()
     return CSources(prefix, _header(program, prefix), _source(program, prefix), _harness(program, prefix, samples, seed))
 

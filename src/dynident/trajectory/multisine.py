@@ -21,6 +21,8 @@ from dynident.trajectory.family import Described, Trajectory, finite_times, posi
 
 Array = NDArray[np.float64]
 
+MOST_HARMONICS = 100_000
+
 # Quintic 10 u^3 - 15 u^4 + 6 u^5 and its derivatives by u, highest power first.
 RAMP = tuple(np.polyder(np.array([6.0, -15.0, 10.0, 0.0, 0.0, 0.0]), m) if m else np.array([6.0, -15.0, 10.0, 0.0, 0.0, 0.0])
              for m in range(4))  # fmt: skip
@@ -242,6 +244,8 @@ def random_multisine(
     Multisine
         The family.
     """
+    if isinstance(harmonics, int) and not 1 <= harmonics <= MOST_HARMONICS:
+        raise DynidentError(f"harmonics is {harmonics}; give 1 to {MOST_HARMONICS}, or which ones")
     multiples = range(1, harmonics + 1) if isinstance(harmonics, int) else harmonics
     F = 0.5 / positive("frequency", frequency) if fade is None else fade
     phases = np.random.default_rng(seed).uniform(0.0, 2.0 * np.pi, len(multiples))

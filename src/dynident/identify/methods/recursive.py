@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.checks import numbers
+from dynident.checks import numbers, per_actuator
 from dynident.errors import IdentificationError, require
 from dynident.identify.base import BaseParameters
 from dynident.identify.estimators import WLS, _LeastSquares
@@ -83,7 +83,7 @@ class RLS(_LeastSquares):
         self._check()
         self.base_ = base
         self.rows_ = Rows(base.mechanism, "gls")
-        self.sigma_ = np.broadcast_to(numbers(sigma, "sigma"), (len(self.rows_.names),)).astype(np.float64)
+        self.sigma_ = per_actuator(sigma, len(self.rows_.names), "sigma")
         if not np.all(self.sigma_ > 0.0):
             raise IdentificationError(f"sigma is {self.sigma_.tolist()}; every standard deviation must be above zero")
         b = base.rank
