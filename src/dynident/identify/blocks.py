@@ -19,7 +19,8 @@ Array = NDArray[np.float64]
 
 ENOUGH_ROWS = FEWEST_BLOCKS * FEWEST_ROWS  # from which on stretches tell how dependent residuals are
 RANK = 1e-9  # eigenvalues of the scaled products below this part of the largest are round-off
-STUDENT = (0.9218, 1.4297, 1.53125, 1.25, 1.0)  # two deviations: quantile of Student over that of Gauss, powers of 1/nu
+# Quantile of Student's distribution over that of Gauss at two deviations, by powers of 1/nu (Cornish and Fisher's expansion).
+STUDENT = (0.9218, 1.4297, 1.53125, 1.25, 1.0)
 
 
 def inflation(regression: Regression, beta: Array, sigma: Array, correction: float = 1.0) -> Array:
