@@ -17,7 +17,7 @@ def test_good_values_pass() -> None:
     assert checks.gain("PID", "kp", [1, 2]) == (1.0, 2.0)
     assert checks.gain("PID", "preload", -1.0, signed=True) == -1.0
     assert checks.gain("PID", "limit", np.inf, infinite=True) == np.inf
-    assert checks.finite_scalar("PID", "x", 2) == 2.0
+    assert checks.whole("x", np.int64(2), least=1) == 2
     assert checks.choice("mode", "a", ("a", "b")) == "a"
     checks.flag("PID", "project", np.True_)
     checks.positive("law", a=1.0, b=2.0)
@@ -49,7 +49,15 @@ def test_good_values_pass() -> None:
         (lambda: checks.positive("law", fc=0.0), DescriptionError, "law: fc = 0.0 must be a number above zero"),
         (lambda: checks.not_negative("law", fv=-1.0), DescriptionError, "law: fv = -1.0 must be zero or"),
         (lambda: checks.finite("law", x=np.nan), DescriptionError, "law: x = nan is not a finite number"),
-        (lambda: checks.finite_scalar("law", "x", [1.0]), DescriptionError, "must be one finite number"),
+        (lambda: checks.number("x", [1.0]), DescriptionError, r"x is \[1.0\]; give a number"),
+        (lambda: checks.number("x", 10**5000), DescriptionError, "x is a int that cannot be shown; give a number"),
+        (lambda: checks.whole("runs", 2.0, least=1), DynidentError, "runs is 2.0; give a whole number, 1 or more"),
+        (
+            lambda: checks.whole("runs", 9, least=1, most=8, kind=LogError),
+            LogError,
+            "runs is 9; give a whole number from 1 to 8",
+        ),
+        (lambda: checks.choice("mode", 3, ("a", "b"), LogError), LogError, "mode is 3; it is one of a, b"),
         (lambda: checks.flag("PID", "project", 1), DescriptionError, "project = 1 must be True or False"),
         (lambda: checks.choice("mode", "c", ("a", "b")), DescriptionError, "mode is 'c'; it is one of a, b"),
         (lambda: checks.numbers("abc", "q"), DynidentError, "q is not an array of real numbers"),

@@ -123,8 +123,8 @@ def test_slow_cycles_are_warned_about_with_the_numbers() -> None:
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda: gains_for(-1.0), "bandwidth = -1.0 must be above zero"),
-        (lambda: gains_for(1.0, float("nan")), "damping = nan must be one finite number"),
+        (lambda: gains_for(-1.0), "bandwidth is -1; give a number above 0"),
+        (lambda: gains_for(1.0, float("nan")), "damping is nan; give a number above 0"),
         (lambda: pi_gains(1e-3, 1.0, 1.0, 1.0), "needs a negative proportional gain.*give more than 113.7 Hz"),
         (
             lambda: tune_cascade(DRIVE, 3.0, 1.2, position_cycle=1e-3, velocity_cycle=1e-3),
@@ -241,7 +241,7 @@ def test_instability_is_a_limit_even_without_overshoot_seen() -> None:
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"start": 0.0}, "start = 0.0"),
+        ({"start": 0.0}, "start is 0; give a number above 0"),
         ({"target": 0.0}, "target = 0.0"),
         ({"tolerance": 0.0}, "tolerance = 0.0"),
         ({"overshoot": (0.05, 0.02)}, "give 0 < least < most"),

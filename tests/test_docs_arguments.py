@@ -28,7 +28,13 @@ INSIDE = (
     "dynident.symbolic.regroup.Coefficient.",
     *(
         f"dynident.control.{name}"
-        for name in ("checks.no_room", "distribution.coupling_rows", "task.bound_space", "workspace.own_coordinates", "tick.")
+        for name in (
+            "checks.check_preload",
+            "distribution.coupling_rows",
+            "task.bound_space",
+            "workspace.own_coordinates",
+            "tick.",
+        )
     ),
     *(f"dynident.identify.{name}" for name in ("base.columns_of", "rows.check_projection")),
     *(f"dynident.mechanics.{name}" for name in ("actuation.least_torques", "geometry.", "matrices.")),

@@ -79,7 +79,7 @@ def put(*path, value):
     [
         (put("cycles", value=float("inf")), "cycles of the plan is inf; give a whole number"),
         (put("cycles", value=2.5), "cycles of the plan is 2.5"),
-        (put("cycles", value=10**12), "cycles is 1000000000000"),
+        (put("cycles", value=10**12), "cycles of the plan is 1000000000000"),
         (put("rate", value="fast"), "rate of the plan is 'fast'"),
         (put("rate", value=1e9), "more than 4000000 samples"),
         (put("rate", value=HUGE), "hundreds of digits: .*rate.*1000"),
@@ -183,7 +183,7 @@ def test_wrong_content_of_limits_is_one_sentence(robot, tmp_path, toml, words):
         (lambda r: design(r, {"default": BOX}, family=FAMILY, samples=2.5), "samples is 2.5"),
         (lambda r: design(r, {"default": BOX}, family=FAMILY, starts=1.5), "starts is 1.5"),
         (lambda r: design(r, {"default": BOX}, family=FAMILY, start="x"), "start"),
-        (lambda r: design(r, {"default": BOX}, family=FAMILY, starts=10**12), "at most 1000000"),
+        (lambda r: design(r, {"default": BOX}, family=FAMILY, starts=10**12), "from 1 to 1000000"),
         (lambda r: design(r, {"default": BOX}, family=3), "family is 3; give a family"),
         (lambda r: design(r, {"default": BOX}, family=FAMILY, seed=-1), "seed is -1"),
         (lambda r: design(r, {"default": BOX}, criterion=3), "criterion is 3"),

@@ -214,7 +214,7 @@ def test_logs_refer_to_the_plan_and_are_cut_and_averaged_by_it(robot, limits):
     ("change", "words"),
     [
         ({"stages": []}, "the plan has no stage"),
-        ({"cycles": 0}, "cycles is 0"),
+        ({"cycles": 0}, "cycles of the plan is 0"),
         ({"rate": np.nan}, "rate of the plan is nan"),
         ({"period": 1.0}, "is planned every 1.0 s"),
         ({"speed": np.full(3, np.nan)}, "speed of the plan holds NaN"),

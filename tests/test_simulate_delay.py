@@ -156,13 +156,13 @@ def test_mast_loses_the_phase_of_its_dead_time() -> None:
 
 def test_a_delay_that_does_not_fit_is_one_sentence() -> None:
     cases = [
-        (lambda: replace(IDEAL, delay=-1.0), "cascade: delay = -1.0 must be zero or a number above it"),
-        (lambda: replace(IDEAL, delay=[1e-3, 2e-3]), "cascade: delay has 2 numbers; give one delay"),
+        (lambda: replace(IDEAL, delay=-1.0), "cascade: delay is -1; give a number"),
+        (lambda: replace(IDEAL, delay=[1e-3, 2e-3]), "cascade: delay is .* give a number"),
         (lambda: replace(IDEAL, position_delay=3e-4), "velocity_cycle = 0.0005 s is longer than position_delay"),
         (lambda: replace(IDEAL, position_delay=7e-4), "position_delay = 0.0007 s is 1.4 times velocity_cycle"),
-        (lambda: PID(1.0, 1.0, cycle=1e-3, delay=float("nan")), "PID: delay = nan must be"),
+        (lambda: PID(1.0, 1.0, cycle=1e-3, delay=float("nan")), "PID: delay is nan; give a number"),
         (lambda: ComputedTorque(slide(1.0), 1.0, 1.0, cycle=1e-3, delay="late"), "computed torque: delay"),
-        (lambda: TaskPID(CoordinateSpace(), 1.0, 1.0, cycle=1e-3, delay=-1e-3), "task PID: delay = -0.001"),
+        (lambda: TaskPID(CoordinateSpace(), 1.0, 1.0, cycle=1e-3, delay=-1e-3), "task PID: delay is -0.001"),
     ]
     for make, text in cases:
         with pytest.raises(DynidentError, match=text) as error:

@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from dynident.checks import shown
 from dynident.errors import DynidentError
 
 RAW = (TypeError, AttributeError, ValueError, LookupError, ArithmeticError, RuntimeError, MemoryError, OSError)
@@ -326,17 +327,6 @@ def _is_foreign(value: object) -> bool:
 
 def _why(error: BaseException) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())[:120]}".rstrip(": ")
-
-
-def shown(value: object) -> str:
-    """Return a value as it is shown in a sentence."""
-    if isinstance(value, np.ndarray) and value.size > 4:
-        return f"an array of shape {value.shape}"
-    try:
-        text = " ".join(repr(value).split())
-    except Exception:  # integers of thousands of digits, objects that cannot be shown
-        return f"a {type(value).__name__} that cannot be shown"
-    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _suspect(value: object, error: BaseException) -> str:

@@ -1,7 +1,7 @@
 """Checks of what a caller gave: one sentence each, naming the field, the value and the remedy.
 
 Fields of a description (a law, a drive, a controller) raise `DescriptionError`, samples of a log `LogError`; both are
-`DynidentError`.
+`DynidentError`. A room with an error of its own gives it as `kind`.
 """
 
 from __future__ import annotations
@@ -16,27 +16,62 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.errors import DescriptionError, DynidentError, LogError
 
 Array = NDArray[np.float64]
+Kind = type[DynidentError]
+
+HUGE = 10**300  # integers beyond it are no float64
+LARGEST = 2**53  # integers up to it are exact as float64
+
+
+def shown(value: object) -> str:
+    """Return a value as it is shown in a sentence."""
+    if isinstance(value, np.ndarray) and value.size > 4:
+        return f"an array of shape {value.shape}"
+    try:
+        text = " ".join(repr(value).split())
+    except Exception:  # integers of thousands of digits, objects that cannot be shown
+        return f"a {type(value).__name__} that cannot be shown"
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
 
 # ---- numbers of a description ------------------------------------------------------------------------------------------
 
 
 def number(
-    what: str, value: object, *, least: float | None = None, above: float | None = None, infinite: bool = False, unit: str = ""
+    what: str,
+    value: object,
+    *,
+    least: float | None = None,
+    above: float | None = None,
+    infinite: bool = False,
+    unit: str = "",
+    kind: Kind = DescriptionError,
 ) -> float:
-    """Return one real number that is `least` or more, or `above` a value; plus infinity only where it is a limit."""
+    """Return one real number that is `least` or more, or `above` a value; infinity only where it is a limit."""
     wanted = f"a number{f' [{unit}]' if unit else ''}"
     if least is not None:
         wanted += f" of at least {least:g}"
     if above is not None:
         wanted += f" above {above:g}"
-    value = plain(value)
-    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-        raise DescriptionError(f"{what} is {value!r}; give {wanted}")
-    result = float(value)
-    finite = math.isfinite(result) or (infinite and result == math.inf)
+    given = plain(value)
+    real = isinstance(given, int | float | np.integer | np.floating) and not isinstance(given, bool)
+    if not real or (isinstance(given, int) and abs(given) > HUGE):
+        raise kind(f"{what} is {shown(given)}; give {wanted}")
+    result = float(given)
+    finite = math.isfinite(result) or (infinite and not math.isnan(result))
     if not finite or (least is not None and result < least) or (above is not None and result <= above):
-        raise DescriptionError(f"{what} is {result:g}; give {wanted}")
+        raise kind(f"{what} is {result:g}; give {wanted}")
     return result
+
+
+def whole(what: str, value: object, *, least: int = -LARGEST, most: float = LARGEST, kind: Kind = DynidentError) -> int:
+    """Return one whole number from `least` to `most`, which may be infinite."""
+    given = plain(value)
+    good = isinstance(given, int | np.integer) and not isinstance(given, bool)
+    if not good or not least <= given <= most:
+        bounds = f" from {least} to {most}" if most < LARGEST or (good and given > most) else ""
+        bounds = bounds or (f", {least} or more" if least > -LARGEST else "")
+        raise kind(f"{what} is {shown(given)}; give a whole number{bounds}")
+    return int(given)
 
 
 def plain(value: Any) -> Any:
@@ -99,25 +134,17 @@ def finite(owner: str, **values: float) -> None:
             raise DescriptionError(f"{owner}: {name} = {value} is not a finite number; give a finite one")
 
 
-def finite_scalar(owner: str, field: str, value: float) -> float:
-    """Return one finite number; an array of them is refused."""
-    array = numbers(value, f"{owner}: {field}")
-    if array.ndim != 0 or not math.isfinite(float(array)):
-        raise DescriptionError(f"{owner}: {field} = {value} must be one finite number; give one")
-    return float(array)
-
-
 def flag(owner: str, field: str, value: object) -> None:
     """Refuse what is not True or False."""
     if not isinstance(value, bool | np.bool_):
         raise DescriptionError(f"{owner}: {field} = {value!r} must be True or False; give one of them")
 
 
-def choice(what: str, value: object, known: Iterable[str]) -> str:
+def choice(what: str, value: object, known: Iterable[str], kind: Kind = DescriptionError) -> str:
     """Return a word after checking that it is one of those known."""
     words = tuple(known)
     if not isinstance(value, str) or value not in words:
-        raise DescriptionError(f"{what} is {value!r}; it is one of {', '.join(words)}")
+        raise kind(f"{what} is {shown(value)}; it is one of {', '.join(words)}")
     return value
 
 

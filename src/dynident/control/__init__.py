@@ -2,7 +2,7 @@
 
 from dynident.arguments import guard
 from dynident.checks import per_actuator
-from dynident.control.checks import ControlWarning, no_room
+from dynident.control.checks import ControlWarning, check_preload
 from dynident.control.controller import Controller, Machine, Measurement, Setpoint
 from dynident.control.distribution import (
     actuator_rows,
@@ -49,6 +49,7 @@ __all__ = [
     "actuator_motion",
     "actuator_rows",
     "bound_space",
+    "check_preload",
     "clip",
     "coupling_rows",
     "current_loop",
@@ -63,7 +64,6 @@ __all__ = [
     "minimum_norm",
     "motor_currents",
     "motor_torques",
-    "no_room",
     "own_coordinates",
     "per_actuator",
     "pi_gains",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynident.checks import gain
 from dynident.errors import DynidentError, DynidentWarning, require
 from dynident.mechanism import Mechanism
 
@@ -16,23 +15,7 @@ class ControlWarning(DynidentWarning):
     """The loops can be made as asked, but they will be close to their limits (small margins, slow cycles)."""
 
 
-def cycle_time(owner: str, field: str, value: float) -> float:
-    """Return a cycle time after checking that it is one number above zero."""
-    checked = gain(owner, field, value, above=True)
-    if not isinstance(checked, float):
-        raise DynidentError(f"{owner}: {field} has {len(checked)} numbers; give one cycle time in seconds for all actuators")
-    return checked
-
-
-def dead_time(owner: str, field: str, value: float) -> float:
-    """Return a delay after checking that it is one number, zero or above it."""
-    checked = gain(owner, field, value)
-    if not isinstance(checked, float):
-        raise DynidentError(f"{owner}: {field} has {len(checked)} numbers; give one delay in seconds for all actuators")
-    return checked
-
-
-def no_room(owner: str, preload: ArrayLike, mechanism: Mechanism) -> None:
+def check_preload(owner: str, preload: ArrayLike, mechanism: Mechanism) -> None:
     """Refuse a preload on a robot that has no more motors than freedoms: no torques press it against itself."""
     k, n = len(mechanism.actuators), mechanism.dof
     if np.any(np.asarray(preload, dtype=np.float64)) and k <= n:

@@ -22,8 +22,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.checks import flag, gain, numbers
-from dynident.control.checks import cycle_time, dead_time, optional_model, whole_ratio
+from dynident.checks import choice, flag, gain, number, numbers
+from dynident.control.checks import optional_model, whole_ratio
 from dynident.errors import DynidentError, require
 from dynident.friction import DynamicLaw, Friction
 from dynident.mechanism import Mechanism
@@ -56,7 +56,7 @@ class CurrentLoop:
     def __post_init__(self) -> None:
         object.__setattr__(self, "gain", gain("current loop", "gain", self.gain))
         object.__setattr__(self, "integral", gain("current loop", "integral", self.integral))
-        object.__setattr__(self, "cycle", cycle_time("current loop", "cycle", self.cycle))
+        object.__setattr__(self, "cycle", number("current loop: cycle", self.cycle, above=0.0, unit="s"))
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class Cascade:
         object.__setattr__(self, "velocity_feedforward", share)
         object.__setattr__(self, "speed_limit", gain("cascade", "speed_limit", self.speed_limit, above=True, infinite=True))
         for field in ("position_cycle", "velocity_cycle"):
-            object.__setattr__(self, field, cycle_time("cascade", field, getattr(self, field)))
+            object.__setattr__(self, field, number(f"cascade: {field}", getattr(self, field), above=0.0, unit="s"))
         if self.current is not None and not isinstance(self.current, CurrentLoop):
             raise DynidentError(
                 f"cascade: current is a {type(self.current).__name__}; give a CurrentLoop, or None for an ideal one"
@@ -137,7 +137,7 @@ class Cascade:
         optional_model("cascade", "torque_feedforward", self.torque_feedforward)
         flag("cascade", "anti_windup", self.anti_windup)
         for field in ("delay", "position_delay"):
-            object.__setattr__(self, field, dead_time("cascade", field, getattr(self, field)))
+            object.__setattr__(self, field, number(f"cascade: {field}", getattr(self, field), least=0.0, unit="s"))
         _ = self.velocity_ticks, self.current_ticks, self.late_ticks
 
     @property
@@ -218,13 +218,13 @@ class PID:
     def __post_init__(self) -> None:
         for field in ("kp", "kd", "ki", "derivative_filter"):
             object.__setattr__(self, field, gain("PID", field, getattr(self, field)))
-        object.__setattr__(self, "cycle", cycle_time("PID", "cycle", self.cycle))
+        object.__setattr__(self, "cycle", number("PID: cycle", self.cycle, above=0.0, unit="s"))
         optional_model("PID", "feedforward", self.feedforward)
         flag("PID", "project", self.project)
         object.__setattr__(self, "preload", gain("PID", "preload", self.preload, signed=True))
         if self.friction is not None and self.feedforward is None:
             raise DynidentError("PID: friction is given without feedforward; give the model whose feed-forward it completes")
-        object.__setattr__(self, "delay", dead_time("PID", "delay", self.delay))
+        object.__setattr__(self, "delay", number("PID: delay", self.delay, least=0.0, unit="s"))
 
 
 @dataclass(frozen=True)
@@ -281,11 +281,10 @@ class ComputedTorque:
         require(self.model, Mechanism, "computed torque: model")
         for field in ("kp", "kd", "ki", "derivative_filter"):
             object.__setattr__(self, field, gain("computed torque", field, getattr(self, field)))
-        object.__setattr__(self, "cycle", cycle_time("computed torque", "cycle", self.cycle))
+        object.__setattr__(self, "cycle", number("computed torque: cycle", self.cycle, above=0.0, unit="s"))
         object.__setattr__(self, "preload", gain("computed torque", "preload", self.preload, signed=True))
-        object.__setattr__(self, "delay", dead_time("computed torque", "delay", self.delay))
-        if self.on not in ("measurement", "reference"):
-            raise DynidentError(f"computed torque: on = {self.on!r} is unknown; use 'measurement' or 'reference'")
+        object.__setattr__(self, "delay", number("computed torque: delay", self.delay, least=0.0, unit="s"))
+        choice("computed torque: on", self.on, ("measurement", "reference"))
 
 
 @dataclass(frozen=True, eq=False)

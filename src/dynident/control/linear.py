@@ -19,7 +19,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.checks import finite_scalar
+from dynident.checks import number
 from dynident.control.laws import Cascade
 from dynident.control.margins import Margins, cutoff_frequency, margins
 from dynident.control.sampled import Settings, lift
@@ -75,12 +75,9 @@ class Axis:
         require(self.drive, Drive, "axis: drive")
         require(self.loops, Cascade, "axis: loops")
         for name in ("load", "viscous", "delay"):
-            if name == "delay" and self.delay is None:
-                continue
-            value = finite_scalar("axis", name, getattr(self, name))
-            if value < 0.0:
-                raise DynidentError(f"axis: {name} = {value} must be zero or above it; check its sign and unit")
-            object.__setattr__(self, name, value)
+            value = getattr(self, name)
+            if name != "delay" or value is not None:
+                object.__setattr__(self, name, number(f"axis: {name}", value, least=0.0))
         motor = self.drive.motor
         if self.loops.current is not None and motor.inductance == 0.0 and motor.resistance == 0.0:
             raise DynidentError(
@@ -102,10 +99,7 @@ class Axis:
     @property
     def electrical(self) -> TransferFunction:
         """Current per voltage less back-EMF, 1 / (L s + R) (eq. 3.3)."""
-        motor = self.drive.motor
-        return TransferFunction(
-            (1.0,), (motor.inductance, motor.resistance) if motor.inductance else (motor.resistance,), "I/V"
-        )
+        return self.drive.motor.electric()
 
     @property
     def mechanical(self) -> TransferFunction:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.checks import finite_scalar, numbers
+from dynident.checks import number, numbers
 from dynident.errors import DynidentError
 
 Array = NDArray[np.float64]
@@ -138,10 +138,8 @@ def delayed_integrator(gain: float, delay: float, frequency: ArrayLike) -> Compl
 
 
 def _grid(lowest: float, highest: float) -> Array:
-    lowest, highest = finite_scalar("frequencies", "lowest", lowest), finite_scalar("frequencies", "highest", highest)
-    if not (np.isfinite(highest) and 0.0 < lowest < highest):
-        raise DynidentError(f"frequencies from {lowest} to {highest} Hz are no range; give 0 < lowest < highest")
-    return np.geomspace(lowest, highest, POINTS)
+    low = number("lowest", lowest, above=0.0, unit="Hz")
+    return np.geomspace(low, number("highest", highest, above=low, unit="Hz"), POINTS)
 
 
 def _changes(values: Array) -> list[int]:

@@ -159,9 +159,7 @@ class _Period:
         e = self.error("velocity", self.arriving(), self["speed"])
         self["sum_velocity"] = self["sum_velocity"] + s.velocity_cycle * e
         amps = s.velocity_gain * e + s.velocity_integral * self["sum_velocity"]
-        self["amperes"] = self["amperes"] + float(low_pass_share(s.velocity_filter, s.velocity_cycle)) * (
-            amps - self["amperes"]
-        )
+        self.filtered("amperes", amps, s.velocity_filter, s.velocity_cycle)
 
     def tick_current(self) -> None:
         s = self.s

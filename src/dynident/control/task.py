@@ -21,8 +21,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynident.checks import finite_scalar, gain
-from dynident.control.checks import cycle_time, dead_time, optional_model
+from dynident.checks import gain, number
+from dynident.control.checks import optional_model
 from dynident.control.laws import Cascade
 from dynident.control.workspace import Bound, Workspace
 from dynident.errors import DynidentError, require
@@ -51,9 +51,9 @@ def _check_gains(law: TaskPID | TaskComputedTorque) -> None:
     set_, owner = object.__setattr__, law.owner
     for field in ("kp", "kd", "ki", "derivative_filter"):
         set_(law, field, gain(owner, field, getattr(law, field)))
-    set_(law, "cycle", cycle_time(owner, "cycle", law.cycle))
+    set_(law, "cycle", number(f"{owner}: cycle", law.cycle, above=0.0, unit="s"))
     set_(law, "preload", gain(owner, "preload", law.preload, signed=True))
-    set_(law, "delay", dead_time(owner, "delay", law.delay))
+    set_(law, "delay", number(f"{owner}: delay", law.delay, least=0.0, unit="s"))
     if law.posture is not None:
         values = np.asarray(gain(owner, "posture", law.posture))
         if values.shape != (2,):
@@ -187,11 +187,8 @@ class TaskCascade:
     def __post_init__(self) -> None:
         require(self.loops, Cascade, f"{self.owner}: loops")
         _check_space(self.space)
-        own = self.posture is None
-        value = float(np.min(self.loops.position_gain)) if own else finite_scalar(self.owner, "posture", self.posture)  # type: ignore[arg-type]
-        if value < 0.0:
-            raise DynidentError(f"{self.owner}: posture = {value} must be zero or above it; check its sign")
-        object.__setattr__(self, "posture", value)
+        posture = float(np.min(self.loops.position_gain)) if self.posture is None else self.posture
+        object.__setattr__(self, "posture", number(f"{self.owner}: posture", posture, least=0.0, unit="1/s"))
 
     @property
     def delay(self) -> float:

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.checks import finite_scalar
+from dynident.checks import number
 from dynident.control.checks import ControlWarning
 from dynident.control.laws import Cascade, CurrentLoop
 from dynident.control.linear import Axis, Loop
@@ -270,17 +270,11 @@ def _warn(axis: Axis, least: float) -> None:
 
 
 def _above(name: str, value: float) -> float:
-    checked = finite_scalar("tuning", name, value)
-    if checked <= 0.0:
-        raise DynidentError(f"tuning: {name} = {checked} must be above zero; check its sign and unit")
-    return checked
+    return number(f"tuning: {name}", value, above=0.0)
 
 
 def _not_below(name: str, value: float) -> float:
-    checked = finite_scalar("tuning", name, value)
-    if checked < 0.0:
-        raise DynidentError(f"tuning: {name} = {checked} must be zero or above it; check its sign and unit")
-    return checked
+    return number(f"tuning: {name}", value, least=0.0)
 
 
 class Placed(NamedTuple):

@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.checks import finite_scalar, numbers
+from dynident.checks import number, numbers
 from dynident.errors import DynidentError
 
 Array = NDArray[np.float64]
@@ -182,13 +182,13 @@ def zone_tuning(
     """
     if not callable(simulate_step):
         raise DynidentError(f"simulate_step is a {type(simulate_step).__name__}; give a function of the gains")
-    first, height = finite_scalar("zone tuning", "start", start), finite_scalar("zone tuning", "target", target)
-    if first <= 0.0 or height == 0.0 or not 0.0 < tolerance < 1.0:
+    first, height = number("zone tuning: start", start, above=0.0), number("zone tuning: target", target)
+    if height == 0.0 or not 0.0 < tolerance < 1.0:
         raise DynidentError(
-            f"zone tuning: start = {first}, target = {height} and tolerance = {tolerance}; give a start above zero, a target "
-            "that is not zero and a tolerance between 0 and 1"
+            f"zone tuning: target = {height} and tolerance = {tolerance}; give a target that is not zero and a tolerance "
+            "between 0 and 1"
         )
-    least, most = (finite_scalar("zone tuning", "overshoot", x) for x in overshoot)
+    least, most = (number("zone tuning: overshoot", x) for x in overshoot)
     if not 0.0 <= quiet < most or not 0.0 < least < most:
         raise DynidentError(f"zone tuning: overshoot {overshoot} and quiet {quiet}; give 0 < least < most and quiet below most")
     tuner = _Tuner(simulate_step, height)

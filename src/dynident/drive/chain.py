@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.checks import number, row
+from dynident.checks import choice, number, row
 from dynident.drive.linear import StateSpace, TransferFunction
 from dynident.drive.modes import Modes, free_modes
 from dynident.errors import DescriptionError, DynidentError, IdentificationError
@@ -274,8 +274,7 @@ def two_mass(modal: Array, covariance: Array, at: str = "load", ratio: float = 1
     At the measured mass ``1/J_near = residue + rigid`` and ``1/(J1 + J2) = rigid``; then ``k = omega^2 J1 J2 / (J1 + J2)``
     and ``c = 2 xi omega J1 J2 / (J1 + J2)``.
     """
-    if at not in ("load", "motor"):
-        raise DynidentError(f"at is {at!r}; give 'load' or 'motor', where force and acceleration were measured")
+    choice("at", at, ("load", "motor"))
     scale = number("modal fit: ratio", ratio) ** 2
     if scale == 0.0:
         raise DynidentError("modal fit: ratio is 0; give the motor angle per unit of the measured coordinate")

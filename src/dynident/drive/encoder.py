@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.checks import number, numbers
+from dynident.checks import choice, number, numbers, whole
 from dynident.errors import DescriptionError, DynidentError
 
 Array = NDArray[np.float64]
@@ -65,10 +65,8 @@ class Encoder:
     def __post_init__(self) -> None:
         for name in ("resolution", "noise", "filter"):
             object.__setattr__(self, name, number(f"encoder: {name}", getattr(self, name), least=0.0))
-        if self.side not in SIDES:
-            raise DescriptionError(f"encoder: side is {self.side!r}; give 'motor' or 'joint'")
-        if self.velocity not in VELOCITIES:
-            raise DescriptionError(f"encoder: velocity is {self.velocity!r}; give 'difference' or 'exact'")
+        choice("encoder: side", self.side, SIDES)
+        choice("encoder: velocity", self.velocity, VELOCITIES)
 
     @classmethod
     def lines(
@@ -217,7 +215,7 @@ def difference(position: ArrayLike, cycle: float, window: int = 1) -> Array:
         Velocities; the window grows at the start, and the first sample repeats the second.
     """
     x, h = _positions(position), number("cycle", cycle, above=0.0, unit="s")
-    n = _whole("window", window)
+    n = whole("window", window, least=1)
     index = np.arange(1, len(x))
     reach = np.minimum(index, n)
     ahead = (x[1:] - x[index - reach]) / (h * reach).reshape((-1,) + (1,) * (x.ndim - 1))
@@ -279,7 +277,7 @@ def adaptive_difference(position: ArrayLike, cycle: float, resolution: float, lo
     estimate = difference(x, h)
     lower, upper = np.full(x.shape, -np.inf), np.full(x.shape, np.inf)
     growing = np.ones(x.shape, dtype=bool)
-    for n in range(1, min(_whole("longest", longest), len(x) - 1) + 1):
+    for n in range(1, min(whole("longest", longest, least=1), len(x) - 1) + 1):
         way = x[n:] - x[:-n]
         slope = way / (n * h)
         growing[:n] = False
@@ -332,9 +330,3 @@ def _positions(values: ArrayLike, what: str = "position") -> Array:
     if not np.isfinite(array).all():
         raise DynidentError(f"{what} is not finite at sample {int(np.argwhere(~np.isfinite(array))[0][0])}; remove it")
     return array
-
-
-def _whole(what: str, value: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise DynidentError(f"{what} is {value!r}; give a whole number of cycles, at least 1")
-    return int(value)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.checks import number, samples
+from dynident.checks import choice, number, samples, whole
 from dynident.drive.chain import TwoMass, two_mass
 from dynident.errors import DynidentError, IdentificationError
 
@@ -60,8 +60,7 @@ class ModalFit:
 
     def __post_init__(self) -> None:
         p = len(self.names)
-        if isinstance(self.modes, bool) or not isinstance(self.modes, int | np.integer) or self.modes < 1:
-            raise DynidentError(f"ModalFit: modes is {self.modes!r:.60}; give a whole number, 1 or more")
+        whole("ModalFit: modes", self.modes, least=1)
         if np.shape(self.values) != (p,) or np.shape(self.covariance) != (p, p) or p < 3 * self.modes:
             raise DynidentError(
                 f"ModalFit: {self.modes} modes need {3 * self.modes} names or more, as many values and a square covariance; "
@@ -179,8 +178,8 @@ class ModalFit:
             From the frequency alone [N m/rad].
         """
         J = number("modal fit: inertia", inertia, above=0.0, unit="kg m^2")
-        if isinstance(mode, bool) or not isinstance(mode, int | np.integer) or not -self.modes <= mode < self.modes:
-            raise DynidentError(f"mode is {mode!r:.60}; the fit has {self.modes} modes, numbered from 0")
+        if not -self.modes <= whole("mode", mode) < self.modes:
+            raise DynidentError(f"mode is {mode}; the fit has {self.modes} modes, numbered from 0")
         f, deviation = float(self.frequency[mode]), float(self.standard_deviation[: self.modes][mode])
         return (2.0 * np.pi * f) ** 2 * J, 8.0 * np.pi**2 * f * deviation * J
 
@@ -248,8 +247,7 @@ def fit_modal(
     f = samples("frequency", frequency)
     if f[0] <= 0.0 or (np.diff(f) <= 0.0).any():
         raise DynidentError("frequency must rise and be above zero; sort the lines and leave out 0 Hz")
-    if isinstance(modes, bool) or not isinstance(modes, int | np.integer) or modes < 1:
-        raise DynidentError(f"modes is {modes!r}; give a whole number of at least 1")
+    whole("modes", modes, least=1)
     H = _lines(frf, f.size)
     count = 3 * modes + int(rigid) + int(upper)
     if 2 * f.size < 2 * count:
@@ -297,9 +295,7 @@ def fit_modal(
 
 
 def _power(kind: str) -> int:
-    if kind not in KINDS:
-        raise DynidentError(f"kind is {kind!r}; give one of {', '.join(KINDS)}")
-    return KINDS[kind]
+    return KINDS[choice("kind", kind, KINDS)]
 
 
 def _lines(frf: ArrayLike, count: int) -> Complex:

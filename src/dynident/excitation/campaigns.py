@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.checks import number, shown, whole
 from dynident.errors import DynidentError, require
-from dynident.excitation.checks import fits, motion_curve, real, shown, text, vector, whole
+from dynident.excitation.checks import fits, motion_curve, text, vector
 from dynident.excitation.limits import State, all_excess, all_names
 from dynident.excitation.limits_file import MotionLimits
 from dynident.excitation.plan import Plan, Stage
@@ -219,7 +220,7 @@ def complete_test(
     """
     require(limits, MotionLimits, "limits")
     motion_curve(excitation, "excitation")
-    period, warming_time = real(period, "period"), real(warming_time, "warming_time")
+    period, warming_time = number("period", period), number("warming_time", warming_time)
     keep = 1.0 - max(limits.margin, 0.01)
     rest = posture_of(limits, excitation) if posture is None else vector(posture, len(limits.coordinates), "posture")
     bounds, (speed, push) = reach(limits, rest), rates_of(limits)
@@ -400,9 +401,7 @@ def validation_motion(problem: Problem, seed: int = 1, duration: float | None = 
         From rest to rest, inside all limits on a dense grid.
     """
     require(problem, Problem, "problem")
-    if whole(seed, "seed") < 0:
-        raise DynidentError(f"seed is {seed}; give a whole number from 0 on")
-    generator = np.random.default_rng([seed, 20])
+    generator = np.random.default_rng([whole("seed", seed, least=0, most=np.inf), 20])
     T = problem.family.duration if duration is None else positive("duration", duration)
     lowest, highest = min(1.0 / T, 0.5 * problem.family.highest), problem.family.highest
     tones = np.sort(generator.uniform(lowest, highest, TONES))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.checks import numbers, plain
+from dynident.checks import numbers, shown
 from dynident.errors import DynidentError
 
 Array = NDArray[np.float64]
@@ -16,34 +15,6 @@ Array = NDArray[np.float64]
 MOST = 12_000_000  # numbers per array: two million samples of six axes
 CYCLES = 1_000_000
 LARGEST = 1e9  # rad, m and their rates: beyond it nothing is a robot, and polynomials overflow
-
-
-def shown(value: object) -> str:
-    """Return a value as it is shown in a sentence."""
-    try:
-        text = repr(value)
-    except ValueError:  # Python refuses to print very long integers
-        return "a number of thousands of digits"
-    return text if len(text) <= 60 else f"{text[:57]}..."
-
-
-def whole(value: Any, what: str) -> int:
-    """Return a whole number."""
-    value = plain(value)
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or abs(int(value)) > 2**53:
-        raise DynidentError(f"{what} is {shown(value)}; give a whole number")
-    return int(value)
-
-
-def real(value: Any, what: str, infinite: bool = False) -> float:
-    """Return a number, finite unless infinity is allowed."""
-    value = plain(value)
-    good = isinstance(value, int | float | np.number) and not isinstance(value, bool | complex | np.complexfloating)
-    if not good or (isinstance(value, int) and abs(value) > 10**300) or math.isnan(value):
-        raise DynidentError(f"{what} is {shown(value)}; give a number")
-    if not infinite and math.isinf(value):
-        raise DynidentError(f"{what} is {value}; give a finite number")
-    return float(value)
 
 
 def text(value: Any, what: str) -> str:

@@ -23,9 +23,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.checks import numbers
+from dynident.checks import choice, number, numbers, shown, whole
 from dynident.errors import DynidentError
-from dynident.excitation.checks import real, shown, whole
 
 Array = NDArray[np.float64]
 
@@ -100,10 +99,8 @@ class Criterion:
         if not isinstance(self.weights, tuple) or not all(isinstance(pair, tuple) and len(pair) == 2 for pair in self.weights):
             raise DynidentError(f"weights are {shown(self.weights)}; give pairs of a criterion and its weight")
         for name, weight in self.weights:
-            if not isinstance(name, str) or name not in NAMES:
-                raise DynidentError(f"criterion is {shown(name)}; it must be one of {', '.join(NAMES)}")
-            if not real(weight, f"weight of criterion '{name}'") > 0.0:
-                raise DynidentError(f"weight of criterion '{name}' is {weight}; give a finite number above zero")
+            choice("criterion", name, NAMES)
+            number(f"weight of criterion '{name}'", weight, above=0.0)
         if not self.weights:
             raise DynidentError(f"no criterion is given; name at least one of {', '.join(NAMES)}")
         if isinstance(self.scale, str) and self.scale != "column":
@@ -141,7 +138,7 @@ class Criterion:
         if not isinstance(goal, Sequence) or isinstance(goal, str):
             raise DynidentError(f"goal is {shown(goal)}; give the numbers of parameters")
         sizes = scale if scale is None or isinstance(scale, str) else tuple(np.atleast_1d(numbers(scale, "scale")).tolist())
-        which = tuple(whole(i, "goal") for i in goal)
+        which = tuple(whole("goal", i) for i in goal)
         if isinstance(text, Mapping):
             return cls(tuple(text.items()), sizes, which)
         pairs = []

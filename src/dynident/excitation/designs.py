@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.checks import number, shown, whole
 from dynident.errors import DynidentError, require
 from dynident.excitation.campaigns import complete_test, plan_within, validation_motion
-from dynident.excitation.checks import fits, motion_curve, motion_family, real, shown, vector, whole
+from dynident.excitation.checks import fits, motion_curve, motion_family, vector
 from dynident.excitation.criteria import NAMES, Criterion
 from dynident.excitation.equations import ExcitationEquations, RobotEquations
 from dynident.excitation.limits import State, all_excess, all_names
@@ -318,9 +319,7 @@ def design(
         raise DynidentError(f"goal is {shown(goal)}; give the names of bodies")
     fits(chosen.duration, positive("rate", rate), mechanism.dof, "a motion")
     if samples is not None:
-        if whole(samples, "samples") < 1:
-            raise DynidentError(f"samples is {samples}; give at least one, or nothing")
-        fits(samples, 1.0, mechanism.dof, "a motion")
+        fits(whole("samples", samples, least=1), 1.0, mechanism.dof, "a motion")
     check_frequencies(chosen, whole_limits.bandwidth, rate)
     if base is None:
         base = evidence.base if evidence is not None else base_parameters(mechanism, removable=tuple(goal))
@@ -382,7 +381,7 @@ def relative_sizes(base: BaseParameters, floor: float = 1e-3) -> Array:
             f"robot '{base.mechanism.name}' has no prior values of parameters in {empty}; give them, or another scale than "
             "'relative'"
         )
-    return np.asarray(np.maximum(values, real(floor, "floor") * largest))
+    return np.asarray(np.maximum(values, number("floor", floor) * largest))
 
 
 def check_motion(limits: MotionLimits, curve: Curve, rate: float = 200.0) -> dict[str, float]:

@@ -18,8 +18,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.checks import number
 from dynident.errors import DynidentError, require
-from dynident.excitation.checks import real
 from dynident.graph import Compiled, absolute, reverse
 from dynident.identify import BaseParameters, Projection, Rows, check_projection, projected
 from dynident.mechanics import Equations as Expressions
@@ -96,8 +96,7 @@ class RobotEquations(ExcitationEquations):
 
     def __post_init__(self) -> None:
         require(self.base, BaseParameters, "base")
-        if not real(self.eps, "eps") >= 0.0:
-            raise DynidentError(f"eps is {self.eps}; give a speed from 0 on")
+        number("eps", self.eps, least=0.0, unit="rad/s, m/s")
         check_projection(self.projection)
         seen = np.asarray(Rows(self.mechanism, self.projection).seen(self.base.seen))
         for name, value in (("dof", self.mechanism.dof), ("names", self.base.names), ("seen", seen)):

@@ -15,9 +15,9 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.checks import numbers
+from dynident.checks import numbers, shown
 from dynident.errors import DynidentError
-from dynident.excitation.checks import shown, vector
+from dynident.excitation.checks import vector
 from dynident.mechanics import (
     Motion,
     actuator_jacobian,

@@ -27,10 +27,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.checks import numbers
+from dynident.checks import number, numbers, shown
 from dynident.errors import DynidentError, require
 from dynident.excitation.assumptions import capsules_of, collision_of
-from dynident.excitation.checks import LARGEST, real, shown, text, vector
+from dynident.excitation.checks import LARGEST, text, vector
 from dynident.excitation.limits import Box, Effort, Limit, Loops, Polygon, ToolBox
 from dynident.excitation.moveit import moveit_limits
 from dynident.excitation.obstacles import Capsule, Collision, Floor
@@ -90,11 +90,9 @@ class MotionLimits:
         if not isinstance(self.others, Sequence) or not all(isinstance(limit, Limit) for limit in self.others):
             raise DynidentError(f"others are {shown(self.others)}; give limits of dynident.excitation")
         object.__setattr__(self, "others", tuple(self.others))
-        if not 0.0 <= real(self.margin, "margin") < 1.0:
+        if not 0.0 <= number("margin", self.margin) < 1.0:
             raise DynidentError(f"margin is {self.margin}; give a share from 0 to below 1")
-        real(self.bandwidth, "bandwidth", infinite=True)
-        if not self.bandwidth > 0.0:
-            raise DynidentError(f"bandwidth is {self.bandwidth}; give a frequency above zero in Hz")
+        number("bandwidth", self.bandwidth, above=0.0, infinite=True, unit="Hz")
         for name, low, high, speed in zip(self.coordinates, self.lower, self.upper, self.velocity, strict=True):
             if not (np.isfinite(low) and np.isfinite(high)):
                 raise DynidentError(
@@ -127,7 +125,7 @@ def _numbers(table: Mapping[str, Any], where: str, known: Sequence[str]) -> dict
     for key, value in table.items():
         if key not in known:
             raise DynidentError(f"limits: unknown field '{key}' in {where}; known ones are {', '.join(known)}")
-        out[key] = real(value, f"limits: {where}.{key}", infinite=True)
+        out[key] = number(f"limits: {where}.{key}", value, infinite=True)
     return out
 
 
@@ -212,14 +210,14 @@ def _bodies(mechanism: Mechanism, given: Mapping[str, Any], lower: Array, upper:
     """Return the limits of bodies in space: clearance of each other and of the floor."""
     found: list[Limit] = []
     settings = dict(given.get("collision", {}))
-    clearance = real(settings.get("clearance", 0.0), "limits: collision.clearance")
+    clearance = number("limits: collision.clearance", settings.get("clearance", 0.0))
     capsules: list[Capsule] | None = None
     if given.get("capsule") == "auto":
         meeting = collision_of(mechanism, lower, upper, clearance)
         found += [] if meeting is None else [meeting]
     elif "capsule" in given:
         capsules = [
-            Capsule(text(c["link"], "limits: link of a capsule"), c["from"], c["to"], real(c["radius"], "limits: radius"))
+            Capsule(text(c["link"], "limits: link of a capsule"), c["from"], c["to"], number("limits: radius", c["radius"]))
             for c in _tables(given, "capsule")
         ]
         pairs = [(str(a), str(b)) for a, b in settings.get("ignore", [])]
@@ -227,7 +225,7 @@ def _bodies(mechanism: Mechanism, given: Mapping[str, Any], lower: Array, upper:
     if "floor" in given:
         carried = capsules_of(mechanism) if capsules is None else tuple(capsules)
         carried = tuple(c for c in carried if mechanism.tree.frames[c.link][0] >= 0)
-        found.append(Floor(mechanism, carried, real(given["floor"], "limits: floor")).reachable(lower, upper))
+        found.append(Floor(mechanism, carried, number("limits: floor", given["floor"])).reachable(lower, upper))
     return found
 
 
@@ -245,8 +243,8 @@ def _tool(mechanism: Mechanism, given: Any) -> Limit:
     low, high = np.full(3, -np.inf), np.full(3, np.inf)
     for i, axis in enumerate("xyz"):
         if axis in tool:
-            low[i], high[i] = (real(x, f"limits: tool.{axis}", infinite=True) for x in tool[axis])
-    low[2] = max(low[2], real(tool.get("height", -np.inf), "limits: tool.height", infinite=True))
+            low[i], high[i] = (number(f"limits: tool.{axis}", x, infinite=True) for x in tool[axis])
+    low[2] = max(low[2], number("limits: tool.height", tool.get("height", -np.inf), infinite=True))
     frame = text(tool["frame"], "limits: tool.frame")
     mechanism.frame(frame)
     return ToolBox(mechanism, frame, low, high)
@@ -263,7 +261,7 @@ def _loops(mechanism: Mechanism, given: Mapping[str, Any]) -> list[Limit]:
     for name, table in dict(given.get("passive", {})).items():
         bounds = _numbers(table, f"passive.{name}", ("lower", "upper"))
         low[tree.index(name)], high[tree.index(name)] = bounds.get("lower", -np.inf), bounds.get("upper", np.inf)
-    least = real(given.get("singularity", 0.0), "limits: singularity")
+    least = number("limits: singularity", given.get("singularity", 0.0))
     return [Loops(mechanism, low, high, least)] if least > 0.0 or np.isfinite([*low, *high]).any() else []
 
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from dynident.checks import number, shown
 from dynident.errors import DynidentError, missing_extra
-from dynident.excitation.checks import real, shown
 
 #: Flag, entry and the field of ours.
 ENTRIES = (
@@ -52,8 +52,8 @@ def moveit_limits(content: str, where: str) -> dict[str, Any]:
         for flag, key, field in ENTRIES:
             if key not in entry or entry.get(flag) is False:
                 continue
-            value = real(entry[key], f"limits: {shown(name)}.{key}")
-            scale = real(data.get(SCALES.get(field, ""), 1.0), f"limits: {SCALES.get(field, field)}")
+            value = number(f"limits: {shown(name)}.{key}", entry[key])
+            scale = number(f"limits: {SCALES.get(field, field)}", data.get(SCALES.get(field, ""), 1.0))
             if field in ("velocity", "acceleration", "jerk", "torque") and not 0.0 < value * scale < np.inf:
                 raise DynidentError(f"limits: {shown(name)}.{key} is {value:g}; it must be above zero")
             found[field] = value * scale

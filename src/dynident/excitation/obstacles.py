@@ -13,9 +13,9 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.checks import numbers
+from dynident.checks import number, numbers
 from dynident.errors import DynidentError
-from dynident.excitation.checks import real, text
+from dynident.excitation.checks import text
 from dynident.excitation.equations import inputs_of
 from dynident.excitation.limits import Limit, State
 from dynident.graph import Compiled, Node, either, maximum, minimum, sqrt, where
@@ -56,8 +56,7 @@ class Capsule:
                 )
             object.__setattr__(self, label, point)
         text(self.link, "link of a capsule")
-        if not real(self.radius, f"capsule of '{self.link}': radius") > 0.0:
-            raise DynidentError(f"capsule of '{self.link}': radius is {self.radius}; give a radius above zero in metres")
+        number(f"capsule of '{self.link}': radius", self.radius, above=0.0, unit="m")
 
 
 def segment_distance(a: tuple[Vector, Vector], b: tuple[Vector, Vector]) -> Node:
@@ -106,7 +105,7 @@ class Floor(Limit):
     height: float
 
     def __post_init__(self) -> None:
-        real(self.height, "floor")
+        number("floor", self.height)
         if not self.capsules:
             raise DynidentError("the floor has no link to keep away: the description has no inertias; give capsules")
 

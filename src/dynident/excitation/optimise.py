@@ -18,9 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.checks import numbers
+from dynident.checks import choice, number, numbers, shown, whole
 from dynident.errors import DynidentError, require
-from dynident.excitation.checks import real, shown, whole
 from dynident.excitation.equations import RobotEquations
 from dynident.excitation.objective import Objective
 from dynident.excitation.peaks import peaks, slopes
@@ -304,21 +303,17 @@ def optimise(
         The best motion.
     """
     require(problem, Problem, "problem")
-    if not isinstance(method, str) or method not in METHODS:
-        raise DynidentError(f"method is {shown(method)}; use one of {', '.join(METHODS)}")
+    choice("method", method, METHODS)
     if progress is not None and not callable(progress):
         raise DynidentError(f"progress is {shown(progress)}; give a function, or nothing")
-    if not 1 <= whole(starts, "starts") <= STARTS or not real(time_budget, "time_budget") > 0.0:
-        raise DynidentError(
-            f"starts is {starts} and time_budget {time_budget}; give at least one start (at most {STARTS}) and some seconds"
-        )
-    if iterations is not None and whole(iterations, "iterations") < 1:
-        raise DynidentError(f"iterations is {iterations}; give at least one step, or leave it out to search for time_budget")
+    whole("starts", starts, least=1, most=STARTS)
+    number("time_budget", time_budget, above=0.0, unit="s")
+    if iterations is not None:
+        whole("iterations", iterations, least=1)
     given = None if start is None else np.array(numbers(start, "start"))
     if given is not None:
         check_start(problem, given)
-    if whole(seed, "seed") < 0:
-        raise DynidentError(f"seed is {seed}; give a whole number from 0 on")
+    whole("seed", seed, least=0, most=np.inf)
     first = feasible_start(problem, np.random.default_rng(seed))  # fails here, with a sentence, when there is none
     if method == "sqp":  # compiles what workers then inherit: that is not the search's time
         problem.objective(first)
@@ -340,7 +335,7 @@ def optimise(
     none = np.zeros(0)
     best += [] if given is None else [Run(given, seed, given, problem.objective.cost(given))]  # never worse than this
     runs: Iterable[Run] = chain(best[:], (Run(None, seed + 1000 * k, none) for k in range(starts - len(best))))
-    many = max(1, min(starts, cores() if workers is None else whole(workers, "workers")))
+    many = max(1, min(starts, cores() if workers is None else whole("workers", workers)))
     if client is not None:
         many = max(1, min(starts, WINDOW))
     least = many if iterations is None else 1  # how many go on must not depend on the machine when steps are counted

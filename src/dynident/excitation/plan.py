@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.checks import choice, number, shown, whole
 from dynident.errors import DynidentError
-from dynident.excitation.checks import CYCLES, LARGEST, fits, motion_curve, real, shown, text, vector, whole
+from dynident.excitation.checks import CYCLES, LARGEST, fits, motion_curve, text, vector
 from dynident.files import read_json, to_json
 from dynident.mechanics import Motion
 from dynident.results import Result
@@ -64,11 +65,9 @@ class Stage:
 
     def __post_init__(self) -> None:
         label = f"stage {shown(text(self.name, 'name of a stage'))}"
-        if not isinstance(self.purpose, str) or self.purpose not in PURPOSES:
-            raise DynidentError(f"{label}: purpose is {shown(self.purpose)}; it must be one of {', '.join(PURPOSES)}")
+        choice(f"{label}: purpose", self.purpose, PURPOSES)
         motion_curve(self.curve, f"{label}: curve")
-        if not 1 <= whole(self.repetitions, f"{label}: repetitions") <= REPETITIONS:
-            raise DynidentError(f"{label}: repetitions is {self.repetitions}; give a whole number from 1 to {REPETITIONS}")
+        whole(f"{label}: repetitions", self.repetitions, least=1, most=REPETITIONS)
         text(self.payload, f"{label}: payload")
         if not isinstance(self.record, bool):
             raise DynidentError(f"{label}: record is {shown(self.record)}; give true or false")
@@ -163,12 +162,9 @@ class Plan(Result):
         object.__setattr__(self, "stages", tuple(self.stages))
         if not self.stages:
             raise DynidentError("the plan has no stage; give at least one motion")
-        if not 1 <= whole(self.cycles, "cycles of the plan") <= CYCLES or not real(self.rate, "rate of the plan") > 0.0:
-            raise DynidentError(
-                f"cycles is {self.cycles} and rate {self.rate}; give 1 to {CYCLES} cycles and a rate above zero"
-            )
-        if real(self.period, "period of the plan") < 0.0:
-            raise DynidentError(f"period of the plan is {self.period}; give the seconds from cycle to cycle, or 0")
+        whole("cycles of the plan", self.cycles, least=1, most=CYCLES)
+        number("rate of the plan", self.rate, above=0.0, unit="1/s")
+        number("period of the plan", self.period, least=0.0, unit="s")
         if not isinstance(self.notes, Mapping):
             raise DynidentError(f"notes of the plan are {shown(self.notes)}; give a table")
         for stage in self.stages:
@@ -237,8 +233,7 @@ class Plan(Result):
             Positions, velocities and accelerations.
         """
         f = self.rate if rate is None else positive("rate", rate)
-        if whole(cycles, "cycles") < 1:
-            raise DynidentError(f"cycles is {cycles}; give at least one")
+        whole("cycles", cycles, least=1)
         step = max(self.period, self.curve.duration) if cycles > 1 else self.curve.duration
         fits(cycles * step, f, len(self.coordinates), "a motion")
         # The last sample is at or just after the end, where the robot rests.

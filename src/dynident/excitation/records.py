@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.checks import numbers
+from dynident.checks import numbers, whole
 from dynident.errors import DynidentError
-from dynident.excitation.checks import whole
 from dynident.excitation.plan import Plan
 from dynident.signals import Log
 
@@ -104,7 +103,7 @@ def average_periods(samples: ArrayLike, period: int, skip: int = 1) -> tuple[Arr
         Averages; deviations are zero with a single period.
     """
     x = np.atleast_1d(numbers(samples, "samples"))
-    count = x.shape[0] // period - skip if whole(period, "period") > 0 and whole(skip, "skip") >= 0 else 0
+    count = x.shape[0] // period - skip if whole("period", period) > 0 and whole("skip", skip) >= 0 else 0
     if x.ndim != 2 or count < 1:
         raise DynidentError(f"{x.shape[0]} samples hold less than {skip + 1} periods of {period}; record more periods")
     stacked = x[skip * period : (skip + count) * period].reshape(count, period, x.shape[1])

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.checks import choice, number, whole
 from dynident.errors import DynidentError, require
 from dynident.excitation.campaigns import plan_within
-from dynident.excitation.checks import real, vector, whole
+from dynident.excitation.checks import vector
 from dynident.excitation.limits_file import MotionLimits
 from dynident.excitation.plan import Plan, Stage
 from dynident.excitation.postures import rates_of, reach
@@ -73,7 +74,7 @@ def _plan(
     facts: dict[str, Any],
     robot: str,
 ) -> Plan:
-    if whole(cycles, "cycles") < 2:
+    if whole("cycles", cycles) < 2:
         raise DynidentError(f"cycles is {cycles}; a thermal test needs at least two")
     idle = ENERGISED if facts["power"] == "on" else 0.0
     notes = {"protocol": {**facts, "unpowered_before": COLD}, **({"campaign": {"idle": idle}} if idle else {})}
@@ -121,12 +122,11 @@ def heating_test(
         Its notes say how the robot must be prepared.
     """
     j = _joint(limits, joint)
-    if not 0.0 < real(duty, "duty") <= 1.0 or not real(interval, "interval") >= 1.0:
+    if not 0.0 < number("duty", duty) <= 1.0 or not number("interval", interval) >= 1.0:
         raise DynidentError(
             f"duty = {duty} and interval = {interval} s; give a share above 0 and up to 1, and a time of at least 1 s"
         )
-    if power not in ("off", "on"):
-        raise DynidentError(f"power is {power!r}; give 'off' for a cold start, or 'on'")
+    choice("power", power, ("off", "on"))
     rest = _rest(limits, posture)
     warm = Stage("warming", "warming", _to_and_fro(limits, j, rest, duty, interval), record=False)
     facts = {"kind": "heating", "joint": joint, "duty": duty, "interval": interval, "power": power}
@@ -170,7 +170,7 @@ def cooling_test(
     j = _joint(limits, joint)
     rest = _rest(limits, posture)
     facts = {"kind": "cooling", "joint": joint, "interval": interval, "power": "off"}
-    return _plan(limits, [_test(limits, j, rest)], rate, cycles, real(interval, "interval"), rest, facts, robot)
+    return _plan(limits, [_test(limits, j, rest)], rate, cycles, number("interval", interval), rest, facts, robot)
 
 
 def _rest(limits: MotionLimits, posture: ArrayLike | None) -> Array:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dynident.checks import choice, whole
 from dynident.errors import DynidentError, SimulationError, require
 from dynident.files import to_json
 from dynident.parallel import completed, cores
@@ -94,15 +95,11 @@ def monte_carlo(
         In the order of their seeds.
     """
     require(robot, VirtualRobot, "robot")
-    for label, value in (("runs", runs), ("workers", workers)):
-        if value is None and label == "workers":
-            continue
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-            raise SimulationError(f"{label} is {value!r}; give a whole number, 1 or more")
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-        raise SimulationError(f"seed is {seed!r}; give a whole number, 0 or above")
-    if failure not in ("raise", "skip"):
-        raise SimulationError(f"failure is {failure!r}; give 'raise' or 'skip'")
+    whole("runs", runs, least=1, kind=SimulationError)
+    if workers is not None:
+        whole("workers", workers, least=1, kind=SimulationError)
+    whole("seed", seed, least=0, most=np.inf, kind=SimulationError)
+    choice("failure", failure, ("raise", "skip"), SimulationError)
     for label, call in (("vary", vary), ("progress", progress)):
         if call is not None and not callable(call):
             raise SimulationError(f"{label} is a {type(call).__name__}; give a function")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.checks import numbers
+from dynident.checks import number, numbers
 from dynident.control import PID, Cascade, actuator_motion
 from dynident.drive import Bode, plot_bode
 from dynident.errors import SimulationError, SimulationWarning, require
@@ -209,14 +209,10 @@ def bandwidth(
             f"frequencies reach {f[-1]:g} Hz, but a control cycle of {slowest:g} s shows nothing from {0.5 / slowest:.4g} Hz "
             "on; stay below"
         )
-    for label, value in (("amplitude", amplitude), ("cycles", cycles), ("settle", 0.0 if settle is None else settle)):
-        if isinstance(value, bool) or not isinstance(value, int | float | np.number):
-            raise SimulationError(f"{label} is {value!r}; give a number")
-    if not (np.isfinite(amplitude) and amplitude > 0.0) or cycles < 2 or (settle is not None and not settle >= 0.0):
-        raise SimulationError(
-            f"amplitude is {amplitude}, cycles {cycles} and settle {settle}; give an amplitude above 0, at least 2 cycles and "
-            "no negative time"
-        )
+    number("amplitude", amplitude, above=0.0, kind=SimulationError)
+    number("cycles", cycles, least=2.0, kind=SimulationError)
+    if settle is not None:
+        number("settle", settle, least=0.0, unit="s", kind=SimulationError)
     machine = robot if friction else replace(robot, drives=tuple(replace(d, friction=None) for d in robot.drives))
     sine = _Sine(machine, coordinate, float(amplitude), _centre(robot, centre), mechanism)
     with warnings.catch_warnings():

@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
-from dynident.checks import number
+from dynident.checks import number, whole
 from dynident.drive import Drive, Encoder, Motor, Transmission
 from dynident.errors import DescriptionError, DynidentError
 from dynident.files import read_toml
@@ -94,11 +94,7 @@ def _drive(name: str, table: Mapping[str, Any], ratio: float) -> Drive:
     if "torque_constant" not in motor:
         raise DescriptionError(f"{where}: motor has no torque_constant; give it in N m/A, or N m/V of an amplifier's command")
     if "counts" in sensor:
-        counts = sensor.pop("counts")
-        if isinstance(counts, bool) or not isinstance(counts, int) or counts < 1:
-            raise DescriptionError(
-                f"{where}: encoder counts is {counts!r}; give the counts of a turn, a whole number above zero"
-            )
+        counts = whole(f"{where}: encoder counts of a turn", sensor.pop("counts"), least=1, kind=DescriptionError)
         sensor["resolution"] = 2.0 * math.pi / counts
     friction = (
         None if "friction" not in table else _friction(_table(table["friction"], f"{where}: friction"), f"{where}: friction")

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.checks import number
 from dynident.control import (
     PID,
     Cascade,
@@ -61,10 +62,8 @@ def ticks(cycle: float, step: float, what: str) -> int:
 
 def delay_steps(law: object, step: float) -> int:
     """Return the steps that a command needs from its tick to the motor; what has no `delay` acts at once."""
-    delay = getattr(law, "delay", 0.0)
-    if isinstance(delay, bool) or not isinstance(delay, int | float | np.number) or not 0.0 <= delay < np.inf:
-        raise SimulationError(f"controller: delay is {delay!r}; give a time in seconds, zero or above it")
-    return ticks(float(delay), step, "delay") if delay > 0.0 else 0
+    delay = number("controller: delay", getattr(law, "delay", 0.0), least=0.0, unit="s", kind=SimulationError)
+    return ticks(delay, step, "delay") if delay > 0.0 else 0
 
 
 def loops_of(controller: object) -> Cascade | None:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.checks import number
 from dynident.control import (
     PID,
     Cascade,
@@ -22,7 +23,7 @@ from dynident.control import (
     TaskComputedTorque,
     TaskPID,
     bound_space,
-    no_room,
+    check_preload,
 )
 from dynident.drive import Drive
 from dynident.errors import SimulationError, require
@@ -112,13 +113,8 @@ class VirtualRobot(_Options, Frozen):
         set_(self, "drives", _ordered(self.mechanism, self.drives))
         check_gears(self.mechanism, self.drives)
         set_(self, "mechanism", joint_side(self.mechanism))
-        for label in ("step", "ambient"):
-            value = getattr(self, label)
-            if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not np.isfinite(value):
-                raise SimulationError(f"{label} is {value!r}; give a finite number")
-            set_(self, label, float(value))
-        if self.step <= 0.0:
-            raise SimulationError(f"step = {self.step} s must be above zero; 1.25e-4 s suits most robots")
+        set_(self, "step", number("step", self.step, above=0.0, unit="s", kind=SimulationError))
+        set_(self, "ambient", number("ambient", self.ambient, unit="degree Celsius", kind=SimulationError))
         if not isinstance(self.name, str):
             raise SimulationError(f"name is a {type(self.name).__name__}; give a text")
         _check_controller(self.controller, self.mechanism)
@@ -340,7 +336,7 @@ def _ordered(mechanism: Mechanism, drives: object) -> tuple[Drive, ...]:
 def _check_controller(controller: object, mechanism: Mechanism) -> None:
     if isinstance(controller, COMPILED):
         owner = getattr(controller, "owner", type(controller).__name__)
-        no_room(owner, getattr(controller, "preload", 0.0), mechanism)
+        check_preload(owner, getattr(controller, "preload", 0.0), mechanism)
         if isinstance(controller, TaskPID | TaskComputedTorque | TaskCascade):
             bound_space(owner, controller.space, getattr(controller, "model", mechanism))
         return

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.checks import numbers
+from dynident.checks import choice, numbers
 from dynident.control import OpenLoop
 from dynident.errors import SimulationError, SimulationWarning, warn
 from dynident.simulate.inputs import Reference, disturbance_of, push_table, wrench_tables
@@ -299,8 +299,7 @@ class _Run:
 
     def _reset(self) -> None:
         law: Any = self.robot.controller
-        if law.command not in COMMANDS:
-            raise SimulationError(f"controller: command is {law.command!r}; it is one of {', '.join(COMMANDS)}")
+        choice("controller: command", law.command, COMMANDS, SimulationError)
         self.asked = -1 if self.before is None else self.first  # one that goes on has its command already
         if self.before is None:
             law.reset(self.robot, Measured(**self.machine.measure(self.tables)))

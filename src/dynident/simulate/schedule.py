@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.checks import choice, number
 from dynident.control import OpenLoop
 from dynident.errors import SimulationError
 from dynident.signals import MINIMUM_SAMPLES
@@ -153,15 +154,10 @@ class Options:
 
     def __post_init__(self) -> None:
         for label, choices in (("method", METHODS), ("loop", LOOPS)):
-            if getattr(self, label) not in choices:
-                raise SimulationError(f"{label} is {getattr(self, label)!r}; it is one of {', '.join(choices)}")
+            choice(label, getattr(self, label), choices, SimulationError)
         for label in ("duration", "log_cycle", "thermal_cycle"):
-            value = getattr(self, label)
-            if value is None:
-                continue
-            number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-            if not number or not np.isfinite(value) or value <= 0.0:
-                raise SimulationError(f"{label} is {value!r}; give a time in seconds, above zero")
+            if getattr(self, label) is not None:
+                number(label, getattr(self, label), above=0.0, unit="s", kind=SimulationError)
         if self.progress is not None and not callable(self.progress):
             raise SimulationError(f"progress is a {type(self.progress).__name__}; give a function of (seconds done, seconds)")
 
@@ -231,10 +227,7 @@ def loop_cycles(controller: Any) -> dict[str, float]:
     if loops is not None:
         inner = {} if loops.current is None else {"current.cycle": loops.current.cycle}
         return {"position_cycle": loops.position_cycle, "velocity_cycle": loops.velocity_cycle, **inner}
-    cycle = controller.cycle
-    if isinstance(cycle, bool) or not isinstance(cycle, int | float | np.number) or not 0.0 < cycle < np.inf:
-        raise SimulationError(f"controller: cycle is {cycle!r}; give a time in seconds, above zero")
-    return {"cycle": float(cycle)}
+    return {"cycle": number("controller: cycle", controller.cycle, above=0.0, unit="s", kind=SimulationError)}
 
 
 @dataclass(frozen=True)

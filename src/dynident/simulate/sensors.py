@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.checks import flag, gain, per_actuator
+from dynident.checks import choice, flag, gain, per_actuator, whole
 from dynident.errors import SimulationError
 from dynident.mechanism import Mechanism
 from dynident.signals import MINIMUM_SAMPLES, Log
@@ -101,8 +101,7 @@ class Sensors:
         if self.dropped >= 1.0:
             raise SimulationError(f"sensors: dropped = {self.dropped} must be below 1; it is a share, not per cent")
         for label, choices in (("effort", EFFORTS), ("side", SIDES), ("clock", CLOCKS), ("missing", MISSING)):
-            if getattr(self, label) not in choices:
-                raise SimulationError(f"sensors: {label} is {getattr(self, label)!r}; it is one of {', '.join(choices)}")
+            choice(f"sensors: {label}", getattr(self, label), choices, SimulationError)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data. Every setting by name."""
@@ -155,9 +154,7 @@ def streams(seed: int | np.random.SeedSequence) -> dict[str, Stream]:
     if isinstance(seed, np.random.SeedSequence):
         root = np.random.SeedSequence(seed.entropy, spawn_key=seed.spawn_key)  # spawning counts: never change the caller's
     else:
-        if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-            raise SimulationError(f"seed is {seed!r}; give a whole number, 0 or above")
-        root = np.random.SeedSequence(int(seed))
+        root = np.random.SeedSequence(whole("seed", seed, least=0, most=np.inf, kind=SimulationError))
     return {name: Stream(child) for name, child in zip(STREAMS, root.spawn(len(STREAMS)), strict=True)}
 
 

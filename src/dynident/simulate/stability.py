@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.checks import choice
 from dynident.control import OpenLoop, actuator_rows, coupling_rows
 from dynident.drive import Drive
 from dynident.errors import DynidentError, SimulationError
@@ -101,8 +102,7 @@ def step_growth(A: Array, step: float, integrator: str) -> float:
 
 def check_step(drives: Sequence[Drive], step: float, integrator: str, voltage: bool, fastest: float) -> None:
     """Refuse a step that is too long for the shafts or windings of a drive, and say which one works."""
-    if integrator not in INTEGRATORS:
-        raise SimulationError(f"integrator is {integrator!r}; it is one of {', '.join(INTEGRATORS)}")
+    choice("integrator", integrator, INTEGRATORS, SimulationError)
     for drive in drives:
         motor = drive.motor
         if not voltage and motor.resistance > 0.0 and np.isfinite(motor.voltage_limit):

@@ -22,6 +22,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.checks import choice
 from dynident.control import PID, Axis, Cascade, ComputedTorque, gains_for, pi_gains
 from dynident.drive import Drive, Encoder, Motor, Transmission
 from dynident.errors import DynidentError, SimulationError, require
@@ -104,8 +105,7 @@ def standard_controller(
     PID, ComputedTorque or Cascade
         The controller.
     """
-    if kind not in CONTROLLERS:
-        raise DynidentError(f"controller is '{kind}'; it is one of {', '.join(CONTROLLERS)}")
+    choice("controller", kind, CONTROLLERS)
     kp, kd = gains_for(bandwidth, damping)
     if not BANDWIDTHS[0] <= bandwidth <= BANDWIDTHS[1]:
         raise SimulationError(f"bandwidth is {bandwidth:g} Hz; give one from {BANDWIDTHS[0]:g} to {BANDWIDTHS[1]:g} Hz")
