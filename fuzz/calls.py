@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 import dynident as di
-from dynident.arguments import classes_called, fits
+from dynident.annotations import classes_called, fits
 from fuzz.samples import URDF, log_of, motion
 from fuzz.watch import Tally, watched
 

@@ -8,40 +8,31 @@ failure there is a bug, and stays what it is, unless an argument of the user's o
 
 from __future__ import annotations
 
-import builtins
+import dis
 import enum
 import inspect
 import math
 import os
 import sys
 import types
-import typing
 from collections import abc
 from collections.abc import Iterator, Mapping
 from functools import wraps
 from importlib import import_module
-from itertools import islice
 from typing import Any
 
 import numpy as np
 
+from dynident.annotations import Numbers, fits, is_protocol, is_row, members, numeric, shown, some, types_of, wanted
 from dynident.errors import DynidentError
 
 RAW = (TypeError, AttributeError, ValueError, LookupError, ArithmeticError, RuntimeError, MemoryError, OSError)
 LARGEST = 1e100  # beyond it squares overflow
-ITEMS = 64  # of a sequence or table that are looked at
 SPECIAL = ("__init__", "__call__")
 SHAPES: tuple[str, ...] = ("shape", "broadcast", "dimension", "size", "axis", "aligned", "index", "indices", "subscript", "zip")
 SHAPES += ("len()", "positional", "iterable", "unpack", "length")
 EMPTY = ("empty", "zero-size", "size 0", "out of range", "out of bounds", "at least", "not enough", "iterable", "unpack", "0 ")
 MISSING = object()
-
-
-class Numbers:
-    """Stands for arrays of numbers in annotations."""
-
-    def __class_getitem__(cls, _: object) -> type[Numbers]:
-        return cls
 
 
 # ---- which calls are guarded ---------------------------------------------------------------------------------------------
@@ -81,9 +72,9 @@ def guarded(thing: Any, fast: bool = False) -> Any:
         if home is not None and getattr(home, name, None) is thing:  # so that it can be sent to other processes
             setattr(home, name, guard_)
         return guard_
-    if inspect.isclass(thing) and not issubclass(thing, BaseException | enum.Enum | tuple) and not _is_protocol(thing):
+    if inspect.isclass(thing) and not issubclass(thing, BaseException | enum.Enum | tuple) and not is_protocol(thing):
         for kind in thing.__mro__:
-            if kind.__module__.startswith("dynident.") and not _is_protocol(kind):
+            if kind.__module__.startswith("dynident.") and not is_protocol(kind):
                 _guard_methods(kind, fast)
     return thing
 
@@ -99,10 +90,6 @@ def _guard_methods(kind: type, fast: bool) -> None:
             setattr(kind, name, classmethod(_wrap(value.__func__, label, 1, fast)))
         elif isinstance(value, staticmethod):
             setattr(kind, name, staticmethod(_wrap(value.__func__, f"{kind.__name__}{label}", 0, fast)))
-
-
-def _is_protocol(thing: type) -> bool:
-    return bool(getattr(thing, "_is_protocol", False))
 
 
 def _wrap(function: Any, label: str, skip: int = 0, fast: bool = False) -> Any:
@@ -178,20 +165,15 @@ def _full(label: str, args: tuple[Any, ...], skip: int) -> str:
 
 def _scalars(function: Any, skip: int) -> list[tuple[int, str, bool]]:
     """Return place, name, and whether it is a count, of the parameters that are one number."""
-    known, found = _hints(function), []
+    known, found = types_of(function), []
     makes = function.__name__ == "__init__"  # results may hold NaN
     for place, (name, parameter) in enumerate(inspect.signature(function).parameters.items()):
-        kinds = [kind for kind in _members(known.get(name)) if kind is not type(None)]
+        kinds = [kind for kind in members(known.get(name)) if kind is not type(None)]
         nan = isinstance(parameter.default, float) and math.isnan(parameter.default)
         if place >= skip and (kinds == [int] or (kinds == [float] and not makes and not nan)):
             at = place if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD) else sys.maxsize
             found.append((at, name, kinds == [int]))
     return found
-
-
-def _members(kind: Any) -> tuple[Any, ...]:
-    """Return the types of a union, or the one type."""
-    return typing.get_args(kind) if typing.get_origin(kind) in (typing.Union, types.UnionType) else (kind,)
 
 
 def _nonsense(name: str, value: object, is_count: bool) -> str | None:
@@ -210,7 +192,7 @@ def _misfit(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str
     """
     if hasattr(args[0], "get_params"):
         return None
-    signature, known = inspect.signature(function), _hints(function)
+    signature, known = inspect.signature(function), types_of(function)
     made = getattr(args[0], "__dict__", {})
     for name, given in list(signature.bind(*args, **kwargs).arguments.items())[1:]:
         value = made.get(name, given)  # a constructor may accept more than it keeps, and keep what it makes of it
@@ -219,40 +201,12 @@ def _misfit(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str
             continue
         if fits(value, kind) or (value is not given and fits(given, kind)):
             continue
-        if _numeric(value) is None or not any(one in (int, float, bool, Numbers) for one in _members(kind)):
+        if numeric(value) is None or not any(one in (int, float, bool, Numbers) for one in members(kind)):
             return f"{name} is {shown(value)}; give {wanted(kind)}"
     return None
 
 
 # ---- which argument is wrong ---------------------------------------------------------------------------------------------
-
-
-class _Names(dict[str, Any]):
-    """Names in annotations; what a module imports from elsewhere for type checkers only may be anything."""
-
-    def __init__(self, known: Mapping[str, Any]) -> None:
-        super().__init__(known)
-        self.update(Array=Numbers, ArrayLike=Numbers, NDArray=Numbers, Complex=Any)
-
-    def __missing__(self, name: str) -> Any:
-        return getattr(builtins, name, None) or classes_called(name) or Any
-
-
-def classes_called(name: str) -> Any:
-    """Return the classes of dynident that have a name: modules import some for type checkers only."""
-    modules = [module for key, module in list(sys.modules.items()) if key.startswith("dynident.")]
-    found = {
-        thing for module in modules if inspect.isclass(thing := vars(module).get(name)) and thing.__module__ == module.__name__
-    }
-    return typing.Union[tuple(found)] if found else None  # noqa: UP007 - as many as there are
-
-
-def _hints(function: Any) -> dict[str, Any]:
-    """Return the types of the parameters as far as they can be known at run time."""
-    try:
-        return typing.get_type_hints(function, None, _Names(function.__globals__))
-    except Exception:  # an annotation that has a meaning for type checkers only
-        return {}
 
 
 def _explain(
@@ -264,7 +218,7 @@ def _explain(
         given = dict(list(signature.bind(*args, **kwargs).arguments.items())[skip:])
     except TypeError:  # Python itself tells what is missing or unknown
         return None
-    known = _hints(function)
+    known = types_of(function)
     for name, value in given.items():
         kind = known.get(name, Any)
         parameter = signature.parameters[name]
@@ -290,7 +244,7 @@ def _explain(
         sizes = ", ".join(f"{name} has the shape {shape}" for name, shape in arrays.items())
         return f"{label}: {sizes}; these do not fit ({_why(error)})"
     for name, value in changed.items():
-        kinds = _members(known.get(name, Any))
+        kinds = members(known.get(name, Any))
         if Numbers in kinds and float not in kinds and _shape(value) == ():
             return f"{label}: {name} is {shown(value)}; give an array of real numbers ({_why(error)})"
         own = (type(value).__name__, f"{type(value).__module__}.{type(value).__name__}")
@@ -298,7 +252,58 @@ def _explain(
         blamed = any(f"{before}{word}{after}" in str(error) for word in own for before, after in ways)
         if (known.get(name, Any) is Any and _is_foreign(value)) or (any(one in (Any, Numbers) for one in kinds) and blamed):
             return f"{label}: {name} is {shown(value)}, which cannot be used here ({_why(error)})"
+    used = _used_where_it_failed(error, function, changed)
+    if used:
+        values = " or ".join(f"{name} = {shown(changed[name])}" for name in used)
+        return f"{label}: {values} cannot be used here ({_why(error)}); give another value"
     return None
+
+
+def _used_where_it_failed(error: BaseException, function: Any, given: Mapping[str, Any]) -> list[str]:
+    """Return the arguments that stand, themselves or as their items, in the very expression of dynident that failed."""
+    steps = [(frame, at) for frame, at in _steps(error) if _is_ours(frame)]
+    if not steps:
+        return []
+    frame, at = steps[-1]
+    code = list(dis.get_instructions(frame.f_code))
+    failed = next((one.positions for one in code if one.offset == at), None)
+    if failed is None or failed.lineno is None:
+        return []
+    for whole_line in (False, True):  # an unpacking stands at its targets, not at what is unpacked
+        names = {str(one.argval) for one in code if one.positions and _is_within(one.positions, failed, whole_line)}
+        there = [frame.f_locals[name] for name in names if name in frame.f_locals]
+        there += [value for one in there for name, value in getattr(one, "__dict__", {}).items() if name in names]
+        its_own = names if frame.f_code is inspect.unwrap(function).__code__ else set()
+        used = [name for name, value in given.items() if name in its_own or _is_among(value, there)]
+        if used:
+            return used
+    return []
+
+
+def _steps(error: BaseException) -> Iterator[tuple[types.FrameType, int]]:
+    """Give the frames of an error from the outermost on, each with the place of the instruction that failed."""
+    step = error.__traceback__
+    while step is not None:
+        yield step.tb_frame, step.tb_lasti
+        step = step.tb_next
+
+
+def _is_within(one: Any, failed: Any, whole_line: bool) -> bool:
+    if one.lineno is None or whole_line:
+        return bool(one.lineno == failed.lineno)
+    first, last = (failed.lineno, failed.col_offset), (failed.end_lineno, failed.end_col_offset)
+    return bool(first <= (one.lineno, one.col_offset) and (one.end_lineno, one.end_col_offset) <= last)
+
+
+def _is_among(value: Any, there: list[Any]) -> bool:
+    """Say whether an argument or one of its items is among the objects of a line; small ones are shared by everyone."""
+    items = [value, *some(value.values() if isinstance(value, Mapping) else value)] if _is_items(value) else [value]
+    own = [item for item in items if not isinstance(item, int | str | bytes | type(None))]
+    return any(item is one for item in own for one in there)
+
+
+def _is_items(value: object) -> bool:
+    return is_row(value) or isinstance(value, Mapping)
 
 
 def _same(value: object, default: object) -> bool:
@@ -321,22 +326,11 @@ def _shape(value: Any) -> tuple[int, ...] | str:
 def _is_foreign(value: object) -> bool:
     """Say whether a value is nothing of dynident, and no number: what a parameter that takes several types cannot take."""
     ours = str(type(value).__module__).startswith("dynident.")
-    return not ours and not (isinstance(value, int | float | np.ndarray) and _numeric(value) is not None)
+    return not ours and not (isinstance(value, int | float | np.ndarray) and numeric(value) is not None)
 
 
 def _why(error: BaseException) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())[:120]}".rstrip(": ")
-
-
-def shown(value: object) -> str:
-    """Return a value as it is shown in a sentence."""
-    if isinstance(value, np.ndarray) and value.size > 4:
-        return f"an array of shape {value.shape}"
-    try:
-        text = " ".join(repr(value).split())
-    except Exception:  # integers of thousands of digits, objects that cannot be shown
-        return f"a {type(value).__name__} that cannot be shown"
-    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _suspect(value: object, error: BaseException) -> str:
@@ -347,7 +341,7 @@ def _suspect(value: object, error: BaseException) -> str:
         return _suspect_name(value, error)
     if isinstance(error, IndexError) and isinstance(value, int | float | np.number):
         return f"is {shown(value)}, which is no number of an item"
-    array = _numeric(value)
+    array = numeric(value)
     if array is None or array.size == 0:
         return ""
     if not np.isfinite(array).all():
@@ -376,118 +370,3 @@ def _suspect_name(value: Any, error: BaseException) -> str:
 
 def _length(value: Any) -> int:
     return value.size if isinstance(value, np.ndarray) else len(value)
-
-
-def _numeric(value: object) -> Any:
-    """Return numbers as an array, or nothing when they are no real numbers."""
-    try:
-        array = np.asarray(value)
-        if array.dtype.kind not in "biufO" or (array.dtype.kind == "O" and not _plain(array)):
-            return None
-        return np.asarray(array, dtype=np.float64)
-    except OverflowError:
-        return np.asarray(np.inf)
-    except Exception:  # ragged lists, objects that pretend to be arrays
-        return None
-
-
-def _plain(array: Any) -> bool:
-    return all(isinstance(item, int | float | np.number) for item in array.ravel()[:ITEMS])
-
-
-# ---- whether a value fits its annotation ---------------------------------------------------------------------------------
-
-
-def fits(value: Any, kind: Any) -> bool:
-    """Say whether a value is of an annotated type, as far as this can be told."""
-    origin, inner = typing.get_origin(kind), typing.get_args(kind)
-    if origin in (typing.Union, types.UnionType):
-        return any(fits(value, one) for one in inner)
-    if origin is typing.Literal:
-        return isinstance(value, str | int | bool | None) and value in inner
-    if origin is typing.Annotated:
-        return fits(value, inner[0])
-    if origin is type:
-        return inspect.isclass(value)
-    if origin is abc.Callable or kind is abc.Callable:
-        return callable(value)
-    if origin is tuple and inner and inner[-1] is not Ellipsis:
-        return _is_row(value) and len(value) == len(inner) and all(fits(x, kind) for x, kind in zip(value, inner, strict=True))
-    if inspect.isclass(origin) and issubclass(origin, abc.Mapping):
-        good = isinstance(value, Mapping)
-        return good and all(fits(k, inner[0]) and fits(v, inner[1]) for k, v in _some(value.items()))
-    if inspect.isclass(origin) and issubclass(origin, abc.Iterable) and inner and not issubclass(origin, os.PathLike):
-        return _is_row(value) and all(fits(item, inner[0]) for item in _some(value))
-    return _fits_class(value, origin or kind)
-
-
-def _fits_class(value: object, kind: Any) -> bool:
-    if kind is float:
-        return _fits_float(value)
-    if kind is int:
-        return isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if kind is bool:
-        return isinstance(value, bool | np.bool_)
-    if kind is Numbers:
-        return _numeric(value) is not None
-    if kind is None or kind is type(None):
-        return value is None
-    if not inspect.isclass(kind):
-        return True
-    if _is_protocol(kind):
-        return all(hasattr(value, name) for name in (*vars(kind), *kind.__annotations__) if not name.startswith("_"))
-    try:
-        return isinstance(value, kind)
-    except TypeError:
-        return True
-
-
-def _fits_float(value: object) -> bool:
-    if isinstance(value, bool | np.bool_) or (isinstance(value, np.ndarray) and value.ndim):
-        return False
-    array = _numeric(value) if isinstance(value, int | float | np.number | np.ndarray) else None
-    return array is not None
-
-
-def _is_row(value: object) -> bool:
-    """Say whether a value has items."""
-    if isinstance(value, np.ndarray) and not value.ndim:
-        return False
-    return isinstance(value, abc.Iterable) and not isinstance(value, str | bytes | Mapping) and not inspect.isclass(value)
-
-
-def _some(items: Any) -> Iterator[Any]:
-    """Give the first items of what can be read twice."""
-    if isinstance(items, abc.Collection):
-        yield from islice(items, ITEMS)
-
-
-WORDS: dict[Any, str] = {
-    float: "a number",
-    int: "a whole number",
-    bool: "True or False",
-    str: "a text",
-    bytes: "bytes",
-    Numbers: "an array of real numbers",
-    type(None): "None",
-    os.PathLike: "a path",
-}
-
-
-def wanted(kind: Any) -> str:
-    """Return what an annotation asks for, in words."""
-    origin, inner = typing.get_origin(kind), typing.get_args(kind)
-    if origin in (typing.Union, types.UnionType):
-        return " or ".join(dict.fromkeys(wanted(one) for one in inner))
-    if origin is typing.Literal:
-        return f"one of {', '.join(map(str, inner))}"
-    if origin is abc.Callable or kind is abc.Callable:
-        return "a function"
-    if inspect.isclass(origin) and issubclass(origin, abc.Mapping):
-        return f"a table of {wanted(inner[0])} and {wanted(inner[1])}"
-    if inspect.isclass(origin) and issubclass(origin, abc.Iterable) and inner and not issubclass(origin, os.PathLike):
-        return f"a list of {wanted(inner[0])}"
-    kind = origin or kind
-    if kind in WORDS:
-        return WORDS[kind]
-    return f"a {kind.__name__}" if inspect.isclass(kind) else "something else"

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.arguments import shown
+from dynident.annotations import shown
 from dynident.errors import LogError
 from dynident.files import read_toml
 from dynident.signals.channels import Channel, Channels, some_of
