@@ -56,9 +56,9 @@ OUTPUTS = ("--output", "--svg", "--truth", "--figures", "--mcap", "--plot", "--c
 
 def hostile_files() -> None:
     """Make what is no good file: a device, a folder, a link to nowhere, a pipe that nobody writes to, nothing."""
-    os.symlink("/dev/zero", "zero")
+    Path("zero").symlink_to("/dev/zero")
     Path("folder").mkdir()
-    os.symlink("nowhere/at/all", "dangling")
+    Path("dangling").symlink_to("nowhere/at/all")
     os.mkfifo("fifo")
     Path("empty").touch()
 

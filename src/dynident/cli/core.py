@@ -151,17 +151,13 @@ def identify(
     """
     from dynident.validate import judge  # noqa: PLC0415
 
-    if rank_tolerance != RANK_TOLERANCE and friction is not None:
-        raise DynidentError("--rank-tolerance is for linear friction terms; leave it out, or leave out --friction")
-    if order is not None and friction is not None:
-        raise DynidentError("--order is for linear friction terms; leave it out, or leave out --friction")
     known = knowledge(described.sidecar, mass, total_mass, centre, without, population)
     options = filtered.options()
     if (essential, contributing) != (None, None) and estimator == "map":
         estimator = "wls"
     check_estimator(estimator, recovery, known)
     looped.check(estimator)
-    _check_tolerance(rank_tolerance)
+    _check_columns(order, rank_tolerance, friction, logs)
     _check_linear(estimator, friction, essential, contributing)
     check_output(output, folder=True)
     if len(logs) == 1 and is_campaign(logs[0]):
@@ -171,8 +167,6 @@ def identify(
             )
         robot_ = described.robot(robot, terms)
         given: dict[str, Any] = {"cycles": cycle, "options": options, "as_json": as_json, "quiet": quiet}
-        if rank_tolerance != RANK_TOLERANCE:
-            raise DynidentError("a campaign is fitted with the usual --rank-tolerance; leave it out")
         if estimator not in OF_FACTORS:
             raise DynidentError(f"a campaign is fitted by {', '.join(OF_FACTORS)}, not by '{estimator}'")
         least = None if estimator == "map" and known is None else estimator_of(estimator, recovery, known)
@@ -259,6 +253,17 @@ def _fitted(evidence: di.Regression, solver: Any, essential: float | None, contr
 def _check_tolerance(rank_tolerance: float) -> None:
     if not 0.0 < rank_tolerance < 1.0:
         raise DynidentError(f"--rank-tolerance is {rank_tolerance:g}; it must be between 0 and 1 (3e-5 is usual)")
+
+
+def _check_columns(order: str | None, rank_tolerance: float, friction: list[str] | None, logs: list[Path]) -> None:
+    """Refuse a choice of base columns where others are fitted."""
+    _check_tolerance(rank_tolerance)
+    given = {"--order": order is not None, "--rank-tolerance": rank_tolerance != RANK_TOLERANCE}
+    for option in (name for name, here in given.items() if here):
+        if friction is not None:
+            raise DynidentError(f"{option} is for linear friction terms; leave it out, or leave out --friction")
+        if len(logs) == 1 and is_campaign(logs[0]):
+            raise DynidentError(f"a campaign is fitted with the cubic friction law; leave out {option}")
 
 
 def _check_linear(estimator: str, friction: list[str] | None, essential: float | None, contributing: float | None) -> None:
