@@ -1,4 +1,4 @@
-"""What the annotation of a parameter asks for: whether a value fits it, as far as can be told, and how to say it in words."""
+"""Annotations at run time: whether a value fits one, and what it asks for in words."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def classes_called(name: str) -> Any:
     return typing.Union[tuple(found)] if found else None  # noqa: UP007 - as many as there are
 
 
-def hints_of(function: Any) -> dict[str, Any]:
+def types_of(function: Any) -> dict[str, Any]:
     """Return the types of the parameters as far as they can be known at run time."""
     try:
         return typing.get_type_hints(function, None, _Names(function.__globals__))
@@ -53,7 +53,7 @@ def hints_of(function: Any) -> dict[str, Any]:
         return {}
 
 
-def members_of(kind: Any) -> tuple[Any, ...]:
+def members(kind: Any) -> tuple[Any, ...]:
     """Return the types of a union, or the one type."""
     return typing.get_args(kind) if typing.get_origin(kind) in (typing.Union, types.UnionType) else (kind,)
 
@@ -61,23 +61,6 @@ def members_of(kind: Any) -> tuple[Any, ...]:
 def is_protocol(thing: type) -> bool:
     """Say whether a class is a protocol."""
     return bool(getattr(thing, "_is_protocol", False))
-
-
-def numeric(value: object) -> Any:
-    """Return numbers as an array, or nothing when they are no real numbers."""
-    try:
-        array = np.asarray(value)
-        if array.dtype.kind not in "biufO" or (array.dtype.kind == "O" and not _plain(array)):
-            return None
-        return np.asarray(array, dtype=np.float64)
-    except OverflowError:
-        return np.asarray(np.inf)
-    except Exception:  # ragged lists, objects that pretend to be arrays
-        return None
-
-
-def _plain(array: Any) -> bool:
-    return all(isinstance(item, int | float | np.number) for item in array.ravel()[:ITEMS])
 
 
 def fits(value: Any, kind: Any) -> bool:
@@ -94,12 +77,12 @@ def fits(value: Any, kind: Any) -> bool:
     if origin is abc.Callable or kind is abc.Callable:
         return callable(value)
     if origin is tuple and inner and inner[-1] is not Ellipsis:
-        return _is_row(value) and len(value) == len(inner) and all(fits(x, kind) for x, kind in zip(value, inner, strict=True))
+        return is_row(value) and len(value) == len(inner) and all(fits(x, kind) for x, kind in zip(value, inner, strict=True))
     if inspect.isclass(origin) and issubclass(origin, abc.Mapping):
         good = isinstance(value, Mapping)
-        return good and all(fits(k, inner[0]) and fits(v, inner[1]) for k, v in _some(value.items()))
+        return good and all(fits(k, inner[0]) and fits(v, inner[1]) for k, v in some(value.items()))
     if inspect.isclass(origin) and issubclass(origin, abc.Iterable) and inner and not issubclass(origin, os.PathLike):
-        return _is_row(value) and all(fits(item, inner[0]) for item in _some(value))
+        return is_row(value) and all(fits(item, inner[0]) for item in some(value))
     return _fits_class(value, origin or kind)
 
 
@@ -131,14 +114,14 @@ def _fits_float(value: object) -> bool:
     return array is not None
 
 
-def _is_row(value: object) -> bool:
+def is_row(value: object) -> bool:
     """Say whether a value has items."""
     if isinstance(value, np.ndarray) and not value.ndim:
         return False
     return isinstance(value, abc.Iterable) and not isinstance(value, str | bytes | Mapping) and not inspect.isclass(value)
 
 
-def _some(items: Any) -> Iterator[Any]:
+def some(items: Any) -> Iterator[Any]:
     """Give the first items of what can be read twice."""
     if isinstance(items, abc.Collection):
         yield from islice(items, ITEMS)
@@ -173,3 +156,20 @@ def wanted(kind: Any) -> str:
     if kind in WORDS:
         return WORDS[kind]
     return f"a {kind.__name__}" if inspect.isclass(kind) else "something else"
+
+
+def numeric(value: object) -> Any:
+    """Return numbers as an array, or nothing when they are no real numbers."""
+    try:
+        array = np.asarray(value)
+        if array.dtype.kind not in "biufO" or (array.dtype.kind == "O" and not _plain(array)):
+            return None
+        return np.asarray(array, dtype=np.float64)
+    except OverflowError:
+        return np.asarray(np.inf)
+    except Exception:  # ragged lists, objects that pretend to be arrays
+        return None
+
+
+def _plain(array: Any) -> bool:
+    return all(isinstance(item, int | float | np.number) for item in array.ravel()[:ITEMS])

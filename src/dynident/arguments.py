@@ -8,6 +8,7 @@ failure there is a bug, and stays what it is, unless an argument of the user's o
 
 from __future__ import annotations
 
+import dis
 import enum
 import inspect
 import math
@@ -22,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from dynident.annotations import Numbers, fits, hints_of, is_protocol, members_of, numeric, wanted
+from dynident.annotations import Numbers, fits, is_protocol, is_row, members, numeric, some, types_of, wanted
 from dynident.checks import shown
 from dynident.errors import DynidentError
 
@@ -165,10 +166,10 @@ def _full(label: str, args: tuple[Any, ...], skip: int) -> str:
 
 def _scalars(function: Any, skip: int) -> list[tuple[int, str, bool]]:
     """Return place, name, and whether it is a count, of the parameters that are one number."""
-    known, found = hints_of(function), []
+    known, found = types_of(function), []
     makes = function.__name__ == "__init__"  # results may hold NaN
     for place, (name, parameter) in enumerate(inspect.signature(function).parameters.items()):
-        kinds = [kind for kind in members_of(known.get(name)) if kind is not type(None)]
+        kinds = [kind for kind in members(known.get(name)) if kind is not type(None)]
         nan = isinstance(parameter.default, float) and math.isnan(parameter.default)
         if place >= skip and (kinds == [int] or (kinds == [float] and not makes and not nan)):
             at = place if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD) else sys.maxsize
@@ -192,7 +193,7 @@ def _misfit(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str
     """
     if hasattr(args[0], "get_params"):
         return None
-    signature, known = inspect.signature(function), hints_of(function)
+    signature, known = inspect.signature(function), types_of(function)
     made = getattr(args[0], "__dict__", {})
     for name, given in list(signature.bind(*args, **kwargs).arguments.items())[1:]:
         value = made.get(name, given)  # a constructor may accept more than it keeps, and keep what it makes of it
@@ -201,7 +202,7 @@ def _misfit(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str
             continue
         if fits(value, kind) or (value is not given and fits(given, kind)):
             continue
-        if numeric(value) is None or not any(one in (int, float, bool, Numbers) for one in members_of(kind)):
+        if numeric(value) is None or not any(one in (int, float, bool, Numbers) for one in members(kind)):
             return f"{name} is {shown(value)}; give {wanted(kind)}"
     return None
 
@@ -218,7 +219,7 @@ def _explain(
         given = dict(list(signature.bind(*args, **kwargs).arguments.items())[skip:])
     except TypeError:  # Python itself tells what is missing or unknown
         return None
-    known = hints_of(function)
+    known = types_of(function)
     for name, value in given.items():
         kind = known.get(name, Any)
         parameter = signature.parameters[name]
@@ -244,7 +245,7 @@ def _explain(
         sizes = ", ".join(f"{name} has the shape {shape}" for name, shape in arrays.items())
         return f"{label}: {sizes}; these do not fit ({_why(error)})"
     for name, value in changed.items():
-        kinds = members_of(known.get(name, Any))
+        kinds = members(known.get(name, Any))
         if Numbers in kinds and float not in kinds and _shape(value) == ():
             return f"{label}: {name} is {shown(value)}; give an array of real numbers ({_why(error)})"
         own = (type(value).__name__, f"{type(value).__module__}.{type(value).__name__}")
@@ -252,7 +253,58 @@ def _explain(
         blamed = any(f"{before}{word}{after}" in str(error) for word in own for before, after in ways)
         if (known.get(name, Any) is Any and _is_foreign(value)) or (any(one in (Any, Numbers) for one in kinds) and blamed):
             return f"{label}: {name} is {shown(value)}, which cannot be used here ({_why(error)})"
+    used = _used_where_it_failed(error, function, changed)
+    if used:
+        values = " or ".join(f"{name} = {shown(changed[name])}" for name in used)
+        return f"{label}: {values} cannot be used here ({_why(error)}); give another value"
     return None
+
+
+def _used_where_it_failed(error: BaseException, function: Any, given: Mapping[str, Any]) -> list[str]:
+    """Return the arguments that stand, themselves or as their items, in the very expression of dynident that failed."""
+    steps = [(frame, at) for frame, at in _steps(error) if _is_ours(frame)]
+    if not steps:
+        return []
+    frame, at = steps[-1]
+    code = list(dis.get_instructions(frame.f_code))
+    failed = next((one.positions for one in code if one.offset == at), None)
+    if failed is None or failed.lineno is None:
+        return []
+    for whole_line in (False, True):  # an unpacking stands at its targets, not at what is unpacked
+        names = {str(one.argval) for one in code if one.positions and _is_within(one.positions, failed, whole_line)}
+        there = [frame.f_locals[name] for name in names if name in frame.f_locals]
+        there += [value for one in there for name, value in getattr(one, "__dict__", {}).items() if name in names]
+        its_own = names if frame.f_code is inspect.unwrap(function).__code__ else set()
+        used = [name for name, value in given.items() if name in its_own or _is_among(value, there)]
+        if used:
+            return used
+    return []
+
+
+def _steps(error: BaseException) -> Iterator[tuple[types.FrameType, int]]:
+    """Give the frames of an error from the outermost on, each with the place of the instruction that failed."""
+    step = error.__traceback__
+    while step is not None:
+        yield step.tb_frame, step.tb_lasti
+        step = step.tb_next
+
+
+def _is_within(one: Any, failed: Any, whole_line: bool) -> bool:
+    if one.lineno is None or whole_line:
+        return bool(one.lineno == failed.lineno)
+    first, last = (failed.lineno, failed.col_offset), (failed.end_lineno, failed.end_col_offset)
+    return bool(first <= (one.lineno, one.col_offset) and (one.end_lineno, one.end_col_offset) <= last)
+
+
+def _is_among(value: Any, there: list[Any]) -> bool:
+    """Say whether an argument or one of its items is among the objects of a line; small ones are shared by everyone."""
+    items = [value, *some(value.values() if isinstance(value, Mapping) else value)] if _is_items(value) else [value]
+    own = [item for item in items if not isinstance(item, int | str | bytes | type(None))]
+    return any(item is one for item in own for one in there)
+
+
+def _is_items(value: object) -> bool:
+    return is_row(value) or isinstance(value, Mapping)
 
 
 def _same(value: object, default: object) -> bool:

@@ -20,6 +20,7 @@ Kind = type[DynidentError]
 
 HUGE = 10**300  # integers beyond it are no float64
 LARGEST = 2**53  # integers up to it are exact as float64
+MOST = 1_000_000  # actuators or coordinates
 
 
 def shown(value: object) -> str:
@@ -165,6 +166,8 @@ def numbers(values: ArrayLike, what: str) -> Array:
 def per_actuator(values: ArrayLike, count: int, what: str) -> Array:
     """Return a fresh array with one number per actuator or coordinate; a single number holds for all of them."""
     array = numbers(values, what)
+    if not 0 <= count <= MOST:
+        raise DynidentError(f"count is {count}; give the number of actuators or coordinates, at most {MOST}")
     if array.shape not in ((), (count,)):
         raise DynidentError(f"{what} has shape {array.shape}; give one number, or {count} (one per actuator or coordinate)")
     return np.broadcast_to(array, (count,)).copy()

@@ -45,6 +45,7 @@ def compare(
     debug: Debug = False,
 ) -> int:
     """Fit every estimator to the same logs: errors, coverage, time, and whether least squares is biased."""
+    looped.check_loop()
     read = logged.reader(effort)
     with progress(3) as step:
         step("reading the robot and its logs")

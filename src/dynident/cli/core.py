@@ -81,6 +81,7 @@ def describe(
     debug: Debug = False,
 ) -> int:
     """Show what a robot is made of, whether its inertias are possible, and what torques can identify."""
+    _check_tolerance(rank_tolerance)
     mechanism = described.robot(robot, terms)
     data = description(mechanism)
     if svg is not None:
@@ -150,13 +151,13 @@ def identify(
     """
     from dynident.validate import judge  # noqa: PLC0415
 
-    if order is not None and friction is not None:
-        raise DynidentError("--order is for linear friction terms; leave it out, or leave out --friction")
     known = knowledge(described.sidecar, mass, total_mass, centre, without, population)
     options = filtered.options()
     if (essential, contributing) != (None, None) and estimator == "map":
         estimator = "wls"
     check_estimator(estimator, recovery, known)
+    looped.check(estimator)
+    _check_columns(order, rank_tolerance, friction, logs)
     _check_linear(estimator, friction, essential, contributing)
     check_output(output, folder=True)
     if len(logs) == 1 and is_campaign(logs[0]):
@@ -188,7 +189,7 @@ def identify(
         if laws is not None:
             fit = _with_laws(mechanism, runs, laws, solver, projection, options)
         else:
-            evidence = _evidence(mechanism, runs, solver, order, projection_of(projection), options)
+            evidence = _evidence(mechanism, runs, solver, order, rank_tolerance, projection_of(projection), options)
             fit = _fitted(evidence, solver, essential, contributing)
         scores = []
         for path in validate or []:
@@ -218,14 +219,23 @@ def identify(
 
 
 def _evidence(
-    mechanism: di.Mechanism, runs: list[di.Log], solver: Any, order: str | None, projection: Any, options: dict[str, Any]
+    mechanism: di.Mechanism,
+    runs: list[di.Log],
+    solver: Any,
+    order: str | None,
+    tolerance: float,
+    projection: Any,
+    options: dict[str, Any],
 ) -> di.Regression:
     """Return the evidence of the logs in one band, with its rows where the estimator looks at them."""
     from dynident.identify import Entropic, SampledRegression, match  # noqa: PLC0415
 
     if any(run.effort_kind == "none" for run in runs):
         return without_efforts(mechanism, runs, solver, options)
-    base = None if order is None else di.base_parameters(match(mechanism, runs[0]).mechanism, column_order(order))
+    base = None
+    if order is not None or tolerance != RANK_TOLERANCE:
+        columns = None if order is None else column_order(order)
+        base = di.base_parameters(match(mechanism, runs[0]).mechanism, columns, tolerance=tolerance)
     kind = di.Regression if isinstance(solver, di.MAP | di.WLS | di.OLS | Entropic) else SampledRegression
     return kind.from_logs(mechanism, runs, base, projection, **options)
 
@@ -238,6 +248,22 @@ def _fitted(evidence: di.Regression, solver: Any, essential: float | None, contr
         return di.identify.contributing_parameters(evidence, solver, contributing)
     fit: di.Fit = solver.fit(evidence).result_
     return fit
+
+
+def _check_tolerance(rank_tolerance: float) -> None:
+    if not 0.0 < rank_tolerance < 1.0:
+        raise DynidentError(f"--rank-tolerance is {rank_tolerance:g}; it must be between 0 and 1 (3e-5 is usual)")
+
+
+def _check_columns(order: str | None, rank_tolerance: float, friction: list[str] | None, logs: list[Path]) -> None:
+    """Refuse a choice of base columns where others are fitted."""
+    _check_tolerance(rank_tolerance)
+    given = {"--order": order is not None, "--rank-tolerance": rank_tolerance != RANK_TOLERANCE}
+    for option in (name for name, here in given.items() if here):
+        if friction is not None:
+            raise DynidentError(f"{option} is for linear friction terms; leave it out, or leave out --friction")
+        if len(logs) == 1 and is_campaign(logs[0]):
+            raise DynidentError(f"a campaign is fitted with the cubic friction law; leave out {option}")
 
 
 def _check_linear(estimator: str, friction: list[str] | None, essential: float | None, contributing: float | None) -> None:

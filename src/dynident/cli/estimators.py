@@ -90,6 +90,21 @@ class LoopOptions:
         ),
     ] = None
 
+    def check(self, estimator: str) -> None:
+        """Refuse what the estimator does not look at."""
+        if self.period is not None and estimator != "iv":
+            raise DynidentError(f"--period is for the estimator iv, not for '{estimator}'; leave it out")
+        if self.loop is not None and estimator not in ("didim", "output-error"):
+            raise DynidentError(f"--loop is for the estimators didim and output-error, not for '{estimator}'; leave it out")
+        self.check_loop()
+
+    def check_loop(self) -> None:
+        """Refuse numbers of a loop without a loop."""
+        if self.loop is None and (self.bandwidth != LoopOptions.bandwidth or self.unknown is not None):
+            raise DynidentError("--bandwidth and --unknown say more of a --loop; give it, or leave them out")
+        if not self.bandwidth > 0.0:
+            raise DynidentError(f"--bandwidth is {self.bandwidth:g}; give a frequency above 0 Hz")
+
     def closed(self, mechanism: di.Mechanism, logs: Sequence[di.Log], blind: bool = False) -> ClosedLoop | None:
         """Return the loop that was named, with the references of the logs; `blind` when they have no efforts."""
         from dynident.robots import ROBOTS  # noqa: PLC0415 - rarely needed

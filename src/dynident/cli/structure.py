@@ -24,6 +24,7 @@ GROUPS = {
     **dict.fromkeys(("effort", "schema", "joints", "gain", "topic", "episode", "unit", "log_rate"), LOG_OPTIONS),
     **dict.fromkeys(("output", "as_json", "quiet", "strict", "debug"), OUTPUT),
 }
+SMALLEST, LARGEST = 1e-100, 1e100  # size of a number that an option can mean: squares and quotients stay finite
 #: What stands for a value in the help.
 METAVARS: dict[Any, str] = {Path: "PATH", str: "TEXT", float: "NUMBER", int: "N", bool: " "}
 
@@ -120,11 +121,24 @@ def spoken(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(command)
     def run(*args: Any, **options: Any) -> Any:
+        for parameter in parameters:
+            _check_size(parameter, options.get(parameter.name))
         for name, kind in groups.items():
             options[name] = kind(**{own.name: options.pop(own.name) for own in fields(kind)})
         return command(*args, **options)
 
     return shaped(run, parameters)
+
+
+def _check_size(parameter: inspect.Parameter, value: object) -> None:
+    """Refuse numbers that no option means: undefined, endless, or beyond what squares and quotients can hold."""
+    if not isinstance(value, float | int) or value == 0 or SMALLEST <= abs(value) <= LARGEST:
+        return
+    info = next((one for one in get_args(parameter.annotation) if isinstance(one, OptionInfo)), None)
+    words = [word for word in getattr(info, "param_decls", None) or () if word.startswith("--")]
+    name = words[0] if words else f"--{parameter.name.replace('_', '-')}"
+    text = f"{value:g}" if isinstance(value, float) else f"a number of {len(str(abs(value)))} digits"
+    raise DynidentError(f"{name} is {text}; give a number of a size that can be meant ({SMALLEST:g} to {LARGEST:g}, or 0)")
 
 
 def _shown(name: str, hint: Any) -> Any:

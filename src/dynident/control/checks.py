@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -31,7 +33,7 @@ def whole_ratio(owner: str, slow: tuple[str, float], fast: tuple[str, float]) ->
         raise DynidentError(
             f"{owner}: {fast[0]} = {fast[1]} s is longer than {slow[0]} = {slow[1]} s; the inner loop must not be slower"
         )
-    if abs(ratio - round(ratio)) > WHOLE * ratio:
+    if not math.isfinite(ratio) or abs(ratio - round(ratio)) > WHOLE * ratio:
         raise DynidentError(
             f"{owner}: {slow[0]} = {slow[1]} s is {ratio:.6g} times {fast[0]} = {fast[1]} s; make it a whole multiple"
         )

@@ -194,6 +194,8 @@ class Criterion:
         slope : Slope
             Gamma.
         """
+        if np.ndim(R) != 2:
+            raise DynidentError(f"R has the shape {np.shape(R)}; give a factor, rows by parameters")
         found = [(name, weight, *self._one(name, R)) for name, weight in self.weights]
         slope = Slope(
             np.hstack([own.vectors for *_, own in found]),

@@ -1,0 +1,121 @@
+"""Hostile options: every path, number and text of every verb, one at a time, the other arguments being good."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import typing
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynident.cli import app
+from fuzz.samples import good_files
+from fuzz.watch import Tally, command
+
+LONG = "x" * 5000
+NUMBERS = ("nan", "inf", "-inf", "1e308", "1e-300", "-1", "0", "1" * 400)
+TEXTS = ("", "\x1b[31m\u202e", LONG, "nan", "1e308,-1", "joint1=", "=", "../..")
+READ = ("zero", "folder", "dangling", "fifo", LONG, "empty", "robot.urdf/x")
+TORQUE = ("--effort", "joint_torque")
+#: What every verb is given beside the hostile argument; `record` and `controller` end at once.
+GOOD: dict[tuple[str, ...], tuple[str, ...]] = {
+    ("describe",): ("robot.urdf",),
+    ("identify",): ("robot.urdf", "run.csv", *TORQUE, "--recovery", "prior", "-o", "out"),
+    ("validate",): ("robot.urdf", "fit.json", "other.csv", *TORQUE),
+    ("report",): ("robot.urdf", "fit.json", "other.csv", *TORQUE, "-o", "page.html"),
+    ("compare",): ("robot.urdf", "run.csv", *TORQUE),
+    ("excite",): ("robot.urdf", "--limits", "limits.toml", "--iterations", "1", "--starts", "1", "-o", "out"),
+    ("simulate",): ("motion.csv", "--robot", "robot.urdf", "-o", "sim.csv"),
+    ("record",): ("plan.json", "--controller", "simple_message://127.0.0.1:1", "-o", "recorded", "--dry-run"),
+    ("controller",): ("robot.urdf", "--motion-port", "0", "--state-port", "0", "--duration", "0.05"),
+    ("friction",): ("robot.urdf", "run.csv", *TORQUE, "-o", "out"),
+    ("schedule",): ("robot.urdf", "--limits", "limits.toml", "-o", "schedule.json"),
+    ("maintenance",): ("robot.urdf", "campaign", "-o", "out"),
+    ("repeatability",): ("fit.json", "first.json", "-o", "out"),
+    ("export",): ("robot.urdf", "fit.json", "-o", "made.urdf"),
+    ("derive",): ("robot.urdf", "--numpy", "-o", "derived"),
+    ("monitor",): ("robot.urdf", "fit.json", "other.csv", *TORQUE),
+    ("payload",): ("robot.urdf", "--loaded", "run.csv", "--unloaded", "other.csv", *TORQUE),
+    ("gains",): ("robot.urdf", "--loaded", "run.csv", "--unloaded", "other.csv", "--mass", "1", *TORQUE),
+    ("ik",): ("robot.urdf", "--position", "0.5,0,0.4"),
+    ("check",): ("robot.urdf", "--samples", "5"),
+    ("workspace",): ("robot.urdf", "--size", "5"),
+    ("partitions",): ("robot.urdf", "plan.json"),
+    ("bandwidth",): ("robot.urdf", "--frequencies", "1,2", "--no-alone"),
+    ("track",): ("robot.urdf",),
+    ("convert",): ("run.csv", "made.npz", *TORQUE),
+    ("reproduce",): ("--list",),
+    ("fleet", "identify"): ("fleet.toml", "-o", "store"),
+    ("fleet", "report"): ("store",),
+}
+OUTPUTS = ("--output", "--svg", "--truth", "--figures", "--mcap", "--plot", "--c", "--save-fit", "target", "--live-fit")
+
+
+def hostile_files() -> None:
+    """Make what is no good file: a device, a folder, a link to nowhere, a pipe that nobody writes to, nothing."""
+    Path("zero").symlink_to("/dev/zero")
+    Path("folder").mkdir()
+    Path("dangling").symlink_to("nowhere/at/all")
+    os.mkfifo("fifo")
+    Path("empty").touch()
+
+
+def parameters() -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Give every parameter of every verb of the table, with the words of the verb."""
+    import typer  # noqa: PLC0415 - slow
+
+    def walk(verb: Any, words: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
+        for name, below in getattr(verb, "commands", {}).items():
+            yield from walk(below, (*words, name))
+        if words in GOOD:
+            yield from ((words, parameter) for parameter in verb.params)
+
+    yield from walk(typer.main.get_command(app), ())
+
+
+def hostile_values(parameter: Any) -> tuple[str, ...]:
+    """Return what a parameter is tried with, by its type; devices are never written to."""
+    kind = parameter.type_descriptor.annotation
+    kind = (typing.get_args(kind) or (kind,))[0]
+    if kind in (int, float):
+        return NUMBERS
+    if kind is bool:
+        return ()
+    paths = tuple(value for value in READ if value != "zero" or parameter.opts[-1] not in OUTPUTS)
+    return paths if issubclass(kind, Path) else TEXTS
+
+
+def hostile_command(words: tuple[str, ...], parameter: Any, value: str) -> tuple[str, ...]:
+    """Return the good command with one value replaced or added."""
+    good = list(GOOD[words])
+    if parameter.param_type_name == "option":
+        return (*words, *good, f"{parameter.opts[-1]}={value}" if parameter.opts[-1].startswith("--") else value)
+    places = [i for i, word in enumerate(good) if not word.startswith("-") and not (i and good[i - 1].startswith("-"))]
+    place = [p.opts[-1] for w, p in parameters() if w == words and p.param_type_name == "argument"].index(parameter.opts[-1])
+    if place >= len(places):
+        return (*words, *good, value)
+    good[places[place]] = value
+    return (*words, *good)
+
+
+def fuzz_options(count: int, seed: int = 0, worker: int = 0, workers: int = 1) -> list[Tally]:
+    """Try `count` hostile options, every `workers`-th of them here; return what came of them by verb."""
+    cases = [(words, p, value) for words, p in parameters() for value in hostile_values(p)]
+    tallies = {" ".join(words): Tally(f"option {' '.join(words)}") for words, *_ in cases}
+    order = np.random.default_rng(seed).permutation(len(cases))[:count]
+    before = Path.cwd()
+    with tempfile.TemporaryDirectory(prefix="dynident-fuzz-") as name:
+        os.chdir(name)
+        try:
+            good_files(Path())
+            hostile_files()
+            for k in order[worker::workers]:
+                words, parameter, value = cases[k]
+                outcome, where = command(hostile_command(words, parameter, value))
+                tallies[" ".join(words)].add(outcome, where, f"{parameter.opts[-1]} {value[:40]!r}")
+        finally:
+            os.chdir(before)
+    return list(tallies.values())
