@@ -15,9 +15,10 @@ from scipy.signal import butter, lfilter
 import dynident as di
 from dynident.errors import DescriptionError, DynidentError, LogError
 from dynident.friction import Coulomb, TemperatureDependent, Viscous
-from dynident.mechanics import jacobian
+from dynident.identify import random_closed_motion
+from dynident.mechanics import actuator_torques, close_positions, jacobian
 from dynident.monitor import Event, Monitor, MonitorRecord, Reading, false_alarm_rate, level_for
-from dynident.robots import dualv
+from dynident.robots import dualv, five_bar
 from random_mechanisms import PinRobot, build, close, coupled, random_motion
 from simulate_cases import excitation, geared_arm
 
@@ -299,4 +300,89 @@ def test_robots_that_it_cannot_watch_are_refused() -> None:
         Monitor("fit.json")
     with pytest.raises(DynidentError, match="bandwidth is"):
         Monitor(slide()[1], bandwidth=-1.0)
-    assert dualv.mechanism().loops
+
+
+# ---- robots with loops -------------------------------------------------------------------------------------------------------
+
+
+def closed_motion(robot: di.Mechanism, size: float, t: np.ndarray) -> tuple[di.Motion, np.ndarray]:
+    """Return a smooth motion about home and the motors' positions along it."""
+    home, phase = robot.closure.home[robot.closure.independent], 1.0 + np.arange(robot.dof)
+    w = 2.0 * t[:, None] + phase
+    motion = di.Motion(t, home + size * np.sin(w), 2.0 * size * np.cos(w), -4.0 * size * np.sin(w))
+    N, n0 = robot.actuator_matrix
+    return motion, close_positions(robot, motion.q) @ N.T + n0
+
+
+def known_loops(robot: di.Mechanism, projection: str = "gls", noise: float = 1e-4) -> di.Fit:
+    """Return a fit that knows a robot with loops, from unrelated states."""
+    motion = random_closed_motion(robot, 300)
+    torques = actuator_torques(robot, motion.q, di.inverse_dynamics(robot, motion))
+    torques = torques + noise * np.random.default_rng(0).normal(size=torques.shape)
+    return di.WLS().fit(di.Regression.from_motion(robot, motion, torques, projection=projection)).result_
+
+
+@pytest.mark.parametrize(
+    ("robot", "projection", "size"),
+    [
+        (five_bar.mechanism(), "gls", 0.2),
+        (five_bar.mechanism(coordinates="platform"), ("motor1", "motor4"), 0.05),
+    ],
+    ids=["motors", "platform"],
+)
+def test_a_robot_with_loops_is_watched_by_its_motors(robot: di.Mechanism, projection: str, size: float, tmp_path) -> None:
+    """Inverse dynamics with a known push."""
+    monitor = Monitor(known_loops(robot, projection), bandwidth=20.0, cutoff=200.0)
+    t = np.arange(3000) / 2000.0
+    motion, rho = closed_motion(robot, size, t)
+    model = di.inverse_dynamics(robot, motion)
+    push = np.linspace(1.0, 2.0, robot.dof) * (t[:, None] > 0.9)
+    effort = actuator_torques(robot, motion.q, model - push)
+    n, result = robot.dof, monitor.feed_arrays(t, rho, effort)
+    fast = np.all(np.abs(motion.v) > 0.2 * size, axis=1)  # friction of the motors turns about where they stop
+    before, after = (t > 0.3) & (t < 0.9) & fast, (t > 1.1) & fast
+    assert np.median(np.abs(result[before, :n])) < 1e-3 * np.abs(model).max()
+    assert np.median(np.abs(result[after, :n] - push[after])) < 1e-3
+    state = monitor.state
+    assert np.abs(close_positions(robot, state["closed"][None, robot.closure.independent]) - state["closed"]).max() < 1e-9
+    lost = monitor.update(t[-1] + 5e-4, rho[-1] + 1e4 * (1.0 + np.arange(rho.shape[1])), effort[-1])
+    assert np.isnan(lost.torque).all()  # out of reach: nothing is said, and it starts anew
+    assert np.isfinite(monitor.update(t[-1] + 1e-3, rho[-1], effort[-1]).threshold).all()
+    with pytest.raises(DynidentError, match="one number per motor"):
+        monitor.update(2.0, np.zeros(5), effort[-1])
+    if GCC is not None and size < 0.1:
+        monitor.to_c(tmp_path, "bars")
+        subprocess.run([GCC, *STRICT, "-O0", "bars.c", "bars_test.c", "-o", "check", "-lm"], check=True, cwd=tmp_path)
+        assert subprocess.run([tmp_path / "check"], capture_output=True, check=False).returncode == 0
+
+
+def test_a_force_on_the_platform_of_a_virtual_machine_is_measured() -> None:
+    """DualV with elastic structure, friction, encoders and preload: 30 N on the platform, from logs of its motors."""
+    machine, motion, robot = dualv.machine(), dualv.excitation(), dualv.mechanism()
+    monitor = Monitor(di.WLS().fit(di.Regression.from_log(robot, machine.simulate(motion, seed=1).log)).result_)
+    assert not monitor.run(machine.simulate(motion, seed=2).log).events
+    force = np.array([30.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+    record = monitor.run(
+        machine.simulate(motion, seed=3, wrenches={"platform": lambda t: force if t > 0.5 else 0.0 * force}).log
+    )
+    (event,) = record.events
+    assert event.start == pytest.approx(0.505, abs=0.006)
+    late = record.t > 0.55
+    wrench, _ = monitor.wrench(record.q[late], record.torque[late], "platform")
+    assert np.median(wrench[:, 0]) == pytest.approx(30.0, rel=0.01)
+    assert np.abs(np.median(wrench[:, 1])) < 0.5
+
+
+def test_friction_of_loops_follows_the_temperature_of_the_motors() -> None:
+    robot = five_bar.mechanism(coordinates="platform")
+    fit, t = known_loops(robot, noise=1e-3), np.arange(2000) / 1000.0
+    motion, rho = closed_motion(robot, 0.05, t)
+    hot = robot.with_parameters(robot.parameters.replace({f"{c}_alpha{i}": 0.0 for c in ("fc", "fv") for i in (1, 4)}))
+    law = TemperatureDependent(Coulomb() + Viscous(), 20.0).using(fc=20.0, fv=0.0, alpha=-0.0125)
+    torque = actuator_torques(hot, motion.q, di.inverse_dynamics(hot, motion))
+    effort = torque + 10.0 * np.sign(np.gradient(rho, axis=0)) / robot.actuators[0].ratio  # half of it at 60 degrees
+    warm = Monitor(fit, friction={"alpha1": law, "alpha4": law})
+    assert warm.terms.warm == ("alpha1", "alpha4")
+    assert not warm.feed_arrays(t, rho, effort, np.full_like(rho, 60.0))[:, 4].any()
+    warm.reset()
+    assert warm.feed_arrays(t, rho, effort, np.full_like(rho, 20.0))[:, 4].any()

@@ -9,7 +9,9 @@ from dynident.arguments import guard
 from dynident.identify.base import BaseParameters, base_parameters, columns_of
 from dynident.identify.factor import triangle
 from dynident.identify.fit import Fit
-from dynident.identify.rows import Projection, Rows, check_projection, projected
+from dynident.identify.manifold import random_closed_motion
+from dynident.identify.projection import actuation, projected, unprojected
+from dynident.identify.rows import Projection, Rows, check_projection
 from dynident.identify.tables import Observability, Prediction, Undetermined
 
 if TYPE_CHECKING:
@@ -162,6 +164,7 @@ __all__ = [
     "Stretch",
     "Undetermined",
     "Visible",
+    "actuation",
     "base_parameters",
     "check_projection",
     "choose",
@@ -186,6 +189,7 @@ __all__ = [
     "plot_parameters",
     "plot_score",
     "projected",
+    "random_closed_motion",
     "rank_partitions",
     "read_wrench",
     "recover_standard",
@@ -193,6 +197,7 @@ __all__ = [
     "simulated_instruments",
     "triangle",
     "true_base_values",
+    "unprojected",
     "with_gain_uncertainty",
 ]
 

@@ -15,14 +15,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import IdentificationError, LogError, SignalWarning, warn
-from dynident.graph import Node, absolute, maximum, minimum, sqrt, total
+from dynident.graph import Node, absolute, minimum, total
 from dynident.identify.factor import Relation
+from dynident.identify.projection import actuation, projected
 from dynident.mechanics import (
     Equations,
     Motion,
@@ -30,7 +30,6 @@ from dynident.mechanics import (
     close_positions,
     compiled,
     entering,
-    solve_general,
 )
 from dynident.mechanism import Mechanism
 from dynident.signals import Decimator
@@ -388,53 +387,6 @@ class CompiledRows:
                 "coordinates, or the motors of the projection, do not determine it; choose other motors, other coordinates or "
                 "another motion"
             )
-
-
-def actuation(x: Equations) -> list[list[Node]]:
-    """Return A = N G of a robot with loops, one row per motor."""
-    N, G = x.mechanism.actuator_matrix[0], x.G or []
-    turning = [[(int(i), float(line[i])) for i in np.flatnonzero(line)] for line in N]
-    return [[total([x.graph.zero, *(G[i][j] * c for i, c in line)]) for j in range(x.mechanism.dof)] for line in turning]
-
-
-def projected(x: Equations, rows: Rows, right: list[list[Node]]) -> tuple[list[list[Node]], Node]:
-    """Return S B for the weights S of a robot's projection, and how far it is from singular.
-
-    Parameters
-    ----------
-    x : Equations
-        Robot with loops.
-    rows : Rows
-        Its equations: J_r^-T of the named motors, or R^-T with A = Q R, which makes alike, independent motor noise white.
-    right : list of list of Node, (n, m)
-        B, on the robot's coordinates.
-
-    Returns
-    -------
-    product : list of list of Node, (n, m)
-        S B.
-    ratio : Node
-        Smallest over largest pivot of the projection, 1 without one.
-    """
-    if rows.projection == "independent":
-        return right, x.graph.one
-    A = actuation(x)
-    if rows.projection != "gls":
-        block = [A[rows.efforts.index(name)] for name in rows.projection]
-        solved, ratio = solve_general([list(column) for column in zip(*block, strict=True)], right)
-        return solved, absolute(ratio)
-    vectors, out = [list(column) for column in zip(*A, strict=True)], [list(row) for row in right]
-    lengths: list[Node] = []
-    for j, vector in enumerate(vectors):  # Gram and Schmidt, modified; the rows of B follow by forward substitution
-        length = sqrt(total([a * a for a in vector]))
-        lengths.append(length)
-        unit = [a / length for a in vector]
-        out[j] = [b / length for b in out[j]]
-        for k in range(j + 1, len(vectors)):
-            share = total([a * u for a, u in zip(vectors[k], unit, strict=True)])
-            vectors[k] = [a - share * u for a, u in zip(vectors[k], unit, strict=True)]
-            out[k] = [b - share * c for b, c in zip(out[k], out[j], strict=True)]
-    return out, reduce(minimum, lengths) / reduce(maximum, lengths)
 
 
 def moving_rows(moving: NDArray[np.bool_], decimator: Decimator, names: Sequence[str]) -> NDArray[np.bool_]:

@@ -34,7 +34,7 @@ from dynident.mechanics.geometry import Geometry, Pose, compose
 from dynident.mechanics.matrices import energies
 from dynident.mechanics.motion import Motion, MotionLike, as_motion
 from dynident.mechanics.regressors import energy_regressor, momentum_regressor, regressor, regressor_rows, weighted_regressor
-from dynident.mechanics.solving import NodeRows, factor_symmetric, solve_factored, solve_general, solve_symmetric
+from dynident.mechanics.solving import NodeRows, eliminate, factor_symmetric, solve_factored, solve_general, solve_symmetric
 from dynident.mechanics.vectors import Vector, cross, dot, matrix, plus, scale, snapped, times, vector
 
 if TYPE_CHECKING:
@@ -152,6 +152,7 @@ __all__ = [
     "cross",
     "distance_to_curve",
     "dot",
+    "eliminate",
     "end_frame",
     "energies",
     "energy_regressor",

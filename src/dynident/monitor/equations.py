@@ -4,6 +4,10 @@
 
 f is what joints and motors resist with: friction, springs, offsets. No acceleration is needed, and p and u are linear in the
 standard parameters, so that the same function serves the model and every direction in which it is uncertain.
+
+With loops the same is written on the robot's coordinates nu, the positions q_t of the tree being closed beforehand:
+
+    T(q_t, nu) = T_tree(q_t, G nu),    p = dT/dnu = G^T M_t G nu,    u = G^T d(T - V)/dq_t - G^T f,    tau = A^T tau_motor
 """
 
 from __future__ import annotations
@@ -16,7 +20,8 @@ import numpy as np
 from dynident.errors import DescriptionError
 from dynident.friction import TERMS, Friction, Point
 from dynident.graph import Function, Graph, Node, absolute, maximum, reachable, reverse, total, where
-from dynident.mechanics import Equations, energies
+from dynident.identify import Rows, actuation, unprojected
+from dynident.mechanics import Equations, eliminate, energies, solve_general
 from dynident.mechanism import FREE, SPHERICAL, Mechanism
 
 
@@ -32,26 +37,34 @@ class Terms:
         ``friction(q, v, tau, T, phi)`` gives the torques f of friction laws and the limits of friction at rest.
     warm : tuple of str
         Joints whose law needs a temperature.
+    closing : Function or None
+        Of a robot with loops, ``closing(q, rho)``: a step of Newton's method towards closed positions at given motors.
+    drive : Function or None
+        Of a robot with loops, ``drive(q, w, tau)``: velocities and efforts of its coordinates from those of its motors,
+        and the squares of what brings errors of the fit's equations to the coordinates, (n, n).
     """
 
     momentum: Function
     friction: Function
     warm: tuple[str, ...]
+    closing: Function | None = None
+    drive: Function | None = None
 
 
-def terms_of(mechanism: Mechanism, laws: Mapping[str, Friction], rest: float) -> Terms:
+def terms_of(rows: Rows, laws: Mapping[str, Friction], rest: float) -> Terms:
     """Return the functions of a robot, jumps of friction taken as zero below a speed; laws act beside the joint terms."""
+    mechanism = rows.mechanism
     check_monitored(mechanism, laws)
-    return Terms(_momentum(mechanism, rest), *_friction(mechanism, laws, rest))
+    loops = (_closing(rows), _drive(rows)) if mechanism.loops else (None, None)
+    return Terms(_momentum(mechanism, rest), *_friction(rows, laws, rest), *loops)
 
 
 def check_monitored(mechanism: Mechanism, laws: Mapping[str, Friction]) -> None:
     """Refuse robots whose momentum cannot be written as one expression of what is measured."""
     name = mechanism.name
-    if mechanism.loops:
+    if mechanism.loops and any(len(actuator.coupling) > 1 for actuator in mechanism.actuators):
         raise DescriptionError(
-            f"robot '{name}' has loops, which the monitor does not watch: its observer works sample by sample without "
-            "iterations, and the positions of a closed loop are found by them; compare Fit.score of old and new logs instead"
+            f"robot '{name}' has loops and motors that turn with several joints; the monitor cannot watch it"
         )
     if mechanism.has_opaque_couplings:
         raise DescriptionError(
@@ -60,9 +73,10 @@ def check_monitored(mechanism: Mechanism, laws: Mapping[str, Friction]) -> None:
         )
     if np.isin(mechanism.tree.arrays.kind, (SPHERICAL, FREE)).any():
         raise DescriptionError(f"robot '{name}' has a spherical or free joint; the monitor is for joints that turn or slide")
-    unknown = [joint for joint in laws if joint not in mechanism.coordinate_names]
+    known = mechanism.tree.coordinates if mechanism.loops else mechanism.coordinate_names
+    unknown = [joint for joint in laws if joint not in known]
     if unknown:
-        joints = ", ".join(mechanism.coordinate_names)
+        joints = ", ".join(known)
         raise DescriptionError(f"friction of '{unknown[0]}': robot '{name}' has no such joint; its joints are {joints}")
 
 
@@ -73,27 +87,32 @@ def _momentum(mechanism: Mechanism, rest: float) -> Function:
     _, potential = energies(x.recursion, x.bodies(x.phi))
     p = reverse([kinetic], [1.0], x.v)
     u = reverse([kinetic - potential], [1.0], x.x)
+    u = x.project(u) if mechanism.loops else u  # along the closure q_t moves with the coordinates by G
     u = [a - f for a, f in zip(u, x.project(x.tree_terms(x.phi, rotors=False)), strict=True)]
-    inputs = {"q": mechanism.dof, "v": mechanism.dof}
+    inputs = {"q": len(x.x), "v": mechanism.dof}
     return Function("momentum", inputs, {"p": p, "u": u}, {"phi": len(mechanism.parameters)})
 
 
-def _friction(mechanism: Mechanism, laws: Mapping[str, Friction], rest: float) -> tuple[Function, tuple[str, ...]]:
+def _friction(rows: Rows, laws: Mapping[str, Friction], rest: float) -> tuple[Function, tuple[str, ...]]:
     """Return torques of laws and limits of friction at rest, and the joints whose law needs a temperature."""
+    mechanism = rows.mechanism
     n = mechanism.dof
     x = Equations(mechanism, Graph())
     graph, zero = x.graph, x.graph.zero
-    tau, T = graph.symbols("tau", n), graph.symbols("T", n)
+    channels = len(rows.efforts)
+    tau, T = graph.symbols("tau", channels), graph.symbols("T", channels)
     f, limit = [zero] * n, [zero] * n
     warm = []
     for joint, friction in laws.items():
-        i = mechanism.coordinate_names.index(joint)
-        stands = absolute(x.v[i]) < rest
-        at = Point(x.v[i], x.x[i], tau[i], T[i])
-        f[i] = where(stands, zero, friction.expression(graph, at))
+        v, q, row, c = _rubbing(x, rows, joint)
+        stands = absolute(v) < rest
+        at = Point(v, q, *((zero, zero) if c is None else (tau[c], T[c])))
+        torque = where(stands, zero, friction.expression(graph, at))
         levels = [friction.expression(graph, at._replace(v=zero), way=way) for way in (-1.0, 1.0)]
-        limit[i] = where(stands, _largest(levels), zero)
-        if any(node.name == T[i].name for node in reachable([f[i]])):
+        held = where(stands, _largest(levels), zero)
+        f = [a + g * torque for a, g in zip(f, row, strict=True)]
+        limit = [a + absolute(g) * held for a, g in zip(limit, row, strict=True)]
+        if c is not None and any(node.name == T[c].name for node in reachable([torque])):
             warm.append(joint)
     ends: dict[int, list[Node]] = {}  # both levels of every tree coordinate that dry friction can hold
     for column, symbol, d, _ in x.joint_columns:
@@ -113,8 +132,66 @@ def _friction(mechanism: Mechanism, laws: Mapping[str, Friction], rest: float) -
             motors[v.index] = row, [where(absolute(v) < rest, a + b, zero) for a, b in zip(known, own, strict=True)]
     for row, levels in motors.values():
         limit = [own + absolute(g) * _largest(levels) for own, g in zip(limit, x.project(row), strict=True)]
-    inputs = dict.fromkeys(("q", "v", "tau", "T"), n)
+    inputs = {"q": len(x.x), "v": n, "tau": channels, "T": channels}
     return Function("friction", inputs, {"f": f, "limit": limit}, {"phi": len(mechanism.parameters)}), tuple(warm)
+
+
+def _rubbing(x: Equations, rows: Rows, joint: str) -> tuple[Node, Node, list[Node], int | None]:
+    """Return velocity and position of a joint, how it moves with the coordinates, and its channel, if it has one."""
+    robot = x.mechanism
+    if not robot.loops:
+        i = robot.coordinate_names.index(joint)
+        return x.v[i], x.x[i], [x.graph.const(float(j == i)) for j in range(robot.dof)], i
+    assert x.G is not None
+    d = robot.tree.coordinates.index(joint)
+    motor = next((c for c, actuator in enumerate(robot.actuators) if joint in actuator.coupling), None)
+    return x.tree_v[d], x.tree_q[d], x.G[d], motor
+
+
+def _closing(rows: Rows) -> Function:
+    """Return a step towards positions with closed loops whose motors are nearest to the measured ones.
+
+    ``report`` is the size of the step [rad, m] and the sign that a branch keeps.
+    """
+    robot = rows.mechanism
+    x = Equations(robot, Graph())
+    assert x.G is not None
+    N, n0 = robot.actuator_matrix
+    A, rho = actuation(x), x.graph.symbols("rho", len(N))
+    closed = [q + gap for q, gap in zip(x.x, x.correction, strict=True)]
+    turned = [
+        total([x.graph.const(float(n0[k])), *(c * q for c, q in zip(N[k], closed, strict=True) if c)]) for k in range(len(N))
+    ]
+    left = [[a - b] for a, b in zip(rho, turned, strict=True)]
+    side = x.branch
+    if len(A) == robot.dof:
+        step, _, sign = eliminate(A, left)
+        side = side * sign
+    else:  # more motors than freedoms: least squares
+        square = [[total([row[i] * row[j] for row in A]) for j in range(robot.dof)] for i in range(robot.dof)]
+        right = [[total([row[i] * e[0] for row, e in zip(A, left, strict=True)])] for i in range(robot.dof)]
+        step, _ = solve_general(square, right)
+    moved = [q + total([g * d[0] for g, d in zip(row, step, strict=True)]) for q, row in zip(closed, x.G, strict=True)]
+    size = x.graph.zero
+    for after, before in zip(moved, x.x, strict=True):
+        size = maximum(size, absolute(after - before))
+    return Function("closing", {"q": len(x.x), "rho": len(N)}, {"next": moved, "report": [size, side]})
+
+
+def _drive(rows: Rows) -> Function:
+    """Return nu of A nu = w (least squares), A^T tau, and the squares of S^-1 of the fit's equations."""
+    n = rows.mechanism.dof
+    x = Equations(rows.mechanism, Graph())
+    A = actuation(x)
+    w, tau = x.graph.symbols("w", len(A)), x.graph.symbols("tau", len(A))
+    columns = [[row[i] for row in A] for i in range(n)]
+    square = [[total([a * b for a, b in zip(p, q, strict=True)]) for q in columns] for p in columns]
+    right = [[total([a * b for a, b in zip(column, w, strict=True)])] for column in columns]
+    solved, _ = solve_general(square, right) if len(A) > n else solve_general(A, [[rate] for rate in w])
+    push = [total([a * b for a, b in zip(column, tau, strict=True)]) for column in columns]
+    weights = [entry * entry for row in unprojected(x, rows) for entry in row]
+    outputs = {"v": [row[0] for row in solved], "push": push, "weights": weights}
+    return Function("drive", {"q": len(x.x), "w": len(A), "tau": len(A)}, outputs)
 
 
 def _largest(levels: list[Node]) -> Node:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dynident.errors import DescriptionError
 from dynident.friction import TERMS, Friction
-from dynident.identify import BaseParameters, Fit, Rows, columns_of
+from dynident.identify import BaseParameters, Fit, Rows, columns_of, random_closed_motion
 from dynident.mechanics import Motion, node_values
 from dynident.mechanism import Mechanism
 
@@ -31,12 +31,13 @@ class Model:
 
     Parameters
     ----------
-    mechanism : Mechanism
-        The robot as fitted.
+    rows : Rows
+        The equations of the fit, with the robot as fitted.
     values : ndarray, (1 + k, p)
         Standard parameters, then the directions in which they are uncertain; inertial ones in node frames.
     sigma : ndarray, (n,)
-        Residual standard deviation of every joint [N m or N]; infinite where it was not fitted.
+        Residual standard deviation of every equation [N m or N], those of the joints but with loops; infinite where it was
+        not fitted.
     laws : mapping of str to Friction
         Friction laws that act beside the joint terms.
     bandwidth : float or None
@@ -45,12 +46,17 @@ class Model:
         Sampling rate of its logs [Hz].
     """
 
-    mechanism: Mechanism
+    rows: Rows
     values: Array
     sigma: Array
     laws: Mapping[str, Friction]
     bandwidth: float | None
     rate: float | None
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """The robot as fitted."""
+        return self.rows.mechanism
 
 
 def model_of(fit: Fit, friction: Mapping[str, Friction] | None, absent: Sequence[str]) -> Model:
@@ -69,11 +75,12 @@ def model_of(fit: Fit, friction: Mapping[str, Friction] | None, absent: Sequence
     values = values[: 1 + int(np.count_nonzero(values[1:].any(axis=1)))]
     gone = [*columns_of(robot, tuple(absent)), *_replaced(robot, laws)]
     values[:, gone] = 0.0
-    sigma = np.array([noise.get(name, np.inf) for name in robot.coordinate_names])
+    rows = Rows(robot, fit.projection)
+    sigma = np.array([noise.get(name, np.inf) for name in rows.names])
     if not np.isfinite(sigma).any():
-        raise DescriptionError("the fit has no residual of a joint of its own; give a fit of a tree robot")
+        raise DescriptionError("the fit has no residual of a joint of its own; give a fit of torques of joints or motors")
     bands = _of_sources(fit.sources, "bandwidth"), _of_sources(fit.sources, "rate")
-    return Model(robot, np.array([node_values(robot, row) for row in values]), sigma, laws, *bands)
+    return Model(rows, np.array([node_values(robot, row) for row in values]), sigma, laws, *bands)
 
 
 def _of_sources(sources: Sequence[Mapping[str, Any]], name: str) -> float | None:
@@ -97,10 +104,7 @@ def _directions(base: BaseParameters, covariance: Array) -> Array:
     scale = np.where(std > 0.0, std, 1.0)
     size, vectors = np.linalg.eigh(covariance / np.outer(scale, scale))
     root = (scale[:, None] * vectors) * np.sqrt(np.clip(size, 0.0, None))  # root root^T = covariance
-    rng = np.random.default_rng(0)
-    n = base.mechanism.dof
-    q, v, a = (rng.uniform(-x, x, (STATES, n)) for x in (REACH, SPEED, RATE))
-    W, _ = Rows(base.mechanism).equations(Motion(np.arange(float(STATES)), q, v, a), None, base.columns)
+    W, _ = Rows(base.mechanism).equations(_states(base.mechanism), None, base.columns)
     made = np.einsum("nbt,bk->ntk", W, root).reshape(-1, root.shape[1])
     power, turn = np.linalg.eigh(made.T @ made)
     order = np.argsort(power)[::-1]
@@ -109,3 +113,12 @@ def _directions(base: BaseParameters, covariance: Array) -> Array:
         kept = int(np.searchsorted(np.cumsum(power), KEPT * power.sum())) + 1
         out[:kept] = (root @ turn[:, order[:kept]]).T * np.sqrt(power.sum() / power[:kept].sum())
     return out
+
+
+def _states(robot: Mechanism) -> Motion:
+    """Return unrelated states by which directions are ranked."""
+    if robot.loops:
+        return random_closed_motion(robot, STATES)
+    rng = np.random.default_rng(0)
+    q, v, a = (rng.uniform(-x, x, (STATES, robot.dof)) for x in (REACH, SPEED, RATE))
+    return Motion(np.arange(float(STATES)), q, v, a)

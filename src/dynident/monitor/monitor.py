@@ -65,6 +65,7 @@ class Settings:
 
     gains: Array
     variance: Array
+    factor: Array
     level: float
     confirm: float
     hold: float
@@ -78,13 +79,16 @@ class Monitor:
 
         dr/dt = K (tau_ext - r)                 generalised-momentum observer: no acceleration is needed
 
+    A robot with loops is watched by its motors: positions and efforts are those of the actuators, its loops are closed sample
+    by sample, and external torques act on its coordinates.
+
     The threshold of every joint follows from what the fit states: its residual, its covariance seen through the same
     observer, and, where a joint stands, friction anywhere within its limits.
 
     Parameters
     ----------
     fit : Fit
-        Identified model of a tree robot.
+        Identified model.
     bandwidth : float or array_like (n,), optional
         Of the observer [Hz], K = 2 pi bandwidth; the band of the fit when omitted.
     cutoff : float, optional
@@ -153,6 +157,7 @@ class Monitor:
         settings = Settings(
             gains,
             model.sigma**2 * wider,
+            np.ones(n),
             level_for(number("false_alarms", false_alarms, above=0.0), gains[watched]),
             confirm,
             hold,
@@ -165,17 +170,21 @@ class Monitor:
     def _build(self, model: Model, settings: Settings) -> None:
         self.model, self.settings = model, settings
         robot = model.mechanism
-        self.terms = terms_of(robot, model.laws, settings.rest)
-        self.layout = Layout(robot.dof, len(robot.parameters), len(model.values) - 1)
-        key = ("monitor", settings.rest, self.layout.k, tuple((j, f.law, f.values.tobytes()) for j, f in model.laws.items()))
-        self.machine = cached(robot, key, lambda: Machine(self.terms, self.layout))
+        self.terms = terms_of(model.rows, model.laws, settings.rest)
+        self.home = robot.closure.home if robot.loops else None
+        tree = len(robot.tree.coordinates) if robot.loops else 0
+        self.layout = Layout(robot.dof, len(robot.parameters), len(model.values) - 1, len(self.channels), tree)
+        laws = tuple((j, f.law, f.values.tobytes()) for j, f in model.laws.items())
+        key = ("monitor", settings.rest, self.layout.k, model.rows.projection if robot.loops else "", laws)
+        self.machine = cached(robot, key, lambda: Machine(self.terms, self.layout, self.home))
         n = robot.dof
         self._phi = np.ascontiguousarray(model.values)
         self._setting = np.empty(self.layout.setting_size)
         numbers = {LEVEL: settings.level, CONFIRM: settings.confirm, HOLD: settings.hold, GAP: settings.gap}
         for place, value in {**numbers, FILTER: 2.0 * np.pi * settings.cutoff}.items():
             self._setting[place] = value
-        self._setting[-2 * n : -n], self._setting[-n:] = settings.gains, settings.variance
+        for name, values in (("K", settings.gains), ("variance", settings.variance), ("factor", settings.factor)):
+            self._setting[self.layout.setting[name] :][:n] = values
         self._now, self._result = np.zeros(self.layout.now_size), np.empty(self.layout.result_size)
         self._state, self._t = np.zeros(self.layout.state_size), np.nan
         arrays = (self._now, self._setting, self._phi, self._state, self._result)
@@ -188,8 +197,13 @@ class Monitor:
 
     @property
     def joints(self) -> tuple[str, ...]:
-        """Names of its coordinates."""
+        """Names of its coordinates, on which external torques act."""
         return self.mechanism.coordinate_names
+
+    @property
+    def channels(self) -> tuple[str, ...]:
+        """What is measured: its joints, or its motors where it has loops."""
+        return self.model.rows.efforts
 
     @property
     def false_alarms(self) -> float:
@@ -200,25 +214,25 @@ class Monitor:
     def state(self) -> dict[str, Array]:
         """What the monitor carries from sample to sample, by name.
 
-        ``position``, ``velocity``, ``effort`` (n,) behind the low-pass; ``momentum`` p of them and ``rate``, what the model and
-        the effort make of dp/dt; ``torque`` the external torque; ``rest`` the part of the threshold that friction at rest
-        makes; ``spread`` (k, n) the torques of the directions in which the model is uncertain; ``beyond`` and ``left`` [s] of
-        the flag.
+        ``position``, ``velocity``, ``effort`` (m,) of the channels behind the low-pass; ``momentum`` (n,) p of them and
+        ``rate``, what the model and the effort make of dp/dt; ``torque`` the external torque; ``rest`` the part of the
+        threshold that friction at rest makes; ``spread`` (k, n) the torques of the directions in which the model is uncertain;
+        ``beyond`` and ``left`` [s] of the flag; ``closed`` the positions of all joints of a robot with loops.
         """
-        n, s, at = self.mechanism.dof, self._state, self.layout
+        n, m, s, at = self.mechanism.dof, self.layout.m, self._state, self.layout
         observers = s[at.first :].reshape(1 + at.k, 3, n).copy()
-        outputs = {
-            name: s[at.filters[key] + n :][:n].copy() for name, key in (("position", "q"), ("effort", "tau"), ("torque", "r"))
-        }
         return {
-            **outputs,
-            "velocity": s[at.filters["q"] + 2 * n :][:n].copy(),
+            "position": s[at.filters["q"] + m :][:m].copy(),
+            "effort": s[at.filters["tau"] + m :][:m].copy(),
+            "torque": s[at.filters["r"] + n :][:n].copy(),
+            "velocity": s[at.filters["q"] + 2 * m :][:m].copy(),
             "momentum": observers[0, 1],
             "rate": observers[0, 2],
             "rest": WORST * s[HEAD + 2 * n : HEAD + 3 * n],
             "spread": observers[1:, 0],
             "beyond": s[BEYOND : BEYOND + 1].copy(),
             "left": s[LEFT : LEFT + 1].copy(),
+            **({"closed": s[at.pose :][: at.tree].copy()} if at.tree else {}),
         }
 
     def reset(self) -> None:
@@ -233,24 +247,25 @@ class Monitor:
         ----------
         t : float
             Time [s].
-        q, effort : array_like, (n,)
-            Positions and joint torques or forces as measured.
-        temperature : array_like (n,), optional
-            Temperature of the joints [degree Celsius], where a friction law needs it.
+        q, effort : array_like, (m,)
+            Positions and torques or forces of the channels as measured: of the joints, or of the motors of a robot with loops.
+        temperature : array_like (m,), optional
+            Their temperature [degree Celsius], where a friction law needs it.
 
         Returns
         -------
         Reading
-            External torque, threshold and flag; a sample that is not a number restarts the observer and has no torque.
+            External torque, threshold and flag; a sample that is not a number, or at which the loops cannot be closed,
+            restarts the observer and has no torque.
         """
-        n, now = self.mechanism.dof, self._now
+        n, m, now = self.mechanism.dof, self.layout.m, self._now
         try:
-            now[1 : 1 + n], now[1 + n : 1 + 2 * n] = q, effort
+            now[1 : 1 + m], now[1 + m : 1 + 2 * m] = q, effort
             if temperature is not None:
-                now[1 + 2 * n :] = temperature
+                now[1 + 2 * m :] = temperature
         except (ValueError, TypeError) as error:
-            names = ", ".join(self.joints)
-            raise DynidentError(f"a sample has the wrong size ({error}); give one number per joint: {names}") from None
+            names, kind = ", ".join(self.channels), "motor" if self.mechanism.loops else "joint"
+            raise DynidentError(f"a sample has the wrong size ({error}); give one number per {kind}: {names}") from None
         if temperature is None and self.terms.warm:
             raise DynidentError(f"the friction of {', '.join(self.terms.warm)} needs a temperature; give temperature=")
         now[0], self._t = t - self._t, t
@@ -270,24 +285,24 @@ class Monitor:
         ----------
         t : ndarray, (N,)
             Times [s].
-        q, effort : ndarray, (N, n)
+        q, effort : ndarray, (N, m)
             What was measured.
-        temperature : ndarray (N, n), optional
-            Temperature of the joints.
+        temperature : ndarray (N, m), optional
+            Temperature of the channels.
 
         Returns
         -------
         ndarray, (N, 2 n + 2)
             External torques, thresholds, flag and share.
         """
-        n, count = self.mechanism.dof, len(t)
+        m, count = self.layout.m, len(t)
         if self.terms.warm and temperature is None:
             raise LogError(f"the friction of {', '.join(self.terms.warm)} needs a temperature, which the log does not have")
         now = np.zeros((count, self.layout.now_size))
         now[:, 0] = np.diff(t, prepend=self._t)
         for name, values in (("q", q), ("tau", effort), ("T", temperature)):
             if values is not None:
-                now[:, self.layout.now[name] : self.layout.now[name] + n] = values
+                now[:, self.layout.now[name] : self.layout.now[name] + m] = values
         result = np.empty((count, self.layout.result_size))
         self.machine.run(now, self._setting, self._phi, self._state, result)
         self._t = float(t[-1]) if count else self._t
@@ -328,7 +343,7 @@ class Monitor:
         used = shares[np.isfinite(shares).all(axis=1)]
         factor = np.maximum(1.0, np.maximum(z * np.sqrt(np.mean(used**2, axis=0)), FURTHER * used.max(axis=0, initial=0.0)))
         copy = object.__new__(Monitor)
-        copy._build(self.model, replace(self.settings, variance=self.settings.variance * factor**2))
+        copy._build(self.model, replace(self.settings, factor=self.settings.factor * factor**2))
         return copy
 
     def wrench(self, q: ArrayLike, torque: ArrayLike, frame: str, moment: bool = True) -> tuple[Array, Array]:

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from dynident.files import write_atomic
 from dynident.graph import c_files, c_number, comment, identifier
+from dynident.identify import random_closed_motion
+from dynident.mechanics import close_positions
 from dynident.monitor.step import routines
 
 if TYPE_CHECKING:
@@ -24,7 +26,7 @@ SAMPLES, STEP = 60, 5e-3  # of the self-test
 def write_c(monitor: Monitor, folder: str | os.PathLike[str], name: str) -> list[Path]:
     """Write header, source and self-test; `Monitor.to_c` is the short way."""
     prefix, at = identifier(name).lower(), monitor.layout
-    sample, _ = routines(monitor.terms, at, prefix)
+    sample, _ = routines(monitor.terms, at, monitor.home, prefix)
     about = f"Monitor of robot '{comment(monitor.mechanism.name)}'"
     files = c_files(prefix, [sample], about)
     files[f"{prefix}.h"] = _header(monitor, prefix, files[f"{prefix}.h"])
@@ -37,14 +39,20 @@ def _header(monitor: Monitor, prefix: str, text: str) -> str:
     at, upper = monitor.layout, prefix.upper()
     joints = ", ".join(comment(joint) for joint in monitor.joints)
     lines = [
-        f"/* Joints: {joints}. SI units.",
-        " * now:    time since the last sample, positions, efforts, temperatures (0 where no law needs them);",
+        f"/* Joints: {joints}. Measured: {', '.join(comment(name) for name in monitor.channels)}. SI units.",
+        " * now:    time since the last sample; positions, efforts, temperatures (0 where no law needs them) as measured;",
         " * state:  zeros at the start;",
         " * result: external torques, thresholds, flag (0 or 1), largest share of a threshold.",
         f" * Thresholds at {monitor.settings.level:.3f} deviations: {monitor.false_alarms:.3g} false alarms per hour. */",
         *(
             f"#define {upper}_{what} {size}"
-            for what, size in (("JOINTS", at.n), ("NOW", at.now_size), ("STATE", at.state_size), ("RESULT", at.result_size))
+            for what, size in (
+                ("JOINTS", at.n),
+                ("MEASURED", at.m),
+                ("NOW", at.now_size),
+                ("STATE", at.state_size),
+                ("RESULT", at.result_size),
+            )
         ),
         f"{_prototype(monitor, prefix)};",
         "",
@@ -83,13 +91,18 @@ def _numbers(monitor: Monitor, prefix: str) -> str:
 
 def _samples(monitor: Monitor) -> Array:
     """Return a motion with a push in it, as `now` takes it."""
-    n, at = monitor.mechanism.dof, monitor.layout
+    robot, at = monitor.mechanism, monitor.layout
     t = STEP * np.arange(SAMPLES)[:, None]
-    rate = 3.0 + np.arange(n)
     now = np.zeros((SAMPLES, at.now_size))
     now[1:, 0] = STEP
-    now[:, at.now["q"] : at.now["q"] + n] = 0.3 * np.sin(rate * t)
-    now[:, at.now["tau"] : at.now["tau"] + n] = 10.0 * (t > 0.5 * t[-1]) + np.arange(n)
+    q = 0.3 * np.sin((3.0 + np.arange(at.n)) * t)
+    if robot.loops:  # a small motion about home
+        states = random_closed_motion(robot, 2)  # its first state is reachable
+        home = states.q[1]
+        tree = close_positions(robot, home + 0.2 * (states.q[0] - home) * q / 0.3)
+        q = tree @ robot.actuator_matrix[0].T + robot.actuator_matrix[1]
+    now[:, at.now["q"] : at.now["q"] + at.m] = q
+    now[:, at.now["tau"] : at.now["tau"] + at.m] = 10.0 * (t > 0.5 * t[-1]) + np.arange(at.m)
     now[:, at.now["T"] :] = 30.0
     return now
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from dynident.errors import LogError
 from dynident.identify import match
+from dynident.mechanics import coordinates_from_actuators
 from dynident.signals import Log
 
 if TYPE_CHECKING:
@@ -54,7 +55,8 @@ class MonitorRecord:
     t : ndarray, (N,)
         Time [s].
     q, torque, threshold : ndarray, (N, n)
-        Positions, external torques and what the model may explain [N m, N]; NaN where a sample was not a number.
+        Positions of its coordinates, external torques and what the model may explain [N m, N]; NaN where a sample was not a
+        number.
     flag : ndarray of bool, (N,)
         Whether the flag stood.
     level, false_alarms : float
@@ -178,13 +180,14 @@ def watch_log(monitor: Monitor, log: Log) -> MonitorRecord:
     monitor.reset()
     result = monitor.feed_arrays(own.t, own.position, own.effort, own.temperature)
     monitor.reset()
+    q = coordinates_from_actuators(robot, own.position) if robot.loops else own.position
     n = robot.dof
     settings = monitor.settings
     return MonitorRecord(
         log.name,
         monitor.joints,
         own.t,
-        own.position,
+        q,
         result[:, :n],
         result[:, n : 2 * n],
         result[:, 2 * n] > 0.0,

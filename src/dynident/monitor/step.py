@@ -4,10 +4,14 @@
     o = (o + K (p - p_before - dt (u + tau - f))) / (1 + K dt)      do/dt = K (tau_ext - o), means of both ends
     r'' + K r' + K^2 r = K^2 o                                     o and this together are Butterworth's filter of third order
     b = 3/2 (K / (s + K))^3 limit                                  friction of standing joints, anywhere within its limits
-    threshold = z sqrt(sigma^2 + sum_j o_j^2) + b                  o_j: the same observer for direction j of the model
+    threshold = z sqrt(c^2 sigma^2 + sum_j o_j^2) + b              o_j: the same observer for direction j of the model
 
 Positions and efforts pass the same low-pass, so both are late by the same time and velocities need not be measured. `state`
 holds what is carried from sample to sample: three counters, b, the filters, and (o, p, u) of the model and every direction.
+
+Of a robot with loops motors are measured. Behind the low-pass its loops are closed from where they were at the sample before,
+or from home at the first, by Newton's method with bounded steps; where that fails, or ends on another branch, there is no
+result and the observer starts anew. c is 1, or what a healthy run asked for.
 """
 
 from __future__ import annotations
@@ -23,6 +27,7 @@ from dynident.graph import (
     Place,
     Routine,
     absolute,
+    both,
     compile_routines,
     either,
     maximum,
@@ -45,6 +50,9 @@ THIRD = 0.5  # and of the second-order part of one of third order
 WORST = 1.5  # the response of r to a push is at most so many times that of three equal poles, at any time after it
 TINY = 1e-300  # age after the first sample
 SETTLED = 20.0  # times 1/w until the filter has forgotten that it did not know the velocity
+REACH = 0.1  # largest step of a coordinate [rad, m] towards closed loops: short ones go straight and keep the branch
+CLOSE = 1e-9  # step [rad, m] after which the loops are closed
+STEPS = 200  # most of them in one sample
 
 
 class Layout:
@@ -54,17 +62,22 @@ class Layout:
     ----------
     dof, parameters, directions : int
         n joints, p standard parameters, k directions in which the model is uncertain.
+    channels : int
+        m measured positions and efforts: n of a tree, those of the motors with loops.
+    tree : int
+        Positions of a robot with loops, 0 without.
     """
 
-    def __init__(self, dof: int, parameters: int, directions: int) -> None:
-        self.n, self.p, self.k = dof, parameters, directions
-        n = dof
-        self.now = {"dt": 0, "q": 1, "tau": 1 + n, "T": 1 + 2 * n}
-        self.setting = {"K": SETTINGS, "variance": SETTINGS + n}
-        self.filters = {"q": HEAD + 3 * n, "tau": HEAD + 6 * n, "r": HEAD + 9 * n}  # input, output and its rate
-        self.first = HEAD + 12 * n
+    def __init__(self, dof: int, parameters: int, directions: int, channels: int, tree: int) -> None:
+        self.n, self.p, self.k, self.m, self.tree = dof, parameters, directions, channels, tree
+        n, m = dof, channels
+        self.now = {"dt": 0, "q": 1, "tau": 1 + m, "T": 1 + 2 * m}
+        self.setting = {"K": SETTINGS, "variance": SETTINGS + n, "factor": SETTINGS + 2 * n}
+        self.filters = {"r": HEAD + 3 * n, "q": HEAD + 6 * n, "tau": HEAD + 6 * n + 3 * m}  # input, output and its rate
+        self.pose = HEAD + 6 * n + 6 * m  # closed positions of a robot with loops, and the sign of its branch
+        self.first = self.pose + tree + (tree > 0)
         self.state_size = self.first + 3 * n * (1 + directions)
-        self.now_size, self.setting_size = 1 + 3 * n, SETTINGS + 2 * n
+        self.now_size, self.setting_size = 1 + 3 * m, SETTINGS + 3 * n
         self.result = {"r": 0, "threshold": n, "flag": 2 * n, "share": 2 * n + 1}
         self.result_size = 2 * n + 2
 
@@ -76,10 +89,13 @@ class Layout:
 ARRAYS = ("now", "setting", "phi", "state", "result")
 
 
-def routines(terms: Terms, layout: Layout, prefix: str = "monitor") -> tuple[Routine, Routine]:
-    """Return ``sample(now, setting, phi, state, result)`` and ``run(count, ...)`` over the samples of a record."""
+def routines(terms: Terms, layout: Layout, home: Array | None, prefix: str = "monitor") -> tuple[Routine, Routine]:
+    """Return ``sample(now, setting, phi, state, result)`` and ``run(count, ...)`` over the samples of a record.
+
+    `home` are closed positions of a robot with loops, from which the first sample is reached.
+    """
     graph = Graph()
-    sample = _Sample(graph, terms, layout, f"{prefix}_sample").routine
+    sample = _Sample(graph, terms, layout, home, f"{prefix}_sample").routine
     run = Routine(graph, f"{prefix}_run", ("count", *ARRAYS))
     with run.repeat(run.load("count")) as k:
         places: dict[str, str | Place] = {name: name for name in ARRAYS}
@@ -91,13 +107,15 @@ def routines(terms: Terms, layout: Layout, prefix: str = "monitor") -> tuple[Rou
 class _Sample:
     """The statements of one sample."""
 
-    def __init__(self, graph: Graph, terms: Terms, layout: Layout, name: str) -> None:
-        self.graph, self.terms, self.at, self.n = graph, terms, layout, layout.n
+    def __init__(self, graph: Graph, terms: Terms, layout: Layout, home: Array | None, name: str) -> None:
+        self.graph, self.terms, self.at, self.n, self.home = graph, terms, layout, layout.n, home
         one = self.routine = Routine(graph, name, ARRAYS)
-        for array in ("q", "v", "tau", "p", "u", "f", "limit"):
+        for array in ("v", "p", "u", "f", "limit"):
             one.local(array, self.n)
+        for array in ("q", "tau"):
+            one.local(array, layout.m)
         self.dt = one.load("now", 0)
-        size = total([absolute(x) for x in one.load_all("now", 1, 2 * self.n)])
+        size = total([absolute(x) for x in one.load_all("now", 1, 2 * layout.m)])
         finite = size < HUGE  # false where anything is not a number
         gone = either(opposite(self.dt > 0.0), self.dt > one.load("setting", GAP))
         with one.when(either(gone, opposite(finite))):
@@ -105,36 +123,89 @@ class _Sample:
         with one.when(finite):
             self._observe()
         with one.otherwise():
-            one.store_all("result", 0, [graph.const(float("nan"))] * (2 * self.n))
-            one.store_all("result", 2 * self.n, [one.load("state", LEFT) > 0.0, graph.const(float("nan"))])
+            self._nothing()
+
+    def _nothing(self) -> None:
+        """Say that a sample shows nothing."""
+        one, nan = self.routine, self.graph.const(float("nan"))
+        one.store_all("result", 0, [nan] * (2 * self.n))
+        one.store_all("result", 2 * self.n, [one.load("state", LEFT) > 0.0, nan])
 
     def _observe(self) -> None:
         one, n, at = self.routine, self.n, self.at
+        began = one.load("state", AGE) > 0.0  # a first sample has no step before it
+        w = [one.load("setting", FILTER)] * at.m
+        q, rate = self._filtered("q", one.load_all("now", at.now["q"], at.m), w, FLAT, began)
+        tau, _ = self._filtered("tau", one.load_all("now", at.now["tau"], at.m), w, FLAT, began)
+        one.store_all("q", 0, q)
+        one.store_all("tau", 0, tau)
+        variance = one.load_all("setting", at.setting["variance"], n)
+        if not at.tree:
+            one.store_all("v", 0, rate)
+            self._judge(tau, variance, "q")
+            return
+        closed = self._close(began)
+        with one.when(closed):
+            one.local("w", at.m)
+            one.local("push", n)
+            one.local("weights", n * n)
+            one.store_all("w", 0, rate)
+            assert self.terms.drive is not None
+            pose = "state", at.pose
+            one.call(self.terms.drive, q=pose, w="w", tau="tau", v="v", push="push", weights="weights")
+            weights = one.load_all("weights", 0, n * n)
+            noise = [total([weights[i * n + k] * variance[k] for k in range(n)]) for i in range(n)]
+            self._judge(one.load_all("push", 0, n), noise, pose)
+        with one.otherwise():
+            one.store("state", AGE, 0.0)
+            self._nothing()
+
+    def _close(self, began: Node) -> Node:
+        """Close the loops at the filtered motor positions, in `state`; return whether it could be done on this branch."""
+        one, at, w = self.routine, self.at, self.at.tree
+        assert self.terms.closing is not None and self.home is not None
+        one.local("next", w)
+        one.local("report", 2)
+        places: dict[str, str | Place] = {"q": ("state", at.pose), "rho": "q", "next": "next", "report": "report"}
+        with one.when(opposite(began)):
+            one.store_all("state", at.pose, self.home.tolist())
+            one.call(self.terms.closing, **places)
+            one.store("state", at.pose + w, one.load("report", 1))
+        with one.until(STEPS):
+            one.call(self.terms.closing, **places)
+            size = one.load("report", 0)
+            share = REACH / maximum(size, REACH)
+            old, new = one.load_all("state", at.pose, w), one.load_all("next", 0, w)
+            one.store_all("state", at.pose, [a + share * (b - a) for a, b in zip(old, new, strict=True)])
+            one.leave(size < CLOSE)
+        same = one.load("report", 1) * one.load("state", at.pose + w) > 0.0
+        closed: Node = both(one.load("report", 0) < CLOSE, same)
+        return closed
+
+    def _judge(self, tau: list[Node], variance: list[Node], pose: str | Place) -> None:
+        """Take a sample behind the low-pass to the observers and say what they see."""
+        one, n, at = self.routine, self.n, self.at
+        self.pose = pose
         age = one.load("state", AGE)
-        began = age > 0.0  # a first sample has no step before it
+        began = age > 0.0
         ready = age * one.load("setting", FILTER) > SETTLED
         gain = one.load_all("setting", at.setting["K"], n)
-        w = [one.load("setting", FILTER)] * n
-        q, v = self._filtered("q", one.load_all("now", at.now["q"], n), w, FLAT, began)
-        tau, _ = self._filtered("tau", one.load_all("now", at.now["tau"], n), w, FLAT, began)
-        for array, values in (("q", q), ("v", v), ("tau", tau)):
-            one.store_all(array, 0, values)
-        places: dict[str, str | Place] = {"q": "q", "v": "v", "tau": "tau", "T": ("now", at.now["T"])}
+        places: dict[str, str | Place] = {"q": pose, "v": "v", "tau": "tau", "T": ("now", at.now["T"])}
         one.call(self.terms.friction, **places, phi="phi", f="f", limit="limit")
         f = one.load_all("f", 0, n)
         seen = self._advance(0, ready, gain, [a - b for a, b in zip(tau, f, strict=True)])
         r, _ = self._filtered("r", seen, gain, THIRD, ready)
         one.store_all("result", at.result["r"], r)
-        spread = one.load_all("setting", at.setting["variance"], n)
-        one.store_all("result", at.result["threshold"], spread)
+        factor = one.load_all("setting", at.setting["factor"], n)
+        one.store_all("result", at.result["threshold"], [c * s for c, s in zip(factor, variance, strict=True)])
         if at.k:
             with one.repeat(at.k) as k:
                 before = one.load_all("result", at.result["threshold"], n)
                 side = self._advance(k + 1.0, ready, gain, [self.graph.zero] * n)
                 one.store_all("result", at.result["threshold"], [s + x * x for s, x in zip(before, side, strict=True)])
         bound = self._rest(one.load_all("limit", 0, n), gain, ready)
-        z, variance = one.load("setting", LEVEL), one.load_all("result", at.result["threshold"], n)
-        threshold = [z * sqrt(s) + b for s, b in zip(variance, bound, strict=True)]
+        z, spread = one.load("setting", LEVEL), one.load_all("result", at.result["threshold"], n)
+        threshold = [z * sqrt(s) + b for s, b in zip(spread, bound, strict=True)]
         one.store_all("result", at.result["threshold"], threshold)
         self._flag(one.load_all("result", at.result["r"], n), threshold, began)
         one.store("state", AGE, age + where(began, self.dt, TINY))
@@ -155,7 +226,7 @@ class _Sample:
         self, name: str, new: list[Node], w: list[Node], damping: float, began: Node
     ) -> tuple[list[Node], list[Node]]:
         """Take numbers to their low-pass of second order by the trapezoidal rule; return its output and its rate."""
-        one, n, dt = self.routine, self.n, self.dt
+        one, n, dt = self.routine, len(new), self.dt
         old, x, y = (one.load_all("state", self.at.filters[name] + i * n, n) for i in range(3))
         out, rate = [], []
         for i in range(n):
@@ -170,7 +241,7 @@ class _Sample:
     def _advance(self, j: int | Node, ready: Node, gain: list[Node], torque: list[Node]) -> list[Node]:
         """Take the sample to the observer of direction j and return its residual."""
         one, n, first = self.routine, self.n, self.at.observer(j)
-        one.call(self.terms.momentum, q="q", v="v", phi=("phi", j * self.at.p), p="p", u="u")
+        one.call(self.terms.momentum, q=self.pose, v="v", phi=("phi", j * self.at.p), p="p", u="u")
         p = one.load_all("p", 0, n)
         u = [a + b for a, b in zip(one.load_all("u", 0, n), torque, strict=True)]
         r, p0, u0 = (one.load_all("state", first + i * n, n) for i in range(3))
@@ -206,10 +277,12 @@ class Machine:
         Functions of the robot.
     layout : Layout
         Places in the arrays.
+    home : ndarray or None
+        Closed positions of a robot with loops.
     """
 
-    def __init__(self, terms: Terms, layout: Layout) -> None:
-        sample, run = routines(terms, layout)
+    def __init__(self, terms: Terms, layout: Layout, home: Array | None) -> None:
+        sample, run = routines(terms, layout, home)
         self._machine = compile_routines([sample, run], "monitor")
         self.sample = self._machine.function(sample.name, [ctypes.c_void_p] * len(ARRAYS))
         self._run = self._machine.function(run.name, [ctypes.c_void_p] * (1 + len(ARRAYS)))

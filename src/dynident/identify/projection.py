@@ -1,0 +1,109 @@
+"""From the robot's coordinates to the equations of a projection, and back.
+
+rows = S y,    y = A^T tau,    A = N G          S = 1, J_r^-T of named motors, or R^-T with A = Q R ("gls")
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dynident.graph import Node, absolute, maximum, minimum, sqrt, total
+from dynident.mechanics import Equations, solve_general
+
+if TYPE_CHECKING:
+    from dynident.identify.rows import Rows
+
+NodeRows = list[list[Node]]
+
+
+def actuation(x: Equations) -> NodeRows:
+    """Return A = N G of a robot with loops, rho_dot = A nu.
+
+    Parameters
+    ----------
+    x : Equations
+        Robot with loops, n coordinates and k motors.
+
+    Returns
+    -------
+    list of list of Node, (k, n)
+        One row per motor.
+    """
+    N, G = x.mechanism.actuator_matrix[0], x.G or []
+    turning = [[(int(i), float(line[i])) for i in np.flatnonzero(line)] for line in N]
+    return [[total([x.graph.zero, *(G[i][j] * c for i, c in line)]) for j in range(x.mechanism.dof)] for line in turning]
+
+
+def projected(x: Equations, rows: Rows, right: NodeRows) -> tuple[NodeRows, Node]:
+    """Return S B for the weights S of a robot's projection, and how far it is from singular.
+
+    Parameters
+    ----------
+    x : Equations
+        Robot with loops.
+    rows : Rows
+        Its equations: J_r^-T of the named motors, or R^-T with A = Q R, which makes alike, independent motor noise white.
+    right : list of list of Node, (n, m)
+        B, on the robot's coordinates.
+
+    Returns
+    -------
+    product : list of list of Node, (n, m)
+        S B.
+    ratio : Node
+        Smallest over largest pivot of the projection, 1 without one.
+    """
+    if rows.projection == "independent":
+        return right, x.graph.one
+    A = actuation(x)
+    if rows.projection != "gls":
+        block = [A[rows.efforts.index(name)] for name in rows.projection]
+        solved, ratio = solve_general([list(column) for column in zip(*block, strict=True)], right)
+        return solved, absolute(ratio)
+    R = gram_schmidt(A)
+    out = [list(row) for row in right]
+    for j, line in enumerate(R):  # forward substitution
+        out[j] = [b / line[j] for b in out[j]]
+        for k in range(j + 1, len(R)):
+            out[k] = [b - line[k] * c for b, c in zip(out[k], out[j], strict=True)]
+    lengths = [line[j] for j, line in enumerate(R)]
+    return out, reduce(minimum, lengths) / reduce(maximum, lengths)
+
+
+def gram_schmidt(A: NodeRows) -> NodeRows:
+    """Return R of A = Q R, its diagonal positive, by Gram and Schmidt."""
+    vectors, zero = [list(column) for column in zip(*A, strict=True)], A[0][0].graph.zero
+    R = [[zero] * len(vectors) for _ in vectors]
+    for j, vector in enumerate(vectors):
+        R[j][j] = sqrt(total([a * a for a in vector]))
+        unit = [a / R[j][j] for a in vector]
+        for k in range(j + 1, len(vectors)):
+            R[j][k] = total([a * u for a, u in zip(vectors[k], unit, strict=True)])
+            vectors[k] = [a - R[j][k] * u for a, u in zip(vectors[k], unit, strict=True)]
+    return R
+
+
+def unprojected(x: Equations, rows: Rows) -> NodeRows:
+    """Return S^-1, which brings errors of the equations back to the robot's coordinates.
+
+    Parameters
+    ----------
+    x : Equations
+        Robot with loops and n coordinates.
+    rows : Rows
+        Its equations.
+
+    Returns
+    -------
+    list of list of Node, (n, n)
+        S^-1: identity, J_r^T of the named motors, or R^T with A = Q R.
+    """
+    if rows.projection == "independent":
+        n = rows.mechanism.dof
+        return [[x.graph.const(float(i == j)) for j in range(n)] for i in range(n)]
+    A = actuation(x)
+    block = gram_schmidt(A) if rows.projection == "gls" else [A[rows.efforts.index(name)] for name in rows.projection]
+    return [list(column) for column in zip(*block, strict=True)]
