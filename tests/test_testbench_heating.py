@@ -141,9 +141,9 @@ def test_thermal_tests_heat_one_joint_at_their_duty_and_cool_every_five_minutes(
         assert plan.notes["campaign"] == {"idle": 7200.0} and plan.notes["protocol"]["duty"] == duty
         warm = plan.stages[1].curve.sample(50.0)
         moving = np.abs(warm.v[:, 3]) > 1e-6
-        assert moving.mean() == pytest.approx(duty, abs=0.03) and np.ptp(np.delete(warm.q, 3, axis=1), axis=0).max() == 0.0
+        assert moving.mean() == pytest.approx(duty, rel=0.02) and np.ptp(np.delete(warm.q, 3, axis=1), axis=0).max() == 0.0
         assert np.abs(warm.v[:, 3]).max() == pytest.approx(er3a_c60.SPEEDS[3], rel=1e-3)
-        assert plan.stages[1].curve.duration == 120.0
+        assert plan.stages[1].curve.duration == pytest.approx(120.0, abs=1e-9)
     cold = cooling_test("ER3A-C60", limits, "joint_4", cycles=4)
     assert cold.period == 300.0 and [s.purpose for s in cold.stages] == ["friction"]
     for bad, words in (

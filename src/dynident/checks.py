@@ -114,24 +114,32 @@ def gain(
     return float(array) if array.ndim == 0 else tuple(float(x) for x in array)
 
 
+def _is_finite(value: object) -> bool:
+    """True for a finite number; whatever is no number at all is refused by the sentences below too."""
+    try:
+        return math.isfinite(value)  # type: ignore[arg-type]
+    except (TypeError, OverflowError):
+        return False
+
+
 def positive(owner: str, **values: float) -> None:
     """Refuse fields that are not finite and above zero."""
     for name, value in values.items():
-        if not (math.isfinite(value) and value > 0.0):
+        if not (_is_finite(value) and value > 0.0):
             raise DescriptionError(f"{owner}: {name} = {value} must be a number above zero; check its sign and unit")
 
 
 def not_negative(owner: str, **values: float) -> None:
     """Refuse fields that are not finite or below zero."""
     for name, value in values.items():
-        if not (math.isfinite(value) and value >= 0.0):
+        if not (_is_finite(value) and value >= 0.0):
             raise DescriptionError(f"{owner}: {name} = {value} must be zero or a number above it; check its sign and unit")
 
 
 def finite(owner: str, **values: float) -> None:
     """Refuse fields that are not finite."""
     for name, value in values.items():
-        if not math.isfinite(value):
+        if not _is_finite(value):
             raise DescriptionError(f"{owner}: {name} = {value} is not a finite number; give a finite one")
 
 

@@ -64,5 +64,6 @@ def schedule(
     if as_json:
         print_json({"identity": plan.identity, "cycles": plan.cycles, "duration": plan.duration, "notes": dict(plan.notes)})
     else:
-        out.print(f"{plan.summary()}\n{plan.duration / 60.0:.0f} min in all\nwritten: {output / 'plan.json'}")
+        before = ", after two hours with the motors on and without motion" if power == "on" else ""
+        out.print(f"{plan.summary()}\n{plan.duration / 60.0:.0f} min in all{before}\nwritten: {output / 'plan.json'}")
     return 0

@@ -5,6 +5,7 @@ W = D W_c        D = time in motion over the period of the to and fro moves
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -50,17 +51,22 @@ def _to_and_fro(limits: MotionLimits, j: int, rest: Array, duty: float, interval
     speed, push = rates_of(limits)
     low, high = (rest + keep * (x - rest) for x in reach(limits, rest))
     once = warming(low[j : j + 1], high[j : j + 1], speed[j], keep * push[j], interval, SHARE, keep * limits.jerk[j])
-    there, back = once.moves[:2]
-    period = 2.0 * back[1]  # the second stroke begins when the first has ended
-    pairs = int(duty * interval / period)
+    (_, _, way, top, ramp), back = once.moves[:2]
+    stroke = back[1]  # the second stroke begins when the first has ended
+    pairs = math.ceil(duty * interval / (2.0 * stroke) - 1e-9)
+    shorter = duty * interval / (2.0 * pairs)  # strokes so long that the time in motion is the wanted one
+    if way - top * (stroke - shorter) >= top * ramp:
+        way, stroke = way - top * (stroke - shorter), shorter
+    else:  # full speed counts more
+        pairs -= 1
     if pairs < 1:
         raise DynidentError(f"duty = {duty:g} leaves no motion in {interval:g} s; raise it, or lengthen the interval")
     moves = []
     for k in range(pairs):
-        begin = k * period / duty
-        moves += [(j, begin, *there[2:]), (j, begin + 0.5 * period, *back[2:])]
+        begin = k * interval / pairs
+        moves += [(j, begin, way, top, ramp), (j, begin + stroke, -way, top, ramp)]
     start = rest.copy()
-    start[j] = once.start[0]
+    start[j] = once.start[0] + 0.5 * (once.moves[0][2] - way)  # about the middle of the range
     return Strokes(start, moves, interval)
 
 

@@ -114,7 +114,7 @@ def five_bar_moves() -> Reproduction:
         "printed, 0.25 s at 14 rev/s one of 3.5 rev where 0.3 is"
     )
     missing = "drive filters, clearances and saturation are not modelled"
-    error = "printed without saying where; the largest and the RMS of ours are on both sides of it"
+    error = "printed without saying whether it is the largest or the RMS"
     for found in five_bar.compare():
         why = UNKNOWN if found.unit == "mm" else lag if found.unit == "s" else error
         name = f"{found.test.split(',')[0]}: {found.quantity}"

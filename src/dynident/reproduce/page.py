@@ -29,7 +29,7 @@ def _table(table: Table) -> pages.Html:
     rows = []
     for row in table.rows:
         name, ours, known, off, reason = cells_of(row)
-        mark: object = pages.badge(off, "ok") if row.agrees else off
+        mark: object = pages.badge(off, "ok") if off == "agrees" else off
         rows.append((name, ours, known, mark, reason))
     reasons = any(row[4] for row in rows)
     kept = [0, 1, *((2, 3) if table.compared else ()), *((4,) if reasons else ())]
@@ -71,8 +71,8 @@ def _overview(results: Sequence[Reproduction], failed: Mapping[str, str]) -> pag
 
 
 def _close(found: Reproduction) -> int:
-    """Return how many published numbers agree, or are within a hundredth."""
-    return sum(bool(row.agrees) or (row.relative is not None and abs(row.relative) <= CLOSE) for row in found.rows)
+    """Return how many published numbers are within a hundredth, or agree and are no rough ones."""
+    return sum(cells_of(row)[3] == "agrees" or (row.relative is not None and abs(row.relative) <= CLOSE) for row in found.rows)
 
 
 def write_page(path: str | os.PathLike[str], results: Sequence[Reproduction], failed: Mapping[str, str] | None = None) -> Path:

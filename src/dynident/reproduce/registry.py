@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 NOT_SCRIPTS = ("registry", "page", "drawing")
+COARSE = 0.05  # beyond this share a number that only rounds to a printed one of few digits says how far it is
 
 
 @dataclass(frozen=True)
@@ -176,20 +177,19 @@ def _digits(value: float | str | None) -> int:
 
 
 def cells_of(row: Row) -> tuple[str, str, str, str, str]:
-    """Return name with unit, ours, published, difference and reason as text; what agrees has neither of the last two."""
+    """Return name with unit, ours, published, difference and reason as text; what agrees has no reason."""
     name = f"{row.name} [{row.unit}]" if row.unit else row.name
     digits = max(_digits(row.published), 4)
     shown = [x if isinstance(x, str) else number(x, n) for x, n in ((row.ours, digits + 1), (row.published, digits))]
-    if row.published is None or row.agrees:
-        off = "" if row.published is None else "agrees"
-    elif row.difference is None:
-        off = "differs"
-    elif row.relative is not None:
-        sign = "+" if row.relative > 0.0 else ""
-        off = f"{number(row.difference, 3)} ({sign}{number(100.0 * row.relative, 2)} %)"
+    share = "" if row.relative is None else f" ({'+' if row.relative > 0.0 else ''}{number(100.0 * row.relative, 2)} %)"
+    close = bool(row.agrees) and abs(row.relative or 0.0) <= COARSE
+    if row.published is None:
+        off = ""
+    elif row.agrees:
+        off = "agrees" if close else f"rounds to it{share}"
     else:
-        off = number(row.difference, 3)
-    return name, shown[0], shown[1], off, "" if row.agrees else row.reason
+        off = "differs" if row.difference is None else f"{number(row.difference, 3)}{share}"
+    return name, shown[0], shown[1], off, "" if close else row.reason
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.checks import not_negative, positive, signal, time_axis
+from dynident.checks import finite_scalar, not_negative, numbers, positive, signal, time_axis
 from dynident.errors import DescriptionError, LogError
 
 Array = NDArray[np.float64]
@@ -115,7 +115,7 @@ def copper_losses(resistance: float, current: ArrayLike) -> Array:
         Losses [W].
     """
     not_negative("copper_losses", resistance=resistance)
-    return np.asarray(3.0 * resistance * np.asarray(current, dtype=np.float64) ** 2)
+    return np.asarray(3.0 * resistance * numbers(current, "current") ** 2)
 
 
 def winding_resistance(resistance: float, temperature: ArrayLike, reference: float = 20.0) -> Array:
@@ -136,7 +136,13 @@ def winding_resistance(resistance: float, temperature: ArrayLike, reference: flo
         Resistance [Ohm].
     """
     not_negative("winding_resistance", resistance=resistance)
-    return np.asarray(resistance * (1.0 + COPPER * (np.asarray(temperature, dtype=np.float64) - reference)))
+    factor = 1.0 + COPPER * (numbers(temperature, "temperature") - finite_scalar("winding_resistance", "reference", reference))
+    if np.any(factor <= 0.0):
+        raise DescriptionError(
+            f"winding_resistance: temperature = {np.min(temperature):g} degree Celsius is too cold for this law, whose "
+            "resistance would be zero or less; check its unit"
+        )
+    return np.asarray(resistance * factor)
 
 
 def iron_losses(eddy: float, hysteresis: float, flux: ArrayLike, frequency: ArrayLike, exponent: float = 2.0) -> Array:
@@ -159,5 +165,5 @@ def iron_losses(eddy: float, hysteresis: float, flux: ArrayLike, frequency: Arra
         Losses [W].
     """
     not_negative("iron_losses", eddy=eddy, hysteresis=hysteresis)
-    b, f = np.abs(np.asarray(flux, dtype=np.float64)), np.abs(np.asarray(frequency, dtype=np.float64))
+    b, f = np.abs(numbers(flux, "flux")), np.abs(numbers(frequency, "frequency"))
     return np.asarray(eddy * b**2 * f**2 + hysteresis * b**exponent * f)

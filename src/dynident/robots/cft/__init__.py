@@ -367,8 +367,8 @@ def block(
     truth = robot.simulate(still, start={"q": q[0], "velocity": v[0]}).truth
     moved, rates = truth.motion.q, truth.motion.v
     where = cartesian_from_joint(moved)
-    low, high = (LIMITS if setup == "TUEdACS" else LIMITS_DSPACE).T
+    limits = LIMITS if setup == "TUEdACS" else LIMITS_DSPACE
     cut = np.any(np.abs(truth.current) >= 0.999 * ASSUMPTIONS["current_limit"].value, axis=1)
-    status = SATURATED * cut + OUTSIDE * np.any((where < low) | (where > high), axis=1)
+    status = SATURATED * cut + OUTSIDE * np.any((where < limits[:, 0]) | (where > limits[:, 1]), axis=1)
     speeds = np.einsum("nij,nj->ni", cartesian_jacobian(moved), rates)
-    return BlockRun(truth.t, where, np.asarray(speeds), truth.current / AMPLIFIER[setup], status.astype(np.int64))
+    return BlockRun(truth.t, where, np.asarray(speeds), truth.current / AMPLIFIER[setup], status.astype(np.int64), limits)

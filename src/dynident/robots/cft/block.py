@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,6 +33,8 @@ class BlockRun:
     status : ndarray of int, (N,)
         0 while all is well; plus 1 where a voltage is cut, plus 2 where a coordinate is outside the limits of Table 5. The
         report names this output and does not say what it tells.
+    limits : ndarray, (4, 2)
+        Of Table 5 for the set-up that was run [m, rad].
     """
 
     t: Array
@@ -40,6 +42,7 @@ class BlockRun:
     vc: Array
     voltage: Array
     status: NDArray[np.int64]
+    limits: Array = field(default_factory=LIMITS.copy)
 
     def summary(self) -> str:
         """Return the run as text.
@@ -73,7 +76,7 @@ class BlockRun:
         for i, name in enumerate(CARTESIAN):
             axes = figure.add_subplot(2, 2, i + 1)
             axes.plot(*extremes(self.t, self.xc[:, i]), color=BLUE, linewidth=1.0)
-            for limit in LIMITS[i]:
+            for limit in self.limits[i]:
                 axes.axhline(limit, color=MUTED, linewidth=0.8, linestyle=":")
             finish(axes, "time [s]" if i > 1 else "", f"[{'rad' if i == 2 else 'm'}]", name)
         figure.tight_layout()
