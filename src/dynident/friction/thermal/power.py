@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.checks import finite_scalar, not_negative, numbers, positive, signal, time_axis
+from dynident.checks import not_negative, number, numbers, positive, signal, time_axis
 from dynident.errors import DescriptionError, LogError
 
 Array = NDArray[np.float64]
@@ -136,7 +136,7 @@ def winding_resistance(resistance: float, temperature: ArrayLike, reference: flo
         Resistance [Ohm].
     """
     not_negative("winding_resistance", resistance=resistance)
-    factor = 1.0 + COPPER * (numbers(temperature, "temperature") - finite_scalar("winding_resistance", "reference", reference))
+    factor = 1.0 + COPPER * (numbers(temperature, "temperature") - number("winding_resistance: reference", reference))
     if np.any(factor <= 0.0):
         raise DescriptionError(
             f"winding_resistance: temperature = {np.min(temperature):g} degree Celsius is too cold for this law, whose "
