@@ -16,7 +16,7 @@ from fuzz.samples import good_files
 from fuzz.watch import Tally, command
 
 LONG = "x" * 5000
-NUMBERS = ("nan", "inf", "-inf", "1e308", "1e-300", "-1", "0", "1" * 400)
+NUMBERS = ("nan", "inf", "-inf", "1e308", "1e-300", "-1", "0", "1000000000000", "1" * 400)
 TEXTS = ("", "\x1b[31m\u202e", LONG, "nan", "1e308,-1", "joint1=", "=", "../..")
 READ = ("zero", "folder", "dangling", "fifo", LONG, "empty", "robot.urdf/x")
 TORQUE = ("--effort", "joint_torque")
@@ -32,7 +32,7 @@ GOOD: dict[tuple[str, ...], tuple[str, ...]] = {
     ("record",): ("plan.json", "--controller", "simple_message://127.0.0.1:1", "-o", "recorded", "--dry-run"),
     ("controller",): ("robot.urdf", "--motion-port", "0", "--state-port", "0", "--duration", "0.05"),
     ("friction",): ("robot.urdf", "run.csv", *TORQUE, "-o", "out"),
-    ("schedule",): ("robot.urdf", "--limits", "limits.toml", "-o", "schedule.json"),
+    ("schedule",): ("er3a_c60", "--joint", "joint_4", "-o", "schedule.json"),
     ("maintenance",): ("robot.urdf", "campaign", "-o", "out"),
     ("repeatability",): ("fit.json", "first.json", "-o", "out"),
     ("export",): ("robot.urdf", "fit.json", "-o", "made.urdf"),

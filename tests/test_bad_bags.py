@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sqlite3
 import struct
 import threading
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import dynident as di
@@ -44,13 +46,75 @@ def test_chunks_that_would_take_minutes(tmp_path, records, sentence):
         di.Log.read(tmp_path / "log.mcap")
 
 
+def test_an_old_bag_that_unpacks_beyond_measure(tmp_path, monkeypatch):
+    rosbag1 = pytest.importorskip("rosbags.rosbag1")
+    from rosbags.typesys import Stores, get_typestore
+
+    store = get_typestore(Stores.ROS1_NOETIC)
+    monkeypatch.setattr("dynident.signals.bags.CHUNK", 1 << 16)
+    writer = rosbag1.Writer(tmp_path / "log.bag")
+    writer.set_compression(writer.CompressionFormat.BZ2)
+    with writer:
+        topic = writer.add_connection("/a", "std_msgs/msg/String", typestore=store)
+        writer.write(topic, 1, bytes(1 << 18))
+    assert (tmp_path / "log.bag").stat().st_size < 1 << 14
+    with pytest.raises(DynidentError, match="a chunk"):
+        di.Log.read(tmp_path / "log.bag")
+
+
+def test_the_index_of_an_mcap_is_not_believed(tmp_path):
+    pytest.importorskip("mcap")
+    t = np.arange(20) * 0.1
+    log = di.Log(t, ("j",), np.sin(t)[:, None], np.cos(t)[:, None], effort_kind="joint_torque")
+    log.save(tmp_path / "good.mcap")
+    good = (tmp_path / "good.mcap").read_bytes()
+    place, indices, damaged = 8, 0, bytearray(good)
+    while place < len(good) - 8:
+        code, length = struct.unpack_from("<BQ", good, place)
+        place += 9
+        if code in (7, 8, 11, 14):  # indices of messages and chunks, statistics, offsets of the summary
+            damaged[place : place + length] = b"\xff" * length
+            indices += 1
+        place += length
+    assert indices
+    for name, data in (("index.mcap", bytes(damaged)), ("endless.mcap", good[:8] + struct.pack("<BQ", 8, 1 << 62) + good[8:])):
+        (tmp_path / name).write_bytes(data)
+    read = di.Log.read(tmp_path / "index.mcap")
+    assert (read.position == di.Log.read(tmp_path / "good.mcap").position).all()
+    with pytest.raises(DynidentError):
+        di.Log.read(tmp_path / "endless.mcap")
+
+
+TOPICS = "CREATE TABLE topics(id INTEGER, name TEXT, type TEXT, serialization_format TEXT)"
+
+
+@pytest.mark.parametrize(
+    ("tables", "sentence"),
+    [
+        ("CREATE VIEW messages AS SELECT 1 AS topic_id, 2 AS timestamp, zeroblob(900000000) AS data", "no tables"),
+        (
+            "CREATE TABLE messages(topic_id INTEGER, timestamp INTEGER, x, data AS (zeroblob(900000000)))",
+            "computed columns, which are never run",
+        ),
+    ],
+)
+def test_a_database_runs_nothing(tmp_path, tables, sentence):
+    base = sqlite3.connect(tmp_path / "log.db3")
+    base.executescript(f"{TOPICS}; {tables}; INSERT INTO topics VALUES (1, '/j', 'sensor_msgs/msg/JointState', 'cdr')")
+    base.close()
+    with pytest.raises(DynidentError, match=sentence):
+        di.Log.read(tmp_path / "log.db3")
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("schedule", "er3a_c60", "--joint", "joint_4", "--interval", "1e-300", "-o", "x"), "a time of at least 1 s"),
+        (("schedule", "er3a_c60", "--joint", "joint_4", "--interval", "1e-30", "-o", "x"), "a time of at least 1 s"),
         (("track", "mast", "--seed=-1"), "--seed is -1"),
-        (("controller", "mast", "--duration", "1e308"), "--duration is 1e.308; give 0 to"),
+        (("controller", "mast", "--duration", "1e30"), "--duration is 1e.30; give 0 to"),
         (("controller", "mast", "--watchdog", "nan"), "--watchdog is nan"),
+        (("describe", "nothing.urdf", "--rank-tolerance", "1e308"), "--rank-tolerance is 1e.308; give a number of a size"),
+        (("identify", "nothing.urdf", "run.csv", "--period", "2", "-o", "x"), "--period is for the estimator iv"),
         (("reproduce", "cft-table-6", "--workers", "99999999999999999999"), "1 to 1024"),
     ],
 )
