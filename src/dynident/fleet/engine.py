@@ -144,3 +144,12 @@ def refuse_other(theirs: dict[str, str], who: str) -> None:
                 f"{who} has {name} {theirs.get(name, 'of unknown version')} and this process {name} {version}; results would "
                 "not be comparable: install the same versions on every worker"
             )
+
+
+def engine_failure(error: BaseException) -> str:
+    """Return the sentence about a task that the engine gave up."""
+    if type(error).__name__ == "KilledWorker":
+        died = getattr(error, "allowed_failures", 0) + 1
+        return f"its task was given up after {died} workers died under it; is their memory limit too low, or a node lost?"
+    text = " ".join(str(error).split())[:160]
+    return f"its task was given up by the engine ({type(error).__name__}: {text})"

@@ -1,0 +1,173 @@
+"""Evidence of every log: one band per type, then a map over the logs; long ones are a map over their pieces and a tree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from dynident.errors import DynidentError, IdentificationError, LogError
+from dynident.fleet.catalog import LogEntry
+from dynident.fleet.engine import engine_failure
+from dynident.fleet.session import Session
+from dynident.fleet.split import SPLIT, Layout
+from dynident.fleet.storage import StorageError, fingerprint, size_of
+from dynident.fleet.store import task_of
+from dynident.fleet.tasks import BAND_LOGS, Job, choose_band, log_evidence, log_layout, merge, part_evidence
+from dynident.identify import Regression
+from dynident.parallel import completed, gathered
+
+TOGETHER = 16  # factors that one task merges; a power of two keeps the tree the same
+BYTES = 96  # of a sample in a file at least, from which a file is asked how many samples it has: q and tau of six joints
+
+
+def choose_bands(session: Session, entries: Sequence[LogEntry]) -> dict[str, dict[str, float]]:
+    """Fix the band of every type: as asked, as chosen by an earlier run, or by the first logs."""
+    known, found = session.store.types(), {}
+    for name, job in session.jobs.items():
+        own = [entry.log for entry in entries if entry.robot == name]
+        if not own or job.options.get("cutoff", "auto") != "auto":
+            continue
+        label = fingerprint(name, task_of(job.base(), job.reading, job.options))
+        if label not in known:
+            session.progress(f"choosing the band of {name}", 0, 1)
+            band = _band(session, job, own)
+            if isinstance(band, str):
+                raise DynidentError(f"no log of robot '{name}' can be used; the last: {band}")
+            known[label] = band
+            session.store.keep_type(label, band)
+        found[name] = known[label]
+        session.jobs[name] = replace(job, options={**job.options, **known[label]})
+    return found
+
+
+def _band(session: Session, job: Job, logs: Sequence[str]) -> dict[str, float] | str:
+    """Return the band of the first logs that can be used and fit into memory."""
+    small = [log for log in logs if not _long(job, log)]
+    if not small:
+        raise DynidentError(f"all logs of robot '{job.name}' are cut into pieces, which need one cut-off; give cutoff=")
+    for first in range(0, len(small), 4 * BAND_LOGS):
+        _, future = next(completed(session.client, choose_band, [(job, small[first : first + 4 * BAND_LOGS])]))
+        found: dict[str, float] | str = future.result()
+        if not isinstance(found, str):
+            break
+    return found
+
+
+def collect_evidence(session: Session, entries: Sequence[LogEntry], signatures: Mapping[str, str]) -> None:
+    """Compute the factors of all logs that the store does not have."""
+    new = []
+    for entry in entries:
+        job = session.jobs[entry.robot]
+        task = task_of(job.base(), job.reading, job.options)
+        record = session.store.known(entry.log, signatures[entry.log], task)
+        if record is None:
+            new.append((entry, job, task))
+        elif record.get("sentence"):
+            session.refuse(entry, record["sentence"])
+        else:
+            session.counters["logs_reused"] += 1
+            session.count(entry, record)
+    short = [(entry, job, task) for entry, job, task in new if not _long(job, entry.log)]
+    # Closed at once when a run is cancelled: the client is still there to cancel what is under way.
+    with closing(completed(session.client, log_evidence, ((job, entry.log) for entry, job, _ in short))) as tasks:
+        for done, (number, future) in enumerate(tasks):
+            entry, _, task = short[number]
+            receipt = _receipt(session, entry, future, signatures[entry.log], task)
+            if receipt is not None:
+                _store(session, entry, signatures[entry.log], task, fingerprint(receipt["sha256"], task), receipt)
+            session.progress("logs", done + 1, len(short))
+    for entry, job, task in new:
+        if _long(job, entry.log):
+            _long_log(session, entry, job, task, signatures[entry.log])
+
+
+def _long(job: Job, path: str) -> bool:
+    return path.lower().endswith(SPLIT) and size_of(path) > BYTES * job.piece
+
+
+def _receipt(session: Session, entry: LogEntry, future: Any, sign: str, task: str) -> dict[str, Any] | None:
+    """Return what a task brought, or write down why it failed; what is wrong with the log itself is not tried again."""
+    try:
+        receipt: dict[str, Any] = future.result()
+    except DynidentError as error:
+        session.refuse(entry, str(error))
+        if isinstance(error, LogError | IdentificationError) and not isinstance(error, StorageError):
+            sentence = session.records[entry.log].sentence
+            session.store.remember({"path": entry.log, "signature": sign, "task": task, "key": "", "sentence": sentence})
+        return None
+    except Exception as error:  # what engines raise when workers die or run out of memory
+        session.refuse(entry, engine_failure(error))
+        return None
+    session.counters["bytes_up"] += len(receipt["factors"])
+    session.counters["samples_read"] += receipt["samples"]
+    session.counters["worker_seconds"] += receipt["seconds"]
+    return receipt
+
+
+def _store(session: Session, entry: LogEntry, sign: str, task: str, key: str, receipt: Mapping[str, Any]) -> None:
+    session.store.put(key, receipt["factors"])
+    record = {
+        "path": entry.log,
+        "signature": sign,
+        "task": task,
+        "key": key,
+        **{name: receipt[name] for name in ("sha256", "rows", "samples")},
+    }
+    session.store.remember(record)
+    session.counters["logs_read"] += 1
+    session.count(entry, record)
+
+
+def _long_log(session: Session, entry: LogEntry, job: Job, task: str, sign: str) -> None:
+    """Compute the factors of a long log by its pieces, those that an earlier run stored left out."""
+    _, future = next(completed(session.client, log_layout, [(job, entry.log)]))
+    try:
+        layout: Layout = future.result()
+    except DynidentError as error:
+        return session.refuse(entry, str(error))
+    keys = [fingerprint(layout.content, task, number, span) for number, span in enumerate(layout.tasks)]
+    missing = [number for number, key in enumerate(keys) if not session.store.has(key)]
+    rows, samples = 0, layout.samples
+    with closing(completed(session.client, part_evidence, ((job, entry.log, layout, n) for n in missing))) as tasks:
+        for done, (k, part) in enumerate(tasks):
+            receipt = _receipt(session, entry, part, sign, task)
+            if receipt is None:
+                return None
+            session.store.put(keys[missing[k]], receipt["factors"])
+            session.progress(f"pieces of {Path(entry.log).name}", done + 1, len(missing))
+    whole = _merged(session, job, keys)
+    rows = Regression.from_bytes(whole, job.robot, job.base()).rows
+    receipt = {"factors": whole, "sha256": layout.content, "rows": rows, "samples": samples}
+    return _store(session, entry, sign, task, fingerprint(layout.content, task), receipt)
+
+
+def _merged(session: Session, job: Job, keys: Sequence[str]) -> bytes:
+    """Return the sum of stored factors by a tree of tasks; its shape depends on the number of parts only."""
+
+    def work(count: int, part: Callable[[int], bytes]) -> Iterable[tuple[Job, list[bytes]]]:
+        for first in range(0, count, TOGETHER):
+            group = [part(i) for i in range(first, min(first + TOGETHER, count))]
+            session.counters["bytes_down"] += sum(map(len, group))
+            yield job, group
+
+    level: list[bytes] = gathered(session.client, merge, work(len(keys), lambda i: session.store.get(keys[i])))
+    while len(level) > 1:
+        level = gathered(session.client, merge, work(len(level), level.__getitem__))
+    session.counters["bytes_up"] += sum(map(len, level))
+    return level[0]
+
+
+def count_once(session: Session, entries: Sequence[LogEntry]) -> None:
+    """Count the same content once, whatever its names."""
+    seen: dict[str, LogEntry] = {}
+    for entry in entries:
+        record = session.records[entry.log]
+        if not record.counted:
+            continue
+        first = seen.setdefault(record.sha256, entry)
+        if first is not entry:
+            whose = "" if first.serial == entry.serial else f" of robot '{first.serial}'"
+            session.refuse(entry, f"it has the same content as '{first.log}'{whose}; it is counted once")
