@@ -119,7 +119,7 @@ def replalink_validation() -> Reproduction:
                 wrong,
                 error,
                 "N m",
-                "a virtual machine has no other errors",
+                "the virtual machine differs from its model by noise only, a real one by more",
             ),
         ]
     rows.append(Row("relative error on the validation", 100.0 * score.metrics.relative, None, "%"))

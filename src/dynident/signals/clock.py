@@ -39,6 +39,10 @@ def find_clock(
         name = time_column(columns, notes)
     if name is None:
         if rate is None:
+            from dynident.signals.campaign import COLUMNS  # noqa: PLC0415 - a campaign reads logs itself
+
+            if set(COLUMNS) <= set(columns):
+                raise LogError("this is one recording of a campaign; give its folder, where campaign.json says what it holds")
             among = f" among {', '.join(list(columns)[:12])} ..." if columns else ""
             raise LogError(
                 f"no time column{among}; give rate= (--rate) in Hz, or the column by schema={{'time': ...}} (--schema)"

@@ -9,6 +9,7 @@ compiled.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 from dynident.checks import number
 from dynident.drive import Drive
-from dynident.errors import IdentificationError, SimulationError, require
+from dynident.errors import IdentificationError, SimulationError, SimulationWarning, require
 from dynident.friction import Friction
 from dynident.results import Result
 from dynident.signals import Log
@@ -316,7 +317,9 @@ class _Comparison:
         found = []
         for wanted, log in zip(self.references, self.logs, strict=True):
             t = log.t - log.t[0]
-            run = robot.simulate(wanted, duration=float(t[-1]))
+            with warnings.catch_warnings():  # limits that a trial touches say nothing about the machine
+                warnings.simplefilter("ignore", SimulationWarning)
+                run = robot.simulate(wanted, duration=float(t[-1]))
             own = _effort(run.log, [drive.actuator for drive in robot.drives], robot)
             y = np.column_stack([np.interp(t, run.log.t - run.log.t[0], column) for column in own.T])
             found.append(self._filtered(log.t, y))
