@@ -304,6 +304,22 @@ def test_a_gear_that_is_counted_twice_leaves_the_limits_of_its_joint():
     assert "where the description allows 60) leave their limits by far" in found
 
 
+@pytest.mark.filterwarnings("ignore:log:dynident.errors.SignalWarning")
+def test_units_that_are_not_marked_are_suspected_by_the_limits_of_the_robot():
+    """Degrees of a small motion stay within a few radians; a note says where they leave the range of a joint."""
+    arm = di.examples.arm6()
+    q, t = arm.run.position, arm.run.t
+
+    def notes(**change):
+        return "; ".join(di.Regression.from_log(arm.robot, replace(arm.run, velocity=None, **change)).notes)
+
+    assert "degrees taken for radians (position=deg)?" in notes(position=np.degrees(q))
+    assert "suspicion: speeds of joint1 (" in notes(t=t / 10)
+    little = notes(position=np.degrees(0.03 * q))
+    assert "positions are outside of the description's limits: joint2 (-3.11 to 1.62, limits -2.2 to 1.2)" in little
+    assert "outside" not in notes(position=q)
+
+
 def test_faults_of_positions_and_several_faults_at_once_are_told_apart():
     turned = _of_arm6(lambda log: replace(log, position=log.position * [1, -1, 1, 1, 1, 1], velocity=None))
     assert turned == "the positions of joint2 look turned round; check their sign"

@@ -582,3 +582,23 @@ def test_own_files_come_back(tmp_path):
     content = loadmat(io.BytesIO((tmp_path / "a.mat").read_bytes()), simplify_cells=True)
     np.testing.assert_array_equal(content["position"], Q)
     assert list(content["joint_names"]) == NAMES
+
+
+def test_complex_numbers_are_no_positions(tmp_path):
+    """SciPy writes them; a channel needs real ones, a spectrum beside it does not matter."""
+    from scipy.io import savemat
+
+    for name, values in (("mat", Q + 0.1j), ("npz", Q + 0.1j)):
+        write = savemat if name == "mat" else lambda file, content: np.savez(file, **content)
+        write(str(tmp_path / f"bad.{name}"), {"t": T, "q": values, "tau": TAU})
+        with pytest.raises(LogError, match="column 'q' of 'bad.* has complex numbers"):
+            di.Log.read(tmp_path / f"bad.{name}", "joint_torque")
+        write(str(tmp_path / f"good.{name}"), {"t": T, "q": Q + 0j, "tau": TAU, "spectrum": values})
+        np.testing.assert_array_equal(di.Log.read(tmp_path / f"good.{name}", "joint_torque").position, Q)
+
+
+def test_a_position_has_no_unit_of_a_current(tmp_path):
+    file = tmp_path / "one.csv"
+    np.savetxt(file, np.column_stack([T, Q[:, 0], TAU[:, 0]]), delimiter=",", header="t,q_ma,tau_ma", comments="")
+    log = di.Log.read(file, "joint_torque")
+    np.testing.assert_allclose(log.position[:, 0], Q[:, 0], rtol=1e-12)

@@ -223,7 +223,8 @@ def _tell_campaign(folder: Path, done: dict[str, Any], as_json: bool, quiet: boo
     if as_json:
         print_json(done)
     elif not quiet:
-        out.print(f"{done['cycles']} cycles in '{folder}', {done['new']} of them new in {done['seconds']:.3g} s")
+        times = f"{done['cycles']} {'cycles' if done['cycles'] > 1 else 'cycle'}"
+        out.print(f"{times} in '{folder}', {done['new']} new, in {done['seconds']:.3g} s")
         out.print(f"next: dynident friction ROBOT {folder} -o study/    dynident identify ROBOT {folder} -o fits/")
     return 0
 

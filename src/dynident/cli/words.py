@@ -25,7 +25,7 @@ _PHRASES = (
         r"give unit 'deg' or 'mm' \(or position_side='motor'\)",
         "give --unit position=deg or position=mm (or position_side in --schema)",
     ),
-    (r"\((position=deg)\)", r"(--unit \1)"),
+    (r"\((position=(?:deg|mm))\)", r"(--unit \1)"),
     (r"\(gain=-1\)", "(--gain, -1 for these and 1 for the others)"),
     (r" \(and (\d+) more, see \.quality\.summary\(\)\)", r" (and \1 more)"),
     (r"see Fit\.observability\(\)", "see the observability in the report"),

@@ -246,7 +246,8 @@ class Plan(Result):
 
     def summary(self) -> str:
         """Return the plan as text. One line per stage."""
-        head = f"plan {self.identity} of {self.robot}: {self.cycles} cycles of {self.curve.duration:.4g} s at {self.rate:g} Hz"
+        times = f"{self.cycles} {'cycles' if self.cycles > 1 else 'cycle'}"
+        head = f"plan {self.identity} of {self.robot}: {times} of {self.curve.duration:.4g} s at {self.rate:g} Hz"
         rows = [f"  {s.name}: {s.purpose}, {s.repetitions} x {s.curve.duration:.4g} s" for s in self.stages]
         return "\n".join([head, *rows])
 

@@ -20,7 +20,7 @@ from dynident.identify.hypotheses import exchanged, find_faults
 from dynident.identify.rows import Rows
 from dynident.identify.specimen import Specimen
 from dynident.mechanics import Motion
-from dynident.mechanism import Mechanism
+from dynident.mechanism import Joint, Mechanism
 
 Array = NDArray[np.float64]
 
@@ -30,7 +30,8 @@ GAIN = 1.5  # ratio of measured to described torque of all joints alike from whi
 ALONE = 3.0  # ... and of a single joint
 KNOWN = 0.1  # relative deviation of such a ratio up to which it is known
 ALIKE = 1.25  # ratios that are equal up to wrong masses
-BEYOND = 3.0  # limits that positions must not exceed by this factor, ...
+OUTSIDE = 0.1  # of their range, by which positions may leave it without a note
+BEYOND = 3.0  # limits that positions and speeds must not exceed by this factor, ...
 STRONG = 10.0  # ... and those of efforts: gears are larger
 MEAN = 0.8  # mean of |v| over its root mean square, as for normal or sinusoidal motions
 FEEDS = 5.0  # deviations by which the power of friction must be negative
@@ -38,16 +39,17 @@ HEAD = "suspicion: "
 
 
 def suspicions(rows: Rows, base: BaseParameters, motion: Motion, specimen: Specimen, independent: float) -> tuple[str, ...]:
-    """Return sentences, each beginning with "suspicion: "; none when nothing is wrong.
+    """Return sentences beginning with "suspicion: ", and a note about what may be right; none when nothing is wrong.
 
     `base` are the base parameters of the rows, `motion` is the whole log, and `independent` counts the independent rows of a
     joint.
     """
     robot, part, measured = rows.mechanism, specimen.motion, specimen.effort
-    found = _degrees(robot, motion)
+    found = _other_units(robot, motion)
     names = robot.coordinate_names
     if found:
         return found
+    found = _outside(robot, motion)
     phi = robot.parameters.values.copy()
     phi[robot.tree.inertias.size :] = 0.0
     described = np.einsum("nbt,b->tn", specimen.equations(part), base.values(phi))
@@ -159,37 +161,71 @@ def _same(a: float, b: float) -> bool:
     return b > 0.0 and 1.0 / ALIKE < a / b < ALIKE
 
 
-def _degrees(robot: Mechanism, motion: Motion) -> tuple[str, ...]:
-    """Return whether positions leave the limits as degrees taken for radians do."""
-    names = robot.coordinate_names
-    limits = {joint.name: joint.limits for joint in robot.joints if joint.kind == "revolute"}
-    wide = [
-        name
-        for name, peak in zip(names, np.max(np.abs(motion.q), axis=0), strict=True)
-        if name in limits
-        and np.isfinite(limits[name].upper)
-        and np.isfinite(limits[name].lower)
-        and limits[name].upper > limits[name].lower
-        and peak > BEYOND * max(abs(limits[name].upper), abs(limits[name].lower), 1.0)
-    ]
-    if not wide:
+def _other_units(robot: Mechanism, motion: Motion) -> tuple[str, ...]:
+    """Return whether positions or speeds leave the limits as degrees taken for radians, or millimetres for metres, do."""
+    names, peaks = robot.coordinate_names, np.max(np.abs(motion.q), axis=0)
+    wide: dict[str, list[str]] = {"revolute": [], "prismatic": []}
+    for name, joint in _limited(robot).items():
+        low, high = joint.limits.lower, joint.limits.upper
+        least = 1.0 if joint.kind == "revolute" else 0.0
+        if peaks[names.index(name)] > BEYOND * max(abs(high), abs(low), least):
+            wide[joint.kind].append(name)
+    unit = {"revolute": "degrees taken for radians (position=deg)?", "prismatic": "millimetres taken for metres (position=mm)?"}
+    found = tuple(
+        f"{HEAD}positions of {', '.join(some)} leave their limits by far; {unit[kind]}" for kind, some in wide.items() if some
+    )
+    speeds = np.percentile(np.abs(motion.v), 99, axis=0)
+    fast = [] if found else _far_above(robot, "velocity", speeds, BEYOND)
+    if fast:
+        listed = ", ".join(f"{name} ({peak:.3g} where the description allows {limit:.3g})" for name, peak, limit in fast)
+        found = (f"{HEAD}speeds of {listed} leave their limits by far; check the unit of positions (position=deg) and clock",)
+    return found
+
+
+def _outside(robot: Mechanism, motion: Motion) -> tuple[str, ...]:
+    """Return the note about positions outside of the description's limits, which say that unit, sign or zero may be others."""
+    names, found = robot.coordinate_names, []
+    for name, joint in _limited(robot).items():
+        low, high = joint.limits.lower, joint.limits.upper
+        q = motion.q[:, names.index(name)]
+        if max(np.max(q) - high, low - np.min(q)) > OUTSIDE * (high - low):
+            found.append(f"{name} ({np.min(q):.3g} to {np.max(q):.3g}, limits {low:.3g} to {high:.3g})")
+    if not found:
         return ()
-    return (f"{HEAD}positions of {', '.join(wide)} leave their limits by far; degrees taken for radians (position=deg)?",)
+    return (f"positions are outside of the description's limits: {', '.join(found)}; check their unit, sign and zero",)
 
 
-def _too_strong(robot: Mechanism, measured: Array) -> tuple[str, ...]:
-    """Return whether efforts are far above what the joints can give, as with a gear that is counted twice.
+def _limited(robot: Mechanism) -> dict[str, Joint]:
+    """Return the joints of one axis that have a range."""
+    return {
+        joint.name: joint
+        for joint in robot.joints
+        if joint.kind in ("revolute", "prismatic")
+        and joint.name in robot.coordinate_names
+        and np.isfinite([joint.limits.lower, joint.limits.upper]).all()
+        and joint.limits.upper > joint.limits.lower
+    }
+
+
+def _far_above(robot: Mechanism, kind: str, peaks: Array, factor: float) -> list[tuple[str, float, float]]:
+    """Return name, peak and limit of the coordinates whose peak is above `factor` limits of a kind (velocity, effort).
 
     Limits that are the same number for all joints are a placeholder of the description, and tell nothing.
     """
-    own = {joint.name: joint.limits.effort for joint in robot.joints}
+    own = {joint.name: getattr(joint.limits, kind) for joint in robot.joints}
     limits = np.array([own.get(name, np.inf) for name in robot.coordinate_names])
-    peaks = np.max(np.abs(measured), axis=0)
-    strong = np.flatnonzero((limits > 0.0) & (peaks > STRONG * limits))
-    if not strong.size or np.unique(limits).size < 2:
+    if np.unique(limits).size < 2:
+        return []
+    above = np.flatnonzero((limits > 0.0) & (peaks > factor * limits))
+    return [(robot.coordinate_names[i], float(peaks[i]), float(limits[i])) for i in above]
+
+
+def _too_strong(robot: Mechanism, measured: Array) -> tuple[str, ...]:
+    """Return whether efforts are far above what the joints can give, as with a gear that is counted twice."""
+    strong = _far_above(robot, "effort", np.max(np.abs(measured), axis=0), STRONG)
+    if not strong:
         return ()
-    names = robot.coordinate_names
-    listed = ", ".join(f"{names[i]} ({peaks[i]:.3g} where the description allows {limits[i]:.3g})" for i in strong)
+    listed = ", ".join(f"{name} ({peak:.3g} where the description allows {limit:.3g})" for name, peak, limit in strong)
     return (f"{HEAD}efforts of {listed} leave their limits by far; check unit, gain and gear ratio",)
 
 

@@ -24,6 +24,7 @@ _NUMBERS = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f
 _TEXTS = {1: "latin-1", 2: "utf-8", 4: "utf-16", 16: "utf-8", 17: "utf-16", 18: "utf-32"}
 _MATRIX, _PACKED = 14, 15
 _CELL, _STRUCT, _CHAR, _NUMERIC = 1, 2, 4, range(6, 16)
+_COMPLEX = 0x0800  # of the flags
 
 
 def read_matlab(data: bytes, room: int) -> dict[str, Any]:
@@ -91,7 +92,8 @@ def _matrix(body: memoryview, order: str, depth: int) -> tuple[str, Any]:
     header = [part for _, part in zip(range(3), parts, strict=False)]
     if len(header) < 3:  # an empty field
         return "", None
-    class_ = int(_numbers(*header[0], order)[0]) & 0xFF if len(header[0][1]) >= 4 else 0
+    flags = int(_numbers(*header[0], order)[0]) if len(header[0][1]) >= 4 else 0
+    class_ = flags & 0xFF
     shape = tuple(int(n) for n in _numbers(*header[1], order)[:32])
     name = bytes(header[2][1]).decode("latin-1").strip("\0")
     count = math.prod(shape)
@@ -117,4 +119,9 @@ def _matrix(body: memoryview, order: str, depth: int) -> tuple[str, Any]:
     values = _numbers(*next(parts, (2, memoryview(b""))), order)
     if values.size != count or count < 0:
         raise LogError(f"'{name}' says that it is {shape} but has {values.size} numbers; the file is damaged")
+    if flags & _COMPLEX:
+        imaginary = _numbers(*next(parts, (2, memoryview(b""))), order)
+        if imaginary.size != count:
+            raise LogError(f"'{name}' says that it is complex but has {imaginary.size} imaginary parts; the file is damaged")
+        values = values + 1j * imaginary
     return name, np.squeeze(values.reshape(shape, order="F"))

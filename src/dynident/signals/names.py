@@ -62,6 +62,7 @@ _SUFFIXES = (
 )
 _TIME_SUFFIXES = "s|ms|us|ns|secs?|m?seconds?|msec|usec|nsecs?|nanosecs?|nanoseconds?|microseconds?|milliseconds?"
 _UNIT = re.compile(_SUFFIXES, re.I)
+_ELECTRIC, _EFFORT = (re.compile(units, re.I) for units in ("m[AV]", "[mk]?N(_?c?m)?|m[AV]"))
 _SUFFIX = re.compile(rf"(?P<name>.*[A-Za-z0-9\])}}])[_\s]+(?P<unit>{_SUFFIXES})", re.I)
 _TIME_SUFFIX = re.compile(rf"(?P<name>.*[A-Za-z])[_\s]+(?P<unit>{_TIME_SUFFIXES})", re.I)
 _LETTER = re.compile(r"(?P<name>.*[0-9\])}])[_\s]+(?P<unit>[AVNKC])")  # after a number: tau1_N, current_2_A
@@ -116,7 +117,15 @@ class Name:
 def recognise(column: str) -> Name | None:
     """Return what a conventional column name says, None if it says nothing."""
     text = re.sub(r"^[^A-Za-z]+", "", column.strip())
-    text, unit = split_unit(text)
+    named = _recognise(*split_unit(text))
+    if named is None or named.unit is None or named.family.removesuffix(AS_COMMANDED) in ("current", "voltage", "effort"):
+        return named
+    not_its_own = _ELECTRIC if named.role == "effort" else _EFFORT
+    return _recognise(text, None) if not_its_own.fullmatch(named.unit) else named  # q_ma: as measured, not in milliamperes
+
+
+def _recognise(text: str, unit: str | None) -> Name | None:
+    """Return what a name without its unit says."""
     text = re.sub(r"[/.](data|values?)(?=[\[({]|$)", "", text, flags=re.I)  # the only field of a message
     if text.lower() in _LEROBOT:
         return Name(*_LEROBOT[text.lower()], "", unit)

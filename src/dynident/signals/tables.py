@@ -25,6 +25,7 @@ import numpy as np
 
 from dynident.errors import LogError, MissingExtraError
 from dynident.files import read_regular
+from dynident.signals.names import recognise
 from dynident.signals.rows import (
     COLUMNS,
     DELIMITERS,
@@ -210,6 +211,7 @@ def table_of(label: str, content: Content, topics: list[str] | None = None) -> T
             labels = labels or tuple(printable(str(v).strip()) for v in values.ravel()[:COLUMNS])
         if values.dtype.kind in "US" and values.ndim == 1 and is_key(name) and (words := texts_of(values.tolist())):
             texts[name] = words
+        values = _real(label, name, values)
         if values.dtype.kind not in "biuf":
             continue
         if not (values.dtype.kind in "iu" and values.ndim == 1 and values.size and _beyond_float(values)):
@@ -226,6 +228,17 @@ def table_of(label: str, content: Content, topics: list[str] | None = None) -> T
         columns = _of_topics(label, columns, topics)
     notes = tuple(printable(note, 1000) for note in content.notes)
     return Table(label, columns, scalars, content.metadata, "", units, tuple(map(printable, labels)), notes, texts)
+
+
+def _real(label: str, name: str, values: Any) -> Any:
+    """Return complex numbers without imaginary parts as real ones; those of a channel must have none."""
+    if values.dtype.kind != "c":
+        return values
+    if not np.any(values.imag):
+        return values.real
+    if recognise(name) is not None:
+        raise LogError(f"column '{name}' of '{label}' has complex numbers; give real ones")
+    return values
 
 
 def _of_topics(label: str, columns: dict[str, Any], topics: list[str]) -> dict[str, Any]:

@@ -119,7 +119,8 @@ class CycleFits(Result):
         str
             Errors of every cycle, and how far each parameter moves from the first to the last.
         """
-        lines = [f"{self.mechanism}, {self.campaign}: {len(self.cycles)} cycles, {len(self.names)} parameters, {self.law}"]
+        times = f"{len(self.cycles)} {'cycles' if len(self.cycles) > 1 else 'cycle'}"
+        lines = [f"{self.mechanism}, {self.campaign}: {times}, {len(self.names)} parameters, {self.law}"]
         lines.append(f"  {'cycle':>6}{'min':>8}{'fitted [%]':>12}{'held out [%]':>14}")
         for cycle, t, a, b in zip(self.cycles, self.t, self.training, self.held_out, strict=True):
             lines.append(f"  {cycle:>6}{t / 60:>8.1f}{100 * a:>12.2f}{100 * b:>14.2f}")
