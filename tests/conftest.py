@@ -33,7 +33,7 @@ def shared_data() -> Path:
     return folder
 
 
-PROGRAMS = ("benchmarks", "cli", "demo", "docs", "examples", "fleet", "link", "real", "report", "reproduce", "reproducible", "traps")
+PROGRAMS = ("benchmarks", "cli", "demo", "docs", "examples", "fleet", "link", "real", "report", "reproduc", "traps")
 AT_WORK = ("excitation", "graph", "simulate_oracles", "estimators_closed_loop", "testbench_tracking")
 
 
