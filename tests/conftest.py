@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -32,11 +33,19 @@ def shared_data() -> Path:
     return folder
 
 
-RANDOM_ROBOTS = ("test_mechanics_identities", "test_mechanics_pinocchio", "test_mechanics_mujoco", "test_mechanics_structure")
+PROGRAMS = ("benchmarks", "cli", "demo", "docs", "examples", "fleet", "link", "real", "report", "reproduc", "traps")
+AT_WORK = ("excitation", "graph", "simulate_oracles", "estimators_closed_loop", "testbench_tracking")
 
 
-@pytest.fixture(autouse=True)
-def quick_code(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hundreds of random robots, each used once: their code need not be fast. Other tests run what users run."""
-    if request.module.__name__.rpartition(".")[2] in (*RANDOM_ROBOTS, "test_symbolic_derive"):
-        monkeypatch.setattr("dynident.graph.machine.QUICK", True)
+@pytest.fixture(autouse=True, scope="module")
+def quick_code(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Hundreds of robots, each used for a moment: their code is made without optimisation, six times sooner.
+
+    It computes the same bits (test_graph_machine). Whole programs, long computations and the compiler's own tests run the
+    code that users run; so does everything with DYNIDENT_OPTIMISED=1, a row of the matrix.
+    """
+    name = request.module.__name__.rpartition(".")[2].removeprefix("test_")
+    quick = not name.startswith((*PROGRAMS, *AT_WORK)) and not os.environ.get("DYNIDENT_OPTIMISED")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("dynident.graph.machine.QUICK", quick)
+        yield

@@ -77,6 +77,7 @@ def rows() -> Iterator[Row]:
             print(f"{'OpenBLAS ' + kernel:<24} left out: this processor lacks {lacking}", flush=True)
     if platform.machine() in ("x86_64", "AMD64"):
         yield Row("x86-64-v2", OLD, COMPILED)
+    yield Row("optimised code", {"DYNIDENT_OPTIMISED": "1"}, COMPILED)
     yield Row("one thread", ONE, THREADED)
     yield Row(f"{BUSY} busy processes", {}, TIMED, BUSY)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import logging
 import os
 import platform
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 import dynident
 from dynident import graph as g
 from dynident.graph import print_llvm
-from random_expressions import columns, expressions, inputs
+from random_expressions import columns, expressions, inputs, pointers
 from random_mechanisms import close
 
 SOME = settings(max_examples=6, derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck))
@@ -79,6 +80,26 @@ def test_any_number_of_samples(width: int) -> None:
     for samples in sorted({0, 1, width - 1, width, width + 1, 2 * width + 1}):
         some = {name: array[:samples] if name != "p" else array for name, array in arrays.items()}
         close(run(function, width, some, samples), expected[:samples], 1e-11)
+
+
+@pytest.mark.parametrize("width", [1, 4])
+def test_code_without_optimisation_computes_the_same(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+    """Most tests run such code (conftest): functions, and loops with memory, whose code LLVM's passes change most."""
+    function, arrays, _ = random_function(6, 29)
+    graph = g.Graph()
+    routine = g.Routine(graph, "swing", ["state"])
+    with routine.repeat(200):
+        x = routine.load("state", 0), routine.load("state", 1)
+        routine.store_all("state", 0, [x[0] + 0.01 * x[1], x[1] - 0.01 * (9.81 * g.sin(x[0]) + g.tanh(x[1]))])
+    found = []
+    for quick in (False, True):
+        monkeypatch.setattr("dynident.graph.machine.QUICK", quick)
+        state = np.array([1.0, 0.0])
+        code = g.compile_routines([routine])
+        code.function("swing", [ctypes.c_void_p])(*pointers(state))
+        found.append((run(function, width, arrays, 29), state))
+    for optimised, plain in zip(*found, strict=True):
+        close(plain, optimised, 1e-13)
 
 
 def test_a_long_compilation_is_announced_before_it_begins(
