@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -159,3 +159,27 @@ class Coupling(Frozen):
                 "give gradient= and hessian="
             )
         return gradient
+
+
+def linear_map(couplings: Sequence[Coupling], tree: Sequence[str]) -> tuple[Array, Array]:
+    """Return G and g0 with q_tree = G q + g0, q being the coordinates that follow no others; rows of functions are zero."""
+    following = {c.joint: c for c in couplings}
+    curved = {c.joint for c in couplings if c.function is not None}
+    free = [name for name in tree if name not in following]
+    index = {name: i for i, name in enumerate(free)}
+    unit = np.eye(len(free))
+    rows: dict[str, tuple[Array, float]] = {name: (unit[index[name]], 0.0) for name in free}
+    waiting = {name: c for name, c in following.items() if name not in curved}
+    rows |= {name: (np.zeros(len(free)), 0.0) for name in curved}  # filled in along a motion
+    while waiting:
+        ready = [name for name, coupling in waiting.items() if all(other in rows for other in coupling.of)]
+        if not ready:
+            raise DescriptionError(f"couplings of {', '.join(waiting)} follow each other in a circle; break it")
+        for name in ready:
+            coupling = waiting.pop(name)
+            row, offset = np.zeros(len(free)), coupling.offset
+            for other, ratio in coupling.of.items():
+                row, offset = row + ratio * rows[other][0], offset + ratio * rows[other][1]
+            rows[name] = (row, offset)
+    matrix = np.array([rows[name][0] for name in tree]).reshape(len(tree), len(free))
+    return matrix, np.array([rows[name][1] for name in tree])

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynident.errors import DescriptionError
-from dynident.mechanism.elements import Body, Joint, Limits, Placement, rotation_exp
-from dynident.mechanism.mechanism import STANDARD_GRAVITY, Mechanism
+from dynident.mechanism.elements import STANDARD_GRAVITY, Body, Joint, Limits, Placement, rotation_exp
+from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.xml import LARGEST
 
 KEYS = ("a", "alpha", "d", "theta", "kind", "joint", "limits", "antecedent", "gamma", "b")

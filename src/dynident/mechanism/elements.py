@@ -15,6 +15,7 @@ from dynident.mechanism.inertia import skew
 from dynident.results import Frozen
 
 Array = NDArray[np.float64]
+STANDARD_GRAVITY = (0.0, 0.0, -9.81)  # of a robot that stands upright [m/s^2]
 
 COORDINATES: dict[str, tuple[str, ...]] = {
     "fixed": (),

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from dynident.errors import DescriptionError
 from dynident.friction import TERMS
-from dynident.mechanism.elements import COORDINATES, Body, Joint, Limits, Placement
+from dynident.mechanism.elements import COORDINATES, STANDARD_GRAVITY, Body, Joint, Limits, Placement
 from dynident.mechanism.folders import Folders
 from dynident.mechanism.inertia import check_consistency, from_com, transform
-from dynident.mechanism.mechanism import STANDARD_GRAVITY, Mechanism
+from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.mjcf_file import TENDONS, UNSUPPORTED, MjcfFile, load_mjcf, polynomial_head
 from dynident.mechanism.mjcf_geoms import UnreadableShapeError, geom_inertia
 from dynident.mechanism.mjcf_links import read_actuators, read_constraints
