@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 import typing
 from collections.abc import Iterator
@@ -56,6 +57,10 @@ OUTPUTS = ("--output", "--svg", "--truth", "--figures", "--mcap", "--plot", "--c
 
 def hostile_files() -> None:
     """Make what is no good file: a device, a folder, a link to nowhere, a pipe that nobody writes to, nothing."""
+    for name in ("zero", "dangling", "fifo", "empty"):
+        Path(name).unlink(missing_ok=True)
+    shutil.rmtree("folder", ignore_errors=True)
+    shutil.rmtree("nowhere", ignore_errors=True)
     Path("zero").symlink_to("/dev/zero")
     Path("folder").mkdir()
     Path("dangling").symlink_to("nowhere/at/all")
@@ -111,8 +116,8 @@ def fuzz_options(count: int, seed: int = 0, worker: int = 0, workers: int = 1) -
         os.chdir(name)
         try:
             good_files(Path())
-            hostile_files()
             for k in order[worker::workers]:
+                hostile_files()  # the command before may have written there
                 words, parameter, value = cases[k]
                 outcome, where = command(hostile_command(words, parameter, value))
                 tallies[" ".join(words)].add(outcome, where, f"{parameter.opts[-1]} {value[:40]!r}")
