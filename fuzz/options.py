@@ -106,9 +106,10 @@ def hostile_command(words: tuple[str, ...], parameter: Any, value: str) -> tuple
     return (*words, *good)
 
 
-def fuzz_options(count: int, seed: int = 0, worker: int = 0, workers: int = 1) -> list[Tally]:
+def fuzz_options(count: int, seed: int = 0, worker: int = 0, workers: int = 1, verbs: tuple[str, ...] = ()) -> list[Tally]:
     """Try `count` hostile options, every `workers`-th of them here; return what came of them by verb."""
-    cases = [(words, p, value) for words, p in parameters() for value in hostile_values(p)]
+    chosen = [(words, p) for words, p in parameters() if not verbs or words[0] in verbs]
+    cases = [(words, p, value) for words, p in chosen for value in hostile_values(p)]
     tallies = {" ".join(words): Tally(f"option {' '.join(words)}") for words, *_ in cases}
     order = np.random.default_rng(seed).permutation(len(cases))[:count]
     before = Path.cwd()
