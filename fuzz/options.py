@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import tempfile
@@ -68,8 +69,9 @@ def hostile_files() -> None:
     Path("empty").touch()
 
 
-def parameters() -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Give every parameter of every verb of the table, with the words of the verb."""
+@functools.cache
+def parameters() -> tuple[tuple[tuple[str, ...], Any], ...]:
+    """Return every parameter of every verb of the table, with the words of the verb."""
     import typer  # noqa: PLC0415 - slow
 
     def walk(verb: Any, words: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -78,7 +80,7 @@ def parameters() -> Iterator[tuple[tuple[str, ...], Any]]:
         if words in GOOD:
             yield from ((words, parameter) for parameter in verb.params)
 
-    yield from walk(typer.main.get_command(app), ())
+    return tuple(walk(typer.main.get_command(app), ()))
 
 
 def hostile_values(parameter: Any) -> tuple[str, ...]:
@@ -116,7 +118,7 @@ def fuzz_options(count: int, seed: int = 0, worker: int = 0, workers: int = 1, v
     with tempfile.TemporaryDirectory(prefix="dynident-fuzz-") as name:
         os.chdir(name)
         try:
-            good_files(Path())
+            good_files(Path(), every=not verbs)
             for k in order[worker::workers]:
                 hostile_files()  # the command before may have written there
                 words, parameter, value = cases[k]

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 Vary = Callable[[np.random.Generator, VirtualRobot], VirtualRobot]
 Measure = Callable[[VirtualRobot], float | Mapping[str, float]]
 MACHINE = ("step", "ambient")
+MOST = 1_000_000  # runs or workers
 
 
 def simulate(robot: VirtualRobot, reference: object, **options: Any) -> Run:
@@ -97,8 +98,8 @@ def monte_carlo(
     for label, value in (("runs", runs), ("workers", workers)):
         if value is None and label == "workers":
             continue
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-            raise SimulationError(f"{label} is {value!r}; give a whole number, 1 or more")
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 1 <= value <= MOST:
+            raise SimulationError(f"{label} is {value!r}; give a whole number from 1 to {MOST}")
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
         raise SimulationError(f"seed is {seed!r}; give a whole number, 0 or above")
     if failure not in ("raise", "skip"):
