@@ -1,4 +1,6 @@
-"""Wrong calls: every public callable of every room with one wrong argument, the others being plausible.
+"""Wrong calls: every public callable of every room, every argument, every wrong value, the other arguments being plausible.
+
+The values are a fixed catalogue and some that the seed draws. A count below the number of combinations draws some of them.
 
 A failure counts when it is neither a `DynidentError` nor a `TypeError` of Python about the call itself, and is not how the same
 call fails with all its plausible arguments.
@@ -75,6 +77,22 @@ WRONG: dict[str, Any] = {
     "deep": [[[[[[1.0]]]]]],
     "robot": di.Mechanism.from_dh([(0.3, 0.0, 0.0, 0.0)]),
 }
+
+
+def drawn(seed: int) -> dict[str, Any]:
+    """Return wrong values of random shape and size."""
+    rng = np.random.default_rng(seed)
+    shape = tuple(rng.integers(0, 5, rng.integers(1, 5)))
+    size = float(10.0 ** rng.uniform(-30.0, 30.0))
+    return {
+        "drawn array": size * rng.standard_normal(shape),
+        "drawn row": list(rng.standard_normal(rng.integers(1, 9))),
+        "drawn number": size * float(rng.choice([-1.0, 1.0])),
+        "drawn whole number": int(rng.integers(-(10**6), 10**6)),
+        "drawn text": "".join(map(chr, rng.integers(1, 0x2100, 6))),
+    }
+
+
 EVERYTHING = "all of them"  # instead of the name of one argument
 UNIONS = (typing.Union, types.UnionType)
 # They wait for a network, start servers, or never end by their nature.
@@ -382,14 +400,15 @@ def fuzz_calls(
         warnings.simplefilter("ignore")
         os.chdir(name)
         try:
-            everything = [(t, name, key) for t in targets(rooms, results) for name in (*t.names, EVERYTHING) for key in WRONG]
+            values = WRONG | drawn(seed)
+            everything = [(t, name, key) for t in targets(rooms, results) for name in (*t.names, EVERYTHING) for key in values]
             order = np.random.default_rng(seed).permutation(len(everything))[:count]
             baselines: dict[str, str] = {}
             for k in order[worker::workers]:
                 target, parameter, key = everything[k]
                 if target.name not in baselines:
                     baselines[target.name] = ":".join(watched(target.call)[1].split(":")[:2])
-                outcome, where = watched(lambda t=target, p=parameter, w=WRONG[key]: t.call(p, w))
+                outcome, where = watched(lambda t=target, p=parameter, w=values[key]: t.call(p, w))
                 if outcome == "internal" and _named(where, target):
                     outcome = "sentence"
                 elif outcome == "internal" and where.split(":")[:2] == baselines[target.name].split(":"):

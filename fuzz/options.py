@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import os
+import shutil
 import tempfile
 import typing
 from collections.abc import Iterator
@@ -56,6 +58,10 @@ OUTPUTS = ("--output", "--svg", "--truth", "--figures", "--mcap", "--plot", "--c
 
 def hostile_files() -> None:
     """Make what is no good file: a device, a folder, a link to nowhere, a pipe that nobody writes to, nothing."""
+    for name in ("zero", "dangling", "fifo", "empty"):
+        Path(name).unlink(missing_ok=True)
+    shutil.rmtree("folder", ignore_errors=True)
+    shutil.rmtree("nowhere", ignore_errors=True)
     Path("zero").symlink_to("/dev/zero")
     Path("folder").mkdir()
     Path("dangling").symlink_to("nowhere/at/all")
@@ -63,8 +69,9 @@ def hostile_files() -> None:
     Path("empty").touch()
 
 
-def parameters() -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Give every parameter of every verb of the table, with the words of the verb."""
+@functools.cache
+def parameters() -> tuple[tuple[tuple[str, ...], Any], ...]:
+    """Return every parameter of every verb of the table, with the words of the verb."""
     import typer  # noqa: PLC0415 - slow
 
     def walk(verb: Any, words: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -73,7 +80,7 @@ def parameters() -> Iterator[tuple[tuple[str, ...], Any]]:
         if words in GOOD:
             yield from ((words, parameter) for parameter in verb.params)
 
-    yield from walk(typer.main.get_command(app), ())
+    return tuple(walk(typer.main.get_command(app), ()))
 
 
 def hostile_values(parameter: Any) -> tuple[str, ...]:
@@ -101,18 +108,19 @@ def hostile_command(words: tuple[str, ...], parameter: Any, value: str) -> tuple
     return (*words, *good)
 
 
-def fuzz_options(count: int, seed: int = 0, worker: int = 0, workers: int = 1) -> list[Tally]:
+def fuzz_options(count: int, seed: int = 0, worker: int = 0, workers: int = 1, verbs: tuple[str, ...] = ()) -> list[Tally]:
     """Try `count` hostile options, every `workers`-th of them here; return what came of them by verb."""
-    cases = [(words, p, value) for words, p in parameters() for value in hostile_values(p)]
+    chosen = [(words, p) for words, p in parameters() if not verbs or words[0] in verbs]
+    cases = [(words, p, value) for words, p in chosen for value in hostile_values(p)]
     tallies = {" ".join(words): Tally(f"option {' '.join(words)}") for words, *_ in cases}
     order = np.random.default_rng(seed).permutation(len(cases))[:count]
     before = Path.cwd()
     with tempfile.TemporaryDirectory(prefix="dynident-fuzz-") as name:
         os.chdir(name)
         try:
-            good_files(Path())
-            hostile_files()
+            good_files(Path(), every=not verbs)
             for k in order[worker::workers]:
+                hostile_files()  # the command before may have written there
                 words, parameter, value = cases[k]
                 outcome, where = command(hostile_command(words, parameter, value))
                 tallies[" ".join(words)].add(outcome, where, f"{parameter.opts[-1]} {value[:40]!r}")

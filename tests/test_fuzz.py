@@ -20,6 +20,7 @@ from dynident.mechanism import apply_sidecar
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from fuzz.calls import fuzz_calls
 from fuzz.inputs import FORMATS, fuzz_formats
+from fuzz.options import fuzz_options
 from fuzz.samples import URDF
 from fuzz.watch import table
 
@@ -36,6 +37,11 @@ def test_mutated_files_are_read_or_refused() -> None:
 
 def test_wrong_calls_name_the_argument() -> None:
     tallies = fuzz_calls(150, 7, rooms=("friction", "mechanism", "trajectory", "signals", "validate"), results=False)
+    assert not any(tally.bad for tally in tallies), table(tallies)
+
+
+def test_hostile_options_get_a_sentence() -> None:
+    tallies = fuzz_options(40, 7, verbs=("describe", "validate", "export", "ik", "convert"))
     assert not any(tally.bad for tally in tallies), table(tallies)
 
 

@@ -290,7 +290,7 @@ def _steps(error: BaseException) -> Iterator[tuple[types.FrameType, int]]:
 
 
 def _is_within(one: Any, failed: Any, whole_line: bool) -> bool:
-    if one.lineno is None or whole_line:
+    if None in (*one, *failed) or whole_line:
         return bool(one.lineno == failed.lineno)
     first, last = (failed.lineno, failed.col_offset), (failed.end_lineno, failed.end_col_offset)
     return bool(first <= (one.lineno, one.col_offset) and (one.end_lineno, one.end_col_offset) <= last)

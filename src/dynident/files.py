@@ -12,6 +12,7 @@ import tempfile
 import tomllib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from html import escape
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -114,11 +115,39 @@ def visible(text: str) -> str:
     return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
+def xml_text(text: str) -> str:
+    """Return a text for XML that is read back as it was; what a terminal or an editor would obey stands as a reference."""
+
+    def reference(found: re.Match[str]) -> str:
+        code = ord(found[0])
+        return f"&#{code};" if code in (9, 10, 13) or code > 31 else f"\\u{code:04x}"  # XML cannot name the others
+
+    return re.sub("[\t\n]", reference, _OBEYED.sub(reference, escape(text)))
+
+
+def check_replaceable(target: Path) -> None:
+    """Refuse to write a file in the place of a folder, device or pipe: a rename would remove it, /dev/null too."""
+    try:
+        mode = target.stat().st_mode
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise DynidentError(told_why(target, error)) from error
+    if not stat.S_ISREG(mode):
+        what = "a folder" if stat.S_ISDIR(mode) else "a device or pipe, which a file would replace"
+        raise DynidentError(f"cannot write '{shortened(target)}': it is {what}; give a file name")
+
+
+def shortened(path: str | os.PathLike[str]) -> str:
+    """Return a path as it is told: the middle of a very long one is left out."""
+    text = os.fspath(path)
+    return text if len(text) <= 300 else f"{text[:140]}...{text[-140:]}"
+
+
 def write_atomic(path: str | os.PathLike[str], content: str | bytes) -> Path:
     """Write `content` to `path` so that a reader sees either the old file or the whole new one."""
     target = Path(path)
-    if target.is_dir():
-        raise DynidentError(f"cannot write '{target}': it is a folder; give a file name")
+    check_replaceable(target)
     data = content.encode("utf-8") if isinstance(content, str) else content
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -168,8 +197,8 @@ def told_why(path: Path, error: OSError, needed: int | None = None) -> str:
     """Return the sentence of a file or folder that could not be written, with the room it needs on a full disk."""
     full = error.errno in (errno.ENOSPC, errno.EDQUOT)
     room = f"; it needs {needed / 1e6:.3g} MB" if full and needed is not None else ""
-    named = f" ('{error.filename}')" if error.filename and Path(str(error.filename)) != path else ""
-    return f"cannot write '{path}': {error.strerror or error}{named}{room}" + (
+    named = f" ('{shortened(str(error.filename))}')" if error.filename and Path(str(error.filename)) != path else ""
+    return f"cannot write '{shortened(path)}': {error.strerror or error}{named}{room}" + (
         "; make room, or give another place" if full else ""
     )
 

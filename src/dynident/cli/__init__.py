@@ -31,7 +31,7 @@ from dynident.cli import (  # noqa: F401 - importing registers commands
 from dynident.cli.shared import PANELS, USAGE, UsageError, app, command_name, note, notes
 from dynident.cli.words import OPTIONS, in_options, options_of
 from dynident.errors import DynidentError, DynidentWarning
-from dynident.files import visible
+from dynident.files import shortened, visible
 
 _ORDER = [name for names in PANELS.values() for name in names]
 app.registered_commands.sort(key=lambda c: _ORDER.index(known) if (known := command_name(c)) in _ORDER else len(_ORDER))
@@ -79,6 +79,11 @@ def run(args: Sequence[str] | None = None) -> int:
             if said == str(error):
                 raise
             raise DynidentError(said) from error
+        except OSError as error:
+            if error.filename is None:
+                raise
+            where = shortened(str(error.filename))
+            raise DynidentError(f"'{where}' cannot be read or written: {error.strerror}; give another path") from error
         except UsageError as error:
             command = error.ctx.command_path if error.ctx else "dynident"
             problem = " ".join(error.format_message().split()).rstrip(".")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import logging
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,7 +21,8 @@ import dynident as di
 from dynident.cli.structure import choices, has_legs, restructured, spoken, with_structure
 from dynident.cli.words import in_options
 from dynident.errors import DynidentError
-from dynident.files import to_json, visible, write_atomic
+from dynident.files import check_replaceable, to_json, visible, write_atomic
+from dynident.graph import comment
 from dynident.mechanism import apply_sidecar, read_robot, write_robot
 
 USAGE, NOT_OK = 2, 3
@@ -416,6 +418,8 @@ def check_output(path: Path, folder: bool = False) -> None:
     """Refuse an output that cannot be written, before any long work."""
     if path.exists() and path.is_dir() != folder:
         raise DynidentError(f"output '{path}' is a {'file; give a folder' if folder else 'folder; give a file name'}")
+    if not folder:
+        check_replaceable(path)
     above = next((p for p in (path, *path.absolute().parents) if p.is_dir()), Path())
     if not os.access(above, os.W_OK | os.X_OK):
         raise DynidentError(f"output '{path}' cannot be written: folder '{above}' is read-only; give another place")
@@ -440,6 +444,9 @@ def robot_of(
     """Return the robot of a file, or the one of the literature with that name."""
     from dynident import robots  # noqa: PLC0415 - rarely needed
 
+    for folder in search or ():
+        if not folder.is_dir():
+            raise DynidentError(f"--search is '{folder}', which is no folder; give one that holds packages of robots")
     if str(robot) in robots.ROBOTS and not robot.is_file():  # a folder of results may have the name of its robot
         mechanism: di.Mechanism = getattr(robots, str(robot)).mechanism()
         return restructured(mechanism if sidecar is None else apply_sidecar(mechanism, sidecar))
@@ -474,7 +481,8 @@ class RobotOptions:
 def remark(path: Path, lines: Sequence[str]) -> Path:
     """Write sentences into a file of results as comments of its language, at its end; return the file."""
     begin, end = {".urdf": ("<!-- ", " -->"), ".xml": ("<!-- ", " -->"), ".py": ("# ", "")}.get(path.suffix, ("/* ", " */"))
-    safe = [line.replace("--", "- -").replace("*/", "* /") for line in lines]
+    plain = [" ".join(visible(line).split()) for line in lines]  # names of a file's joints must not end the comment
+    safe = [comment(line) if begin == "/* " else re.sub("-(?=-)", "- ", line) for line in plain]
     text = path.read_text(encoding="utf-8").rstrip("\n")
     return write_atomic(path, "\n".join([text, *(f"{begin}{line}{end}" for line in safe), ""]))
 

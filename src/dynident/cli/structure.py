@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import inspect
 from collections.abc import Callable, Sequence
@@ -12,10 +13,11 @@ from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
-from typer.models import OptionInfo
+from typer.models import OptionInfo, ParameterInfo
 
 import dynident as di
 from dynident.errors import DynidentError
+from dynident.files import shortened
 
 ROBOT_OPTIONS = "Robot"  # panel of the help
 LOG_OPTIONS, OUTPUT = "Logs", "Output"
@@ -122,7 +124,7 @@ def spoken(command: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(command)
     def run(*args: Any, **options: Any) -> Any:
         for parameter in parameters:
-            _check_size(parameter, options.get(parameter.name))
+            _check_value(parameter, options.get(parameter.name))
         for name, kind in groups.items():
             options[name] = kind(**{own.name: options.pop(own.name) for own in fields(kind)})
         return command(*args, **options)
@@ -130,15 +132,28 @@ def spoken(command: Callable[..., Any]) -> Callable[..., Any]:
     return shaped(run, parameters)
 
 
-def _check_size(parameter: inspect.Parameter, value: object) -> None:
-    """Refuse numbers that no option means: undefined, endless, or beyond what squares and quotients can hold."""
-    if not isinstance(value, float | int) or value == 0 or SMALLEST <= abs(value) <= LARGEST:
-        return
-    info = next((one for one in get_args(parameter.annotation) if isinstance(one, OptionInfo)), None)
+def _check_value(parameter: inspect.Parameter, value: object) -> None:
+    """Refuse what no option means: numbers that are undefined, endless or absurd, and paths that no system can have."""
+    if isinstance(value, float | int) and value != 0 and not SMALLEST <= abs(value) <= LARGEST:
+        text = f"{value:g}" if isinstance(value, float) else f"a number of {len(str(abs(value)))} digits"
+        raise DynidentError(
+            f"{_option(parameter)} is {text}; give a number of a size that can be meant ({SMALLEST:g} to {LARGEST:g}, or 0)"
+        )
+    for path in value if isinstance(value, list) else (value,):
+        if isinstance(path, Path):
+            try:
+                path.stat()
+            except OSError as error:
+                if error.errno == errno.ENAMETOOLONG:
+                    told = f"{_option(parameter)} is '{shortened(path)}', longer than a path can be; give another"
+                    raise DynidentError(told) from None
+
+
+def _option(parameter: inspect.Parameter) -> str:
+    """Return the name of an option as it is typed, or of an argument."""
+    info = next((one for one in get_args(parameter.annotation) if isinstance(one, ParameterInfo)), None)
     words = [word for word in getattr(info, "param_decls", None) or () if word.startswith("--")]
-    name = words[0] if words else f"--{parameter.name.replace('_', '-')}"
-    text = f"{value:g}" if isinstance(value, float) else f"a number of {len(str(abs(value)))} digits"
-    raise DynidentError(f"{name} is {text}; give a number of a size that can be meant ({SMALLEST:g} to {LARGEST:g}, or 0)")
+    return words[0] if words else f"{'--' * isinstance(info, OptionInfo)}{parameter.name.replace('_', '-')}"
 
 
 def _shown(name: str, hint: Any) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dynident.errors import LinkError, MissingExtraError
-from dynident.files import write_atomic
+from dynident.files import check_replaceable, write_atomic
 from dynident.link.controller import Samples
 from dynident.signals import Log, McapWriter
 
@@ -74,6 +74,7 @@ class _McapFile:
     """A listener that writes MCAP."""
 
     def __init__(self, path: Path, channels: tuple[str, ...], facts: dict[str, str]) -> None:
+        check_replaceable(path)  # a pipe would wait for its reader
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file = path.open("wb")
         try:

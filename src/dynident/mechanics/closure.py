@@ -167,6 +167,8 @@ def close_rates(mechanism: Mechanism, positions: Array, v: ArrayLike, a: ArrayLi
     ClosedMotion
         Tree motion and projector.
     """
+    if not (mechanism.loops or mechanism.couplings):
+        raise DynidentError(f"robot '{mechanism.name}' has no loops; its coordinates are independent as they are")
     nu, nu_dot = (np.ascontiguousarray(y, dtype=np.float64) for y in (v, a))
     samples, width, n = positions.shape[0], positions.shape[1], mechanism.closure.dof
 

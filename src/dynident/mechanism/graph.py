@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dynident.files import write_atomic
+from dynident.files import visible, write_atomic
 from dynident.mechanism.elements import Joint, Loop
 from dynident.mechanism.mechanism import Mechanism
 
@@ -61,7 +61,7 @@ def to_svg(mechanism: Mechanism) -> str:
         at = edge + GAP * i
         parts.append(f'<path class="loop" d="M{edge - 8:g} {y1} H{at:g} V{y2} H{edge - 8:g}"/>')
         parts.append(_text(edge + GAP * len(mechanism.loops), (y1 + y2) / 2 + 4 + 14 * (i % 2), _loop(loop), "looptext"))
-    return (
+    return visible(
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height}" width="{width:g}" height="{height}" '
         f'role="img" aria-label="{escape(f"Graph of {mechanism.name}")}"><style>{STYLE}</style>{"".join(parts)}</svg>\n'
     )

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from html import escape
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import DescriptionError
+from dynident.files import xml_text
 from dynident.mechanism.elements import Joint, Loop, Placement
 from dynident.mechanism.inertia import from_com, to_com, transform
 from dynident.mechanism.mechanism import Mechanism
@@ -53,16 +53,16 @@ def urdf_text(mechanism: Mechanism) -> str:
     str
         The text; terms beyond damping and friction are attributes that only dynident reads.
     """
-    lines = ['<?xml version="1.0"?>', f'<robot name="{escape(mechanism.name)}">']
+    lines = ['<?xml version="1.0"?>', f'<robot name="{xml_text(mechanism.name)}">']
     for body in mechanism.bodies:
         found = _inertia(mechanism, body.name)
         if found is None:
-            lines.append(f'  <link name="{escape(body.name)}"/>')
+            lines.append(f'  <link name="{xml_text(body.name)}"/>')
             continue
         mass, com, tensor = found
         keys = zip(("ixx", "ixy", "ixz", "iyy", "iyz", "izz"), tensor[np.triu_indices(3)], strict=True)
         lines += [
-            f'  <link name="{escape(body.name)}">',
+            f'  <link name="{xml_text(body.name)}">',
             f'    <inertial><origin xyz="{exact(*com)}" rpy="0 0 0"/><mass value="{exact(mass)}"/>'
             f"<inertia {_attributes(dict(keys))}/></inertial>",
             "  </link>",
@@ -80,10 +80,10 @@ def _urdf_joint(mechanism: Mechanism, joint: Joint) -> list[str]:
     kind = "continuous" if joint.kind == "revolute" and not np.isfinite([limits.lower, limits.upper]).all() else joint.kind
     place = joint.placement
     lines = [
-        f'  <joint name="{escape(joint.name)}" type="{kinds[kind]}">',
+        f'  <joint name="{xml_text(joint.name)}" type="{kinds[kind]}">',
         f'    <origin xyz="{exact(*place.translation)}" rpy="{exact(*rpy_of(place.rotation))}"/>',
-        f'    <parent link="{escape(joint.parent)}"/>',
-        f'    <child link="{escape(joint.child)}"/>',
+        f'    <parent link="{xml_text(joint.parent)}"/>',
+        f'    <child link="{xml_text(joint.child)}"/>',
     ]
     if kind != "fixed":
         lines.append(f'    <axis xyz="{exact(*joint.axis)}"/>')
@@ -100,7 +100,7 @@ def _urdf_joint(mechanism: Mechanism, joint: Joint) -> list[str]:
         if coupling.joint == joint.name and coupling.function is None and len(coupling.of) == 1:
             ((other, ratio),) = coupling.of.items()
             pair = f'multiplier="{exact(ratio)}" offset="{exact(coupling.offset)}"'
-            lines.append(f'    <mimic joint="{escape(other)}" {pair}/>')
+            lines.append(f'    <mimic joint="{xml_text(other)}" {pair}/>')
     return [*lines, "  </joint>"]
 
 
@@ -122,7 +122,7 @@ def mjcf_text(mechanism: Mechanism) -> str:
         The text, with armature, damping, frictionloss and stiffness of every joint; the root is the world.
     """
     lines = [
-        f'<mujoco model="{escape(mechanism.name)}">',
+        f'<mujoco model="{xml_text(mechanism.name)}">',
         '  <compiler angle="radian" autolimits="true"/>',
         f'  <option gravity="{exact(*mechanism.gravity)}"/>',
         "  <worldbody>",
@@ -135,12 +135,12 @@ def mjcf_text(mechanism: Mechanism) -> str:
         if len(actuator.coupling) == 1:
             ((name, ratio),) = actuator.coupling.items()
             gear = exact(actuator.ratio * ratio)
-            motors.append(f'    <motor name="{escape(actuator.name)}" joint="{escape(name)}" gear="{gear}"/>')
+            motors.append(f'    <motor name="{xml_text(actuator.name)}" joint="{xml_text(name)}" gear="{gear}"/>')
     equal = []
     for coupling in mechanism.couplings:
         if coupling.function is None and len(coupling.of) == 1:
             ((other, ratio),) = coupling.of.items()
-            pair = f'joint1="{escape(coupling.joint)}" joint2="{escape(other)}"'
+            pair = f'joint1="{xml_text(coupling.joint)}" joint2="{xml_text(other)}"'
             equal.append(f'    <joint {pair} polycoef="{exact(coupling.offset, ratio, 0, 0, 0)}"/>')
     for loop in mechanism.loops:
         equal += _mjcf_loop(loop)
@@ -155,7 +155,7 @@ def _mjcf_children(mechanism: Mechanism, parent: str, blank: str) -> list[str]:
         if joint.parent == parent:
             place = _mjcf_place(joint.placement)
             lines += [
-                f'{blank}<body name="{escape(joint.child)}"{place}>',
+                f'{blank}<body name="{xml_text(joint.child)}"{place}>',
                 *_mjcf_inertial(mechanism, joint, f"{blank}  "),
                 *_mjcf_joint(joint, f"{blank}  "),
                 *_mjcf_sites(mechanism, joint.child, f"{blank}  "),
@@ -180,13 +180,13 @@ def _loop_sites(loop: Loop) -> list[tuple[str, str, str, Placement]]:
 
 def _mjcf_sites(mechanism: Mechanism, body: str, blank: str) -> list[str]:
     sites = [site for loop in mechanism.loops for site in _loop_sites(loop) if site[2] == body]
-    return [f'{blank}<site name="{escape(name)}"{_mjcf_place(place)}/>' for name, _, _, place in sites]
+    return [f'{blank}<site name="{xml_text(name)}"{_mjcf_place(place)}/>' for name, _, _, place in sites]
 
 
 def _mjcf_loop(loop: Loop) -> list[str]:
     sites = _loop_sites(loop)
     return [
-        f'    <{a[1]} name="{escape(loop.name)}{k or ""}" site1="{escape(a[0])}" site2="{escape(b[0])}"/>'
+        f'    <{a[1]} name="{xml_text(loop.name)}{k or ""}" site1="{xml_text(a[0])}" site2="{xml_text(b[0])}"/>'
         for k, (a, b) in enumerate(zip(sites[::2], sites[1::2], strict=True))
     ]
 
@@ -225,10 +225,10 @@ def _mjcf_joint(joint: Joint, blank: str) -> list[str]:
     if joint.kind == "fixed":
         return []
     if joint.kind == "free":
-        return [f'{blank}<freejoint name="{escape(joint.name)}"/>']
+        return [f'{blank}<freejoint name="{xml_text(joint.name)}"/>']
     if joint.kind not in kinds:
         raise DescriptionError(f"joint '{joint.name}' is {joint.kind}, which MJCF does not have; describe it by single joints")
-    words = [f'name="{escape(joint.name)}"', f'type="{kinds[joint.kind]}"']
+    words = [f'name="{xml_text(joint.name)}"', f'type="{kinds[joint.kind]}"']
     if joint.kind != "spherical":
         words.append(f'axis="{exact(*joint.axis)}"')
     if np.isfinite([joint.limits.lower, joint.limits.upper]).all() and joint.limits.lower < joint.limits.upper:

@@ -291,6 +291,8 @@ class Decimator:
         ndarray of int, shape (length(samples),)
             Index of the input in the middle of the filter.
         """
+        if not samples <= MOST_SAMPLES:
+            raise LogError(f"samples is {samples}; at most {MOST_SAMPLES} are numbered at once")
         return np.arange(self.length(samples), dtype=np.intp) * self.factor + self.taps.size // 2
 
     def apply(self, x: ArrayLike) -> Array:

@@ -42,6 +42,7 @@ from dynident.signals.filters import Triple, butterworth, check_cutoff, checked_
 Array = NDArray[np.float64]
 #: Largest Fourier basis, in numbers.
 LARGEST_BASIS = 10**8
+HIGHEST = 20  # order of a polynomial in a window: higher ones are round-off
 
 
 def savitzky_golay(t: ArrayLike, q: ArrayLike, cutoff: float, *, order: int = 5) -> Triple:
@@ -67,6 +68,8 @@ def savitzky_golay(t: ArrayLike, q: ArrayLike, cutoff: float, *, order: int = 5)
     """
     _, values, step = checked_inputs(t, q)
     check_cutoff(cutoff, 1.0 / step, values.shape[0])
+    if not 1 <= order <= HIGHEST:
+        raise LogError(f"order is {order}; give a whole number from 1 to {HIGHEST}")
     window = _window(cutoff * step, order)
     if window > values.shape[0]:
         raise LogError(

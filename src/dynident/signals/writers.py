@@ -74,8 +74,8 @@ def _table(log: Log) -> tuple[list[str], Array]:
 def _write_csv(log: Log, path: str | os.PathLike[str]) -> Path:
     """Write `log` as CSV: one comment line of metadata, a header, then repr-exact numbers."""
     for joint in log.joints:
-        if any(c in joint for c in ',"\n\r'):
-            raise LogError(f"joint name {joint!r} has a comma, quote or line break; rename it or write npz")
+        if any(c in joint for c in ',;"\t\n\r'):
+            raise LogError(f"joint name {joint!r} has a comma, semicolon, quote, tab or line break; rename it or write npz")
     header, block = _table(log)
     lines = [f"# {metadata(log)}", ",".join(header)]
     lines += [",".join(map(repr, row)) for row in block.tolist()]

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 Vary = Callable[[np.random.Generator, VirtualRobot], VirtualRobot]
 Measure = Callable[[VirtualRobot], float | Mapping[str, float]]
 MACHINE = ("step", "ambient")
+MOST = 1_000_000  # runs or workers
 
 
 def simulate(robot: VirtualRobot, reference: object, **options: Any) -> Run:
@@ -95,9 +96,9 @@ def monte_carlo(
         In the order of their seeds.
     """
     require(robot, VirtualRobot, "robot")
-    whole("runs", runs, least=1, kind=SimulationError)
+    whole("runs", runs, least=1, most=MOST, kind=SimulationError)
     if workers is not None:
-        whole("workers", workers, least=1, kind=SimulationError)
+        whole("workers", workers, least=1, most=MOST, kind=SimulationError)
     whole("seed", seed, least=0, most=np.inf, kind=SimulationError)
     choice("failure", failure, ("raise", "skip"), SimulationError)
     for label, call in (("vary", vary), ("progress", progress)):

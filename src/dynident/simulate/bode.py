@@ -38,6 +38,7 @@ Complex = NDArray[np.complex128]
 
 TOOL = ("tool.x", "tool.y", "tool.z")
 PER_PERIOD = 64  # knots of the reference: quintics through them err by 2e-11 of the amplitude
+MOST_SAMPLES = 10_000_000  # of the reference at one frequency
 STEADY = 2e-3  # change of the response between two halves of the measurement that counts as settled
 EXTENSIONS = 3  # times that a longer transient is allowed for before the scatter is reported as it is
 
@@ -213,6 +214,8 @@ def bandwidth(
     number("cycles", cycles, least=2.0, kind=SimulationError)
     if settle is not None:
         number("settle", settle, least=0.0, unit="s", kind=SimulationError)
+    if (cycles + (0.0 if settle is None else settle) * f[-1]) * PER_PERIOD > MOST_SAMPLES:
+        raise SimulationError(f"cycles {cycles} and settle {settle} make more than {MOST_SAMPLES} samples; give less of them")
     machine = robot if friction else replace(robot, drives=tuple(replace(d, friction=None) for d in robot.drives))
     sine = _Sine(machine, coordinate, float(amplitude), _centre(robot, centre), mechanism)
     with warnings.catch_warnings():

@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.control import OpenLoop
 from dynident.drive import Drive, Motor, Transmission
 from dynident.errors import SimulationError
-from dynident.files import write_atomic
+from dynident.files import visible, write_atomic
 from dynident.graph import Function, Graph, c_files, c_number, identifier, identifiers, substitute, total
 from dynident.mechanics import Equations, at_rest, solve_symmetric, tree_motion
 from dynident.mechanism import Mechanism
@@ -262,7 +262,7 @@ def _description(robot: VirtualRobot, name: str, token: str, start: Array, excha
     if exchange:
         structure += [f'    <ContinuousStateDerivative valueReference="{r}"/>' for r in outputs[len(labels) :]]
     structure += [f'    <InitialUnknown valueReference="{r}"/>' for r in outputs]
-    return "\n".join(
+    lines = "\n".join(
         [
             '<?xml version="1.0" encoding="UTF-8"?>',
             f'<fmiModelDescription fmiVersion="3.0" modelName="{escape(mechanism.name)}" instantiationToken="{token}" '
@@ -285,3 +285,4 @@ def _description(robot: VirtualRobot, name: str, token: str, start: Array, excha
             "",
         ]
     )
+    return visible(lines)

@@ -138,6 +138,8 @@ def _regroup(program: Program, mechanism: Mechanism, columns: Sequence[int] | No
     W, size = _regressor(program, own[None], samples, rng)
     leaders = _leaders(W[0] / size, mechanism) if columns is None else _checked(columns, p, mechanism)
     K, _ = _solve(W, leaders)
+    if not np.isfinite(K).all():
+        raise DynidentError(f"columns are {leaders}, some of which no torque of '{mechanism.name}' shows; leave those out")
     names = mechanism.parameters.names
     table = [{int(j): _constant(K[0, i, j], symbols) for j in np.flatnonzero(row)} for i, row in enumerate(K[0])]
     if symbols:
