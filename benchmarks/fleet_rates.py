@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
+from dataclasses import dataclass, field
 
 import numpy as np
 
 import dynident as di
 from benchmarks import arms
 from benchmarks.fleet import FAULTS, described, drawn, motion
-from dynident.fleet import FleetType, RobotEstimate, questions
+from dynident.fleet import RobotEstimate, questions
 from dynident.validate import Verdict
 
 SECONDS, RATE, RECORDED = 20, 25.0, 500.0  # motions end at 0.5 Hz: rows at 25 Hz tell what those at 500 Hz do
@@ -39,36 +40,50 @@ def evidence(base: di.BaseParameters, number: int, place: int, faulty: bool, rng
     return RobotEstimate(f"R{place:04d}", robot.name, (), 1, H, h, unused, unused, 0.0, 0.0, nothing)
 
 
-def asked(base: di.BaseParameters, robots: int, fleet: int, faulty: bool, rate: float) -> FleetType:
-    """Return the answers of one fleet."""
-    rng, first = np.random.default_rng(fleet), 100_000 * (fleet + 1)  # numbers, and so seeds, that no other fleet has
-    return questions([evidence(base, first + r, r, faulty, rng) for r in range(1, robots + 1)], base, rate)
+def fleet_of(base: di.BaseParameters, robots: int, number: int, faulty: bool) -> list[RobotEstimate]:
+    """Return the robots of one fleet; five of them may have the faults."""
+    rng, first = np.random.default_rng(number), 100_000 * (number + 1)  # numbers, and so seeds, that no other fleet has
+    return [evidence(base, first + r, r, faulty, rng) for r in range(1, robots + 1)]
+
+
+@dataclass
+class Tally:
+    """What came out at one rate: faults named, share of false ones per fleet, fleets with all five, healthy ones with an alarm."""
+
+    found: Counter[str] = field(default_factory=Counter)
+    false: list[float] = field(default_factory=list)
+    whole: int = 0
+    alarmed: int = 0
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--robots", type=int, default=100)
     parser.add_argument("--fleets", type=int, default=20, help="fleets with faults, and as many without")
-    parser.add_argument("--rate", type=float, default=0.01, help="of false alarms")
+    parser.add_argument("--rates", default="0.01,0.05", help="of false alarms, by commas")
     given = parser.parse_args()
     base = di.base_parameters(described(arms.arm()))
-    faults = {f"R{place:04d}": name for place, (name, _) in FAULTS.items()}
-    found, false, whole, alarmed = Counter[str](), [], 0, 0
-    for fleet in range(given.fleets):
-        answers = asked(base, given.robots, fleet, True, given.rate)
-        named = {d.serial for d in answers.deviations}
-        found.update(faults[serial] for serial in named & set(faults))
-        false.append(len(named - set(faults)) / max(len(named), 1))
-        whole += named >= set(faults)
-        healthy = asked(base, given.robots, given.fleets + fleet, False, given.rate)
-        alarmed += bool(healthy.deviations)
-        z = " ".join(f"{answers.scores[serial]:.1f}" for serial in faults)
-        print(f"fleet {fleet}: z of the faults {z}, limit {answers.limit:.2f}, false {len(named - set(faults))}", flush=True)
-    n = given.fleets
-    print(f"{given.robots} robots, rate {given.rate:g}: all five faults named in {whole} of {n} fleets")
-    print("named, by fault: " + ", ".join(f"{name} {found[name]} of {n}" for name in faults.values()))
-    print(f"mean share of false ones among the robots named {np.mean(false):.4f}")
-    print(f"healthy fleets with an alarm: {alarmed} of {n} (expected {given.rate * n:.2g})")
+    serials = {f"R{place:04d}": name for place, (name, _) in FAULTS.items()}
+    tallies = {float(rate): Tally() for rate in given.rates.split(",")}
+    for number in range(given.fleets):
+        faulty = fleet_of(base, given.robots, number, True)
+        healthy = fleet_of(base, given.robots, given.fleets + number, False)
+        for rate, tally in tallies.items():
+            answers = questions(faulty, base, rate)
+            named = {d.serial for d in answers.deviations}
+            tally.found.update(serials[serial] for serial in named & set(serials))
+            tally.false.append(len(named - set(serials)) / max(len(named), 1))
+            tally.whole += named >= set(serials)
+            tally.alarmed += bool(questions(healthy, base, rate).deviations)
+            z = " ".join(f"{answers.scores[serial]:.1f}" for serial in serials)
+            false = len(named - set(serials))
+            print(f"fleet {number}, rate {rate:g}: z of the faults {z}, limit {answers.limit:.2f}, false {false}", flush=True)
+    for rate, tally in tallies.items():
+        n, found = given.fleets, ", ".join(f"{name} {tally.found[name]}" for name in serials.values())
+        print(
+            f"{given.robots} robots, rate {rate:g}: all five faults named in {tally.whole} of {n} fleets ({found}), mean share "
+            f"of false ones {np.mean(tally.false):.3f}; {tally.alarmed} of {n} fleets without faults had an alarm"
+        )
 
 
 if __name__ == "__main__":
