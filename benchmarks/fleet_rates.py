@@ -48,7 +48,7 @@ def fleet_of(base: di.BaseParameters, robots: int, number: int, faulty: bool) ->
 
 @dataclass
 class Tally:
-    """What came out at one rate: faults named, share of false ones per fleet, fleets with all five, healthy ones with an alarm."""
+    """What came out at one rate: faults named, share of false ones, fleets with all five named, healthy ones with an alarm."""
 
     found: Counter[str] = field(default_factory=Counter)
     false: list[float] = field(default_factory=list)
