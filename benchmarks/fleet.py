@@ -330,8 +330,8 @@ def faults(name: str, answers: FleetType) -> Iterator[Result]:
         d.parameter == serials[d.serial][0] or serials[d.serial][0] in d.alike for d in answers.deviations if d.serial in hit
     )
     false = {d.serial for d in answers.deviations} - set(serials)
-    missed = ", ".join(f"{s} z {answers.scores[s]:.2f}" for s in sorted(set(serials) - hit)) or "none"
-    text = f"{right} told in their own parameter, limit {answers.limit:.2f}, missed {missed}"
+    z = ", ".join(f"{fault} {answers.scores[s]:.2f}{'' if s in hit else ' MISSED'}" for s, (fault, _) in serials.items())
+    text = f"{right} told in their own parameter, limit {answers.limit:.2f}, z {z}"
     yield Result(f"{name}: faults found at a rate of {answers.false_alarms}", float(len(hit)), "x", 5.0, text)
     yield Result(f"{name}: false alarms at that rate", float(len(false)), "of", 0.0, f"{len(answers.watched)} robots to watch")
 

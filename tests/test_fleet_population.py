@@ -11,7 +11,7 @@ from scipy.stats import binom, kstest
 import dynident as di
 from dynident.errors import DynidentError
 from dynident.fleet import RobotEstimate, RobotPeriod, questions
-from dynident.fleet.alarms import deviates, independent_tests, limits_of
+from dynident.fleet.alarms import deviates, independent_tests, limits_of, step_up
 from dynident.fleet.effect import Effect, Fleet, estimate
 from dynident.validate import Verdict
 from identify_cases import DOWN_Y, PLANAR, arm
@@ -96,6 +96,26 @@ def test_number_of_independent_tests_against_counting():
     share = np.mean(np.max(np.abs(x), axis=1) > limits_of(0.02, 1, tests)[0])
     assert share == pytest.approx(0.02, rel=0.05)
     assert tests < 9.0
+
+
+@pytest.mark.parametrize("R", [5, 30, 200, 1000])
+def test_limits_bound_alarms_of_healthy_fleets_and_false_ones_among_those_named(R):
+    # The limits alone, on robots of 20 parameters with known deviates: the rate is reached within four deviations.
+    rng, rate, p, fleets, faulty = np.random.default_rng(R), 0.05, 20, 10_000 // R + 400, R // 5
+    limits = limits_of(rate, R, p)
+    alarmed, shares, found = 0, [], [0, 0]
+    for _ in range(fleets):
+        z = rng.normal(size=(R, p))
+        largest = np.max(np.abs(z), axis=1)
+        alarmed += step_up(largest, limits) > 0
+        z[:faulty, 0] += 5.0
+        largest = np.max(np.abs(z), axis=1)
+        named = np.argsort(-largest)[: step_up(largest, limits)]
+        shares.append(np.sum(named >= faulty) / max(len(named), 1))
+        found = [found[0] + np.sum(named < faulty), found[1] + np.sum(largest[:faulty] > limits[0])]
+    assert abs(alarmed / fleets - rate) < 4.0 * np.sqrt(rate * (1.0 - rate) / fleets)
+    assert np.mean(shares) < rate + 4.0 * np.std(shares) / np.sqrt(fleets)
+    assert R == 5 or found[0] > found[1]  # with several faults the limit eases
 
 
 def test_robots_with_the_same_fault_do_not_hide_each_other(base):

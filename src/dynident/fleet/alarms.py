@@ -71,8 +71,7 @@ def alarms_of(fleet: Fleet, K: Array, rate: float) -> Alarms:
         z, t = deviates(fleet.part(~named), effect, K)
         largest = np.zeros(R)
         largest[~named] = np.max(np.abs(z), axis=1)
-        beyond = 1 + int(np.max(np.flatnonzero(np.sort(largest)[::-1][: len(z)] > limits[named.sum() :]), initial=-1))
-        found = np.argsort(-largest)[:beyond].tolist()
+        found = np.argsort(-largest)[: step_up(largest[~named], limits[named.sum() :])].tolist()
         healthy = ~(named | suspects)
         if not found and healthy.sum() >= fewest:
             aside = np.flatnonzero(suspects & ~named).tolist()
@@ -87,7 +86,7 @@ def alarms_of(fleet: Fleet, K: Array, rate: float) -> Alarms:
         own[:, r] = own_deviates(fleet, ~named, effect, r, fleet.h[r], K)
     # Who is not beyond the limit any more, now that the others named are gone, is not named.
     largest = np.where(named, np.max(np.abs(own[0]), axis=1), 0.0)
-    count = 1 + int(np.max(np.flatnonzero(np.sort(largest)[::-1] > limits), initial=-1))
+    count = step_up(largest, limits)
     named = largest > (limits[count - 1] if count else np.inf)
     return Alarms(named, own[0], own[1], float(limits[max(count, 1) - 1]), tests, effect)
 
@@ -152,6 +151,11 @@ def limits_of(rate: float, robots: int, tests: float) -> Array:
 
     share = rate * np.arange(1, robots + 1) / robots
     return np.asarray(-ndtri(np.minimum(share / max(tests, 1.0), 1.0) / 2.0))
+
+
+def step_up(largest: Array, limits: Array) -> int:
+    """Return how many robots are named: the largest k for which the k-th largest |z| is beyond the k-th limit."""
+    return 1 + int(np.max(np.flatnonzero(np.sort(largest)[::-1] > limits[: len(largest)]), initial=-1))
 
 
 def probability(z: float, tests: float) -> float:

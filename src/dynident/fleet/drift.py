@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.fleet.alarms import MEDIAN, limits_of, normal, probability
+from dynident.fleet.alarms import MEDIAN, limits_of, normal, probability, step_up
 from dynident.fleet.effect import RANGE
 from dynident.fleet.results import Deviation, RobotEstimate, alike
 from dynident.friction import term_of
@@ -49,8 +49,7 @@ def drifts_of(
     z = normal(t, MEDIAN * float(freedom.sum()))
     largest, tests = np.max(np.abs(z), axis=1), float(np.any(seen, axis=0).sum())
     limits = limits_of(false_alarms, len(told), tests)
-    beyond = np.flatnonzero(np.sort(largest)[::-1] > limits)
-    limit = float(limits[beyond[-1] if beyond.size else 0])
+    limit = float(limits[max(step_up(largest, limits), 1) - 1])
     found = []
     for robot, own, s, e in zip(told, z, slope, std, strict=True):
         best = int(np.argmax(np.abs(own)))
