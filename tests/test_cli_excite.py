@@ -159,6 +159,12 @@ def test_cft_in_cartesian_coordinates_and_back_to_its_joints(monkeypatch, capsys
     told = capsys.readouterr()
     assert not end.value.code and "0.2 kg m^2 are added to q4 and q5" in " ".join(told.err.split())
     assert max(joint["largest"] for joint in json.loads(told.out)["tracking"].values()) < 0.2
+    monkeypatch.setattr("sys.argv", ["dynident", "identify", "cft", "run.npz", "-o", "out", "--quiet"])
+    with pytest.raises(SystemExit) as end:
+        main()
+    fit = di.load("out/fit.json")  # its motors turn screws: the log's channels are no joints
+    assert not end.value.code and fit.score(di.Log.read("run.npz"), allow_training=True).metrics.relative < 0.1
+    capsys.readouterr()
     assert run(monkeypatch, "prr2", "--cartesian") == 1
     assert "--cartesian is for the robot cft" in capsys.readouterr().err
 

@@ -177,12 +177,13 @@ def identify(
     judging = logged.reader(None) if effort == "none" else read  # a model from positions alone is judged by logs with efforts
     with progress(2 * len(logs) + len(validate or []) + 3, quiet) as step:
         step("reading the robot")
-        mechanism = described.robot(robot, terms)
-        laws = friction_laws(mechanism, friction)
+        described.robot(robot, terms)  # what is wrong with it is said before long logs are read
         runs = []
         for path in logs:
             step(f"reading {path.name}")
             runs.append(read(path))
+        mechanism = described.robot_of_log(robot, runs[0], terms)
+        laws = friction_laws(mechanism, friction)
         step("estimating")
         blind = any(run.effort_kind == "none" for run in runs)
         solver = estimator_of(estimator, recovery, known, looped.closed(mechanism, runs, blind), looped.period)

@@ -471,6 +471,17 @@ class RobotOptions:
         """Return the robot of a file, or the one of the literature with that name, with joint terms of the command line."""
         return with_terms(robot_of(file, self.sidecar, self.search, self.arg, self.trust), terms)
 
+    def robot_of_log(self, file: Path, log: di.Log, terms: list[str] | None = None) -> di.Mechanism:
+        """Return the robot; one of the literature with motors and gears of its ready machine for logs of their positions."""
+        from dynident import robots  # noqa: PLC0415 - rarely needed
+
+        mechanism = self.robot(file, terms)
+        if str(file) not in robots.ROBOTS or file.is_file() or self.sidecar is not None or log.position_side != "motor":
+            return mechanism
+        driven: di.Mechanism = robots.ready_machine(str(file)).model
+        own, ready = ({actuator.name: actuator.ratio for actuator in x.actuators} for x in (mechanism, driven))
+        return with_terms(driven, terms) if own != ready and set(log.joints) <= set(ready) else mechanism
+
     def write(self, file: Path, fit: di.Fit, path: Path) -> Path:
         """Write a copy of the robot's description with the parameters of a fit."""
         arguments = xacro_arguments(self.arg)
