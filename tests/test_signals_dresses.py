@@ -591,7 +591,7 @@ def test_complex_numbers_are_no_positions(tmp_path):
     for name, values in (("mat", Q + 0.1j), ("npz", Q + 0.1j)):
         write = savemat if name == "mat" else lambda file, content: np.savez(file, **content)
         write(str(tmp_path / f"bad.{name}"), {"t": T, "q": values, "tau": TAU})
-        with pytest.raises(LogError, match="column 'q' of 'bad.* has complex numbers"):
+        with pytest.raises(LogError, match=r"column 'q' of 'bad.* has complex numbers"):
             di.Log.read(tmp_path / f"bad.{name}", "joint_torque")
         write(str(tmp_path / f"good.{name}"), {"t": T, "q": Q + 0j, "tau": TAU, "spectrum": values})
         np.testing.assert_array_equal(di.Log.read(tmp_path / f"good.{name}", "joint_torque").position, Q)
