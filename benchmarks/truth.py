@@ -44,6 +44,10 @@ class Judged:
         Share of the measurements within two standard deviations of the default.
     every : float
         Error of the default over all samples, not low-passed.
+    in_noise : tuple of float
+        Root mean square error of least squares and of the default in units of each joint's noise: all joints count alike.
+    clear : float
+        By how many standard errors the default is worse than the description, from squared errors of eight stretches.
     """
 
     free: float
@@ -51,6 +55,8 @@ class Judged:
     description: float
     coverage: float
     every: float
+    in_noise: tuple[float, float]
+    clear: float
 
 
 def judged(robot: di.Mechanism, train: Sequence[di.Log], tests: Iterable[di.Log]) -> tuple[di.Fit, list[Judged]]:
@@ -61,10 +67,25 @@ def judged(robot: di.Mechanism, train: Sequence[di.Log], tests: Iterable[di.Log]
     described = replace(free, values=evidence.base.values(evidence.mechanism.parameters.values))
     rows = []
     for log in tests:
-        score = fit.score(log)
-        others = [model.score(log).metrics.relative for model in (free, described)]
-        rows.append(Judged(others[0], score.metrics.relative, others[1], score.coverage, score.all_samples.relative))
+        score, *others = (model.score(log) for model in (fit, free, described))
+        errors = [each.metrics.relative for each in others]
+        noise = [float(np.sqrt(np.mean((left(each) / fit.sigma) ** 2))) for each in (others[0], score)]
+        clear = standard_errors(left(score), left(others[1]))
+        every = score.all_samples.relative
+        rows.append(Judged(errors[0], score.metrics.relative, errors[1], score.coverage, every, (noise[0], noise[1]), clear))
     return fit, rows
+
+
+def left(score: di.Score) -> Array:
+    """Return what a model leaves of the measured efforts, (M, n)."""
+    return np.asarray(score.measured - score.predicted)
+
+
+def standard_errors(one: Array, other: Array) -> float:
+    """Return mean over standard error of the difference of squared errors, stretch by stretch."""
+    pieces = zip(np.array_split(one, STRETCHES), np.array_split(other, STRETCHES), strict=True)
+    difference = np.array([np.sum(a**2) - np.sum(b**2) for a, b in pieces])
+    return float(difference.mean() / (difference.std(ddof=1) / np.sqrt(STRETCHES)))
 
 
 def shared_logs(data: Path) -> None:
@@ -141,6 +162,36 @@ def virtual(count: int) -> None:
             )
     everything = [r for _, each in rows for r in each]
     print(f"  coverage over all {mean(everything, 'coverage'):.1f} %, {time.perf_counter() - start:.0f} s")
+    poorly = [r for case, each in rows for r in each if case.poor]
+    print(
+        f"  poor excitation: mean error {mean(poorly, 'free') / mean(poorly, 'default'):.2f} times smaller than least squares'"
+    )
+    worse = [r for r in everything if r.default > 1.05 * r.free]
+    print(
+        f"  default more than 5 % worse than least squares: {len(worse)} of {len(everything)}, of these in units of every "
+        f"joint's noise too {sum(r.in_noise[1] > 1.05 * r.in_noise[0] for r in worse)}; more than 5 % better: "
+        f"{sum(r.free > 1.05 * r.default for r in everything)}"
+    )
+    below = [r for r in everything if r.default > r.description]
+    print(f"  worse than the description {len(below)}, by more than two standard errors {sum(r.clear > 2.0 for r in below)}")
+    lucky = scatter(count, [[r.free for r in each] for _, each in rows], kinds)
+    print(f"  for scale: least squares from another run of the same kind is more than 5 % worse than from this one: {lucky}")
+
+
+def scatter(count: int, free: Sequence[Sequence[float]], kinds: Sequence[str]) -> int:
+    """Return how often least squares of another training run is more than 5 % worse than errors `free`: the luck of a run."""
+    worse = 0
+    for k, (case, errors) in enumerate(zip(population(count), free, strict=True)):
+        evidence = di.Regression.from_logs(case.described, [another_run(case, np.random.default_rng([13, k]))])
+        fit = di.WLS().fit(evidence).result_
+        worse += sum(fit.score(getattr(case, kind)).metrics.relative > 1.05 * x for kind, x in zip(kinds, errors, strict=True))
+    return worse
+
+
+def another_run(case: Case, rng: np.random.Generator) -> di.Log:
+    """Return a second training run of the same kind."""
+    size, base = (0.15, 0.12) if case.poor else (0.5, 0.15)
+    return record(case.true, motion(case.true.dof, case.train.duration, rng, size, base), case.world, rng, "again")
 
 
 def mean(part: Sequence[Judged], key: str) -> float:
@@ -154,10 +205,7 @@ def repeats(count: int) -> None:
     default: list[Array] = []
     free: list[Array] = []
     for k, case in enumerate(population(count, seed=3)):
-        rng = np.random.default_rng([9, k])
-        size, base = (0.15, 0.12) if case.poor else (0.5, 0.15)
-        moved = motion(case.true.dof, case.train.duration, rng, size, base)
-        again = record(case.true, moved, case.world, rng, f"{k} again")
+        again = another_run(case, np.random.default_rng([9, k]))
         fits = []
         for log in (case.train, again):
             evidence = di.Regression.from_logs(case.described, [log])

@@ -31,7 +31,6 @@ _PHRASES = (
     (r"see Fit\.observability\(\)", "see the observability in the report"),
     (r"give it as \(samples, 3, 3\) or one \(3, 3\), or --rpy", "give --rpy"),
     (r"give rotation=None", "leave --rpy out"),
-    (r"score fit\.without\('([^']+)'\)", r"add --absent \1"),
     (r"VirtualRobot\(step=([^)]*)\)", r"--step \1"),
 )
 

@@ -34,6 +34,7 @@ Array = NDArray[np.float64]
 ROWS = 1024
 REMOVED = "removal "  # how the notes about parameters that were dropped begin, ...
 REFUTED = "refuted: "  # ... and those about conditions that the data do not meet
+MOSTLY = 0.5  # part of the squared residual
 GOOD, POOR = 0.10, 0.50  # relative standard deviation up to which a parameter is well, or at least roughly, known
 
 
@@ -436,6 +437,12 @@ class Fit(Tabular, Result):
                 f"the description: {shown}{' ...' if len(open_ones) > 8 else ''}"
             )
         lines += [f"{HEAD}{text}" for text in self.suspicions]
+        rests = [name for name in self.groups if shares(self.sources, name)[0] < 1.0 - MOSTLY]
+        if rests and not self.options.get("standstill"):
+            lines.append(
+                f"most of the residual of {', '.join(rests)} is made near standstill, where friction may be anything "
+                "within its limits; standstill=0.1 (--standstill 0.1) leaves that out of the fit and of its errors"
+            )
         lines += [note for note in self.notes if note.startswith(REFUTED)]
         if impossible:
             lines.append(

@@ -160,7 +160,7 @@ class Payload:
             f"payload {self.mass:.4g} kg (+- {self.mass_std:.2g}), centre of mass {np.round(self.com, 4).tolist()} m{place}"
         ]
         if np.isfinite(self.com).any():
-            lines[0] += f" (+- {np.round(self.com_std, 4).tolist()})"
+            lines[0] += f" (+- [{', '.join(f'{x:.1g}' for x in self.com_std)}])"
         if self.unseen:
             lines.append(f"  not determined by these data (zero in the conventions of controllers): {', '.join(self.unseen)}")
         if self.inertia_known:

@@ -147,19 +147,27 @@ class Score(Tabular, Result):
         return plot_score(self)
 
 
-def _warn_of_loads(
-    fit: Fit, log: Log, measured: Array, predicted: Array, motion: Motion, keep: list[int], low_pass: Callable[[Array], Array]
-) -> None:
-    """Say when a log looks as if a body of the fit, such as a payload, was not there."""
+def _not_carried(
+    fit: Fit, measured: Array, predicted: Array, motion: Motion, keep: list[int], low_pass: Callable[[Array], Array]
+) -> str | None:
+    """Return the body of the fit, such as a payload, that was not there: without it the error is less than half."""
     for body in fit.mechanism.bodies:
         if body.separate and np.any(fit.standard.values[columns_of(fit.mechanism, (body.name,))]):
             lighter = low_pass(fit.without(body.name).predict(motion).effort[:, keep])
             if np.linalg.norm(measured - lighter) < 0.5 * np.linalg.norm(measured - predicted):
-                warn(
-                    f"log '{log.name}' fits much better without '{body.name}'; where it was not carried, score "
-                    f"fit.without('{body.name}')",
-                    SignalWarning,
-                )
+                return body.name
+    return None
+
+
+def _without(fit: Fit, body: str, log: Log, with_it: float, allow_training: bool) -> Score:
+    """Return the score of a fit without a load that was not carried, and say so."""
+    found = score_fit(fit.without(body), log, allow_training)
+    text = (
+        f"log '{log.name}' fits much better without '{body}', which was not carried: it is left out "
+        f"(error {100 * found.metrics.relative:.3g} %, with it {100 * with_it:.3g} %)"
+    )
+    warn(text, SignalWarning)
+    return replace(found, notes=(*found.notes, text))
 
 
 def _with_motors(score: Score, rows: Rows, motion: Motion, prepared: Prepared, equations: tuple[Array, Array, Array]) -> Score:
@@ -243,7 +251,9 @@ def score_fit(fit: Fit, log: Log, allow_training: bool = False) -> Score:
             leverage = open_share / np.array([trained[name] for name in joints])
     coverage = float(np.mean(np.abs(measured - predicted)[used] <= 2.0 * std[used]))
     notes = (*matched.notes, *prepared.explanation.splitlines())
-    _warn_of_loads(fit, log, measured, predicted, motion, keep, low_pass)
+    absent = _not_carried(fit, measured, predicted, motion, keep, low_pass)
+    if absent is not None:
+        return _without(fit, absent, log, metrics.relative, allow_training)
     found = Score(
         name=log.name,
         joints=joints,

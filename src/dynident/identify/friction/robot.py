@@ -28,6 +28,7 @@ from dynident.identify.friction.search import Found, Progress, search, shape_bou
 from dynident.identify.matching import match
 from dynident.identify.regression import Regression, dead_efforts, prepared_for, robot_motion, source_of
 from dynident.identify.rows import Projection, Rows, check_projection
+from dynident.identify.specimen import Specimen
 from dynident.mechanics import MotionLike, as_motion, tree_motion
 from dynident.mechanism import Mechanism
 from dynident.signals import Decimator, Log
@@ -325,13 +326,23 @@ def fit_recordings(
         if not at or np.max(np.abs(fit.values[at] - before) / np.maximum(fit.std[at], 1e-300)) < SETTLED:
             break
         found = _moved(found, fit, at)
+    rests = [_resting(assembly, fit, r) for r in recordings]
     return replace(
         fit,
-        sources=tuple(sources),
+        sources=tuple({**source, **own} for source, own in zip(sources, rests, strict=True)) if sources else (),
         options=dict(options or {}),
         speeds=_speeds(robot, recordings),
         notes=tuple(dict.fromkeys((*fit.notes, *notes))),
     )
+
+
+def _resting(assembly: Assembly, fit: Fit, recording: Recording) -> dict[str, Any]:
+    """Return what a recording of a tree says about residuals at rest, as `Regression.from_log` does."""
+    if fit.mechanism.loops:
+        return {}
+    rows = Rows(fit.base.mechanism, assembly.rows.projection)
+    signals = rows.signals(recording.temperature, recording.load, len(recording.motion))
+    return {"resting": Specimen.of(rows, fit.base, recording.motion, recording.effort, signals, recording.skip).resting()}
 
 
 def _without_temperature(robot: Mechanism, found: Mechanism, assembly: Assembly) -> tuple[Mechanism, list[str]]:

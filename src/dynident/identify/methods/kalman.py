@@ -9,11 +9,14 @@ dv'/dbeta = -M^-1 W(q, v, v'). Positions are never differentiated. The extended 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import IdentificationError
-from dynident.identify.estimators import WLS, _LeastSquares
+from dynident.identify.blocks import inflation
+from dynident.identify.estimators import WLS, _LeastSquares, group_sigma
 from dynident.identify.methods.noise import noise_bias, row_noise
 from dynident.identify.methods.sampled import SampledRegression, Stretch, sampled
 from dynident.identify.regression import Regression
@@ -98,9 +101,8 @@ class Kalman(_LeastSquares):
             used, squares = used + n, squares + s
         self.consistency_ = squares / max(used, 1)
         self.final_ = P
-        return Solution(
-            beta, solution.precision_root, solution.scale, solution.solved, solution.combinations, solution.condition
-        ), sigma
+        found = replace(solution, beta=beta)
+        return found, group_sigma(regression, found)
 
     def _noise(self, part: Stretch) -> Array:
         n = part.positions.shape[1]
@@ -113,8 +115,12 @@ class Kalman(_LeastSquares):
         return np.asarray(np.maximum(part.noise, floor))
 
     def _covariance(self, regression: Regression, solution: Solution, sigma: Array) -> Array:
-        """Return the filter's covariance; innovations larger than predicted enlarge it."""
-        return self.final_ * max(self.consistency_, 1.0)
+        """Return the filter's covariance; innovations larger than predicted enlarge it, and so do dependent residuals.
+
+        The filter takes the noise of efforts for white, which friction and ripple are not.
+        """
+        dependence = float(inflation(regression, solution.beta, sigma)[0])
+        return self.final_ * max(self.consistency_, 1.0) * dependence
 
 
 class _Model:
