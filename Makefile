@@ -18,7 +18,7 @@ INPUTS := pyproject.toml constraints.txt
 export MPLBACKEND := Agg
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-matrix fuzz bench docs wheel clean
+.PHONY: help venv demo test types suite test-matrix fuzz bench docs wheel clean
 
 help:
 	@sed -n '2,8s/^# *//p' Makefile
@@ -51,10 +51,16 @@ demo: $(VENV)/.user
 test: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
 	$(BIN)/lint-imports
-# One process per core: BLAS threads beside them would only wait for each other.
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto -q
+# mypy occupies one core for a minute: it runs beside the tests.
+	@$(MAKE) --no-print-directory -j2 types suite
+
+types: $(VENV)/.dev
+	$(BIN)/mypy
+
+# One process per core: BLAS threads beside them would only wait for each other. A worker keeps neighbouring tests, which share robots.
+suite: $(VENV)/.dev
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto --dist worksteal -q
 
 test-matrix: $(VENV)/.dev
 	$(BIN)/python tests/matrix.py

@@ -103,7 +103,7 @@ def test_equation_of_motion_is_the_sum_of_its_parts(robot: Mechanism) -> None:
 
 
 @PROPERTY
-@given(mechanisms(terms=("ia",)))
+@given(mechanisms(terms=ALL_TERMS))
 def test_mass_matrix_is_symmetric_positive_definite_and_mdot_minus_2c_skew(robot: Mechanism) -> None:
     check_mass_and_coriolis(robot)
 

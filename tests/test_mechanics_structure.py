@@ -91,7 +91,7 @@ def test_frame_motion_is_jacobian_times_velocity(robot: Mechanism) -> None:
 
 
 @PROPERTY
-@given(mechanisms(terms=("ia", "fv")))
+@given(mechanisms(terms=ALL_TERMS))
 def test_order_of_the_description_does_not_matter(robot: Mechanism) -> None:
     shuffled = replace(robot, bodies=robot.bodies[::-1], joints=robot.joints[::-1], actuators=())
     motion = random_motion(robot, SAMPLES)
