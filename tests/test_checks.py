@@ -66,7 +66,7 @@ def test_good_values_pass() -> None:
         (lambda: checks.per_actuator([1.0, 2.0], 3, "kp"), DynidentError, r"kp has shape \(2,\); give one number, or 3"),
         (lambda: checks.samples("x", [1.0], 2), DynidentError, r"x has the shape \(1,\); give 2 values"),
         (lambda: checks.samples("x", [1.0, np.inf]), DynidentError, r"x\[1\] is not a finite number"),
-        (lambda: checks.time_axis([0.0, 2.0, 2.0]), LogError, r"t\[1\] = 2.0 s and t\[2\] = 2.0 s"),
+        (lambda: checks.time_axis([0.0, 2.0, 2.0]), LogError, r"at sample 2 .2.0 s then 2.0 s, 1 such"),
         (lambda: checks.time_axis([]), LogError, "at least one time"),
         (lambda: checks.signal("v", [1.0, 2.0], 3), LogError, r"v has the shape \(2,\), but there are 3 times"),
         (lambda: checks.signal("v", np.nan, 3), LogError, "v is not a finite number"),

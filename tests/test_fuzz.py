@@ -210,7 +210,7 @@ def test_what_a_stranger_tried_is_told() -> None:
 
 
 def test_a_lost_standard_error_costs_no_result() -> None:
-    from dynident.cli.shared import _Notes
+    from dynident.cli.consoles import _Notes
 
     class Full(io.StringIO):
         def write(self, text: str) -> int:

@@ -114,7 +114,7 @@ def test_choice_by_blocks_that_were_not_seen() -> None:
 
 def test_bad_tests() -> None:
     t = np.arange(0.0, 3600.0, 120.0)
-    with pytest.raises(LogError, match="must increase"):
+    with pytest.raises(LogError, match="does not increase"):
         ThermalTest(t[::-1], np.ones(t.size), 1.0)
     with pytest.raises(IdentificationError, match="zero or below"):
         ThermalTest(t, np.zeros(t.size), 1.0)

@@ -197,13 +197,15 @@ def time_axis(t: ArrayLike) -> Array:
     times = numbers(t, "t")
     if times.ndim != 1 or times.size == 0:
         raise LogError(f"t has the shape {times.shape}; give a one-dimensional array of at least one time")
-    if not np.isfinite(times).all():
-        raise LogError(f"t[{int(np.argmin(np.isfinite(times)))}] is not a finite number; remove the sample")
-    steps = np.diff(times)
-    if (steps <= 0.0).any():
-        k = int(np.argmax(steps <= 0.0))
+    bad = np.flatnonzero(~np.isfinite(times))
+    if bad.size:
+        raise LogError(f"time at sample {bad[0]} is {times[bad[0]]}; every time must be finite, remove that row")
+    back = np.flatnonzero(np.diff(times) <= 0.0)
+    if back.size:
+        k = int(back[0]) + 1
         raise LogError(
-            f"t must increase, but t[{k}] = {times[k]} s and t[{k + 1}] = {times[k + 1]} s; sort or split the samples"
+            f"time does not increase at sample {k} ({float(times[k - 1])!r} s then {float(times[k])!r} s, {back.size} such "
+            "places); sort the rows, remove repeated ones, or split them where the clock restarts"
         )
     return times
 

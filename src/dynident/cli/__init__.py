@@ -28,7 +28,8 @@ from dynident.cli import (  # noqa: F401 - importing registers commands
     thermal,
     workspace,
 )
-from dynident.cli.shared import PANELS, USAGE, UsageError, app, command_name, note, notes
+from dynident.cli.consoles import note, notes
+from dynident.cli.shared import PANELS, USAGE, UsageError, app, command_name
 from dynident.cli.words import OPTIONS, in_options, options_of
 from dynident.errors import DynidentError, DynidentWarning
 from dynident.files import shortened, visible

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from dynident.cli.shared import AsJson, Debug, app, out, print_json
+from dynident.cli.consoles import out, print_json
+from dynident.cli.shared import AsJson, Debug, app
 from dynident.graph import cache_usage, clear_cache
 
 

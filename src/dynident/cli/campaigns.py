@@ -9,22 +9,9 @@ from typing import Annotated, Any
 import typer
 
 import dynident as di
+from dynident.cli.consoles import out, print_json, progress
 from dynident.cli.machines import save_figures
-from dynident.cli.shared import (
-    AS_WRITTEN,
-    NOT_OK,
-    AsJson,
-    Debug,
-    Quiet,
-    Robot,
-    RobotOptions,
-    Strict,
-    app,
-    check_output,
-    out,
-    print_json,
-    progress,
-)
+from dynident.cli.shared import AS_WRITTEN, NOT_OK, AsJson, Debug, Quiet, Robot, RobotOptions, Strict, app, check_output
 from dynident.cli.structure import choices
 from dynident.errors import DynidentError
 from dynident.outputs import output_set

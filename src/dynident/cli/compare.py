@@ -8,23 +8,10 @@ from typing import Annotated
 import typer
 
 import dynident as di
+from dynident.cli.consoles import out, print_json, progress
 from dynident.cli.core import AS_NEEDED, NO_LOOP
 from dynident.cli.estimators import FilterOptions, LoopOptions
-from dynident.cli.shared import (
-    AS_LOGGED,
-    AS_WRITTEN,
-    AsJson,
-    Debug,
-    Effort,
-    LogOptions,
-    Robot,
-    RobotOptions,
-    Terms,
-    app,
-    out,
-    print_json,
-    progress,
-)
+from dynident.cli.shared import AS_LOGGED, AS_WRITTEN, AsJson, Debug, Effort, LogOptions, Robot, RobotOptions, Terms, app
 from dynident.errors import DynidentError
 
 

@@ -7,17 +7,8 @@ from typing import Annotated
 
 import typer
 
-from dynident.cli.shared import (
-    AS_LOGGED,
-    AsJson,
-    Debug,
-    Effort,
-    LogOptions,
-    app,
-    check_output,
-    out,
-    print_json,
-)
+from dynident.cli.consoles import out, print_json
+from dynident.cli.shared import AS_LOGGED, AsJson, Debug, Effort, LogOptions, app, check_output
 from dynident.signals import check_log_file
 
 

@@ -10,6 +10,7 @@ import typer
 
 import dynident as di
 from dynident.cli.campaigns import identify_campaign
+from dynident.cli.consoles import note, out, print_json, progress
 from dynident.cli.estimators import (
     OF_FACTORS,
     EstimatorName,
@@ -44,10 +45,6 @@ from dynident.cli.shared import (
     check_output,
     column_order,
     friction_laws,
-    note,
-    out,
-    print_json,
-    progress,
     projection_of,
     stage_reader,
     xacro_arguments,

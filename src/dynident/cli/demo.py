@@ -9,7 +9,8 @@ import typer
 from rich.table import Table
 
 import dynident as di
-from dynident.cli.shared import Debug, app, check_output, out, progress
+from dynident.cli.consoles import out, progress
+from dynident.cli.shared import Debug, app, check_output
 from dynident.mechanism import write_urdf
 
 

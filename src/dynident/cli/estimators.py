@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import dynident as di
+from dynident.cli.consoles import note
 from dynident.cli.machines import ready_machine
-from dynident.cli.shared import note
 from dynident.cli.structure import choices
 from dynident.errors import DynidentError
 

@@ -13,6 +13,7 @@ from rich.progress import ProgressColumn, Task, TextColumn, TimeElapsedColumn
 from rich.progress_bar import ProgressBar
 
 import dynident as di
+from dynident.cli.consoles import note, out, print_json, shown
 from dynident.cli.machines import is_ready, save_figures
 from dynident.cli.shared import (
     AS_WRITTEN,
@@ -31,10 +32,6 @@ from dynident.cli.shared import (
     app,
     check_output,
     log_reader,
-    note,
-    out,
-    print_json,
-    shown,
 )
 from dynident.cli.structure import choices
 from dynident.errors import DynidentError

@@ -9,7 +9,8 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 import dynident as di
-from dynident.cli.shared import NOT_OK, App, AsJson, Debug, Quiet, Strict, app, check_output, note, out, print_json, shown
+from dynident.cli.consoles import note, out, print_json, shown
+from dynident.cli.shared import NOT_OK, App, AsJson, Debug, Quiet, Strict, app, check_output
 from dynident.errors import DynidentError
 
 fleet = App(help="Many robots and logs: identify, report.", no_args_is_help=True, rich_markup_mode="markdown")

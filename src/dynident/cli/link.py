@@ -15,23 +15,9 @@ from rich.live import Live
 from rich.table import Table
 
 import dynident as di
+from dynident.cli.consoles import note, notes, out, print_json
 from dynident.cli.machines import DrivesFile, Machine, any_machine
-from dynident.cli.shared import (
-    Arg,
-    AsJson,
-    Debug,
-    Quiet,
-    Search,
-    Sidecar,
-    Trust,
-    app,
-    check_output,
-    note,
-    notes,
-    out,
-    print_json,
-    robot_of,
-)
+from dynident.cli.shared import Arg, AsJson, Debug, Quiet, Search, Sidecar, Trust, app, check_output, robot_of
 from dynident.cli.structure import choices
 from dynident.errors import DynidentError, LinkError
 from dynident.files import BYTES, read_json, read_regular, to_json, write_atomic

@@ -12,7 +12,8 @@ import typer
 from numpy.typing import NDArray
 
 import dynident as di
-from dynident.cli.shared import note, robot_of
+from dynident.cli.consoles import note
+from dynident.cli.shared import robot_of
 from dynident.cli.structure import choices
 from dynident.errors import DynidentError, MissingExtraError
 

@@ -10,23 +10,9 @@ import typer
 from numpy.typing import NDArray
 
 import dynident as di
+from dynident.cli.consoles import out, print_json, progress
 from dynident.cli.machines import is_ready, read_plan, ready_machine
-from dynident.cli.shared import (
-    AS_WRITTEN,
-    NOT_OK,
-    AsJson,
-    Debug,
-    Robot,
-    RobotOptions,
-    Strict,
-    Terms,
-    app,
-    check_output,
-    out,
-    print_json,
-    progress,
-    remark,
-)
+from dynident.cli.shared import AS_WRITTEN, NOT_OK, AsJson, Debug, Robot, RobotOptions, Strict, Terms, app, check_output, remark
 from dynident.errors import DynidentError
 
 SAMPLES = 1000  # poses along a motion at which motors are ranked

@@ -9,6 +9,7 @@ import numpy as np
 import typer
 
 import dynident as di
+from dynident.cli.consoles import note, out, print_json
 from dynident.cli.shared import (
     AS_LOGGED,
     AS_WRITTEN,
@@ -27,9 +28,6 @@ from dynident.cli.shared import (
     app,
     check_output,
     column_order,
-    note,
-    out,
-    print_json,
     projection_of,
     three_numbers,
 )

@@ -10,7 +10,8 @@ from typing import Annotated, Any
 import typer
 
 import dynident as di
-from dynident.cli.shared import AsJson, Debug, app, check_output, note, out, print_json, progress
+from dynident.cli.consoles import note, out, print_json, progress
+from dynident.cli.shared import AsJson, Debug, app, check_output
 from dynident.errors import DynidentError
 from dynident.outputs import output_set
 

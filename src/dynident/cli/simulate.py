@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
+from dynident.cli.consoles import Step, note, out, print_json, progress
 from dynident.cli.machines import (
     Controller,
     DrivesFile,
@@ -24,23 +25,7 @@ from dynident.cli.machines import (
     robot_of_plan,
     save_figures,
 )
-from dynident.cli.shared import (
-    Arg,
-    AsJson,
-    Debug,
-    Quiet,
-    Search,
-    Sidecar,
-    Step,
-    Trust,
-    app,
-    check_output,
-    note,
-    out,
-    print_json,
-    progress,
-    three_numbers,
-)
+from dynident.cli.shared import Arg, AsJson, Debug, Quiet, Search, Sidecar, Trust, app, check_output, three_numbers
 from dynident.cli.structure import choices
 from dynident.errors import DynidentError, SimulationError
 from dynident.figures import new_figure

@@ -10,6 +10,7 @@ import typer
 
 import dynident as di
 from dynident.cli.campaigns import friction_campaign
+from dynident.cli.consoles import out, print_json, progress
 from dynident.cli.machines import Bandwidth, Controller, DrivesFile, Machine, Results, Seed, is_ready, no_drives, save_figures
 from dynident.cli.shared import (
     AS_LOGGED,
@@ -27,9 +28,6 @@ from dynident.cli.shared import (
     Trust,
     app,
     check_output,
-    out,
-    print_json,
-    progress,
     robot_of,
 )
 from dynident.errors import DynidentError

@@ -7,18 +7,9 @@ from typing import Annotated
 
 import typer
 
+from dynident.cli.consoles import out, print_json
 from dynident.cli.excite import limits_for
-from dynident.cli.shared import (
-    AS_WRITTEN,
-    AsJson,
-    Debug,
-    Robot,
-    RobotOptions,
-    app,
-    check_output,
-    out,
-    print_json,
-)
+from dynident.cli.shared import AS_WRITTEN, AsJson, Debug, Robot, RobotOptions, app, check_output
 from dynident.cli.structure import choices
 from dynident.errors import DynidentError
 from dynident.outputs import output_set

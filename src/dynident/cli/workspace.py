@@ -9,8 +9,9 @@ import numpy as np
 import typer
 
 import dynident as di
+from dynident.cli.consoles import out, print_json
 from dynident.cli.machines import Results, is_ready, save_figures
-from dynident.cli.shared import Arg, AsJson, Debug, Robot, Search, Sidecar, Trust, app, check_output, out, print_json, robot_of
+from dynident.cli.shared import Arg, AsJson, Debug, Robot, Search, Sidecar, Trust, app, check_output, robot_of
 from dynident.cli.structure import choices
 from dynident.errors import DynidentError
 from dynident.outputs import output_set

@@ -14,7 +14,7 @@ from dynident.mechanics.closure import (
     coordinates_from_actuators,
     motion_from_actuators,
 )
-from dynident.mechanics.equations import Equations, opaque_columns, positions_of
+from dynident.mechanics.equations import Equations, opaque_columns
 from dynident.mechanics.functions import (
     Outputs,
     TreeMotion,
@@ -33,6 +33,7 @@ from dynident.mechanics.functions import (
 from dynident.mechanics.geometry import Geometry, Pose, compose
 from dynident.mechanics.matrices import energies
 from dynident.mechanics.motion import Motion, MotionLike, as_motion
+from dynident.mechanics.moving_tree import positions_of
 from dynident.mechanics.regressors import energy_regressor, momentum_regressor, regressor, regressor_rows, weighted_regressor
 from dynident.mechanics.solving import NodeRows, eliminate, factor_symmetric, solve_factored, solve_general, solve_symmetric
 from dynident.mechanics.vectors import Vector, cross, dot, matrix, plus, scale, snapped, times, vector

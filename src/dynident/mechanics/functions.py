@@ -18,8 +18,9 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.checks import numbers
 from dynident.errors import DescriptionError, DynidentError, require
 from dynident.graph import Compiled, Function, Node, reachable
-from dynident.mechanics.equations import LOAD, Equations, opaque_columns, positions_of
+from dynident.mechanics.equations import LOAD, Equations, opaque_columns
 from dynident.mechanics.motion import Motion
+from dynident.mechanics.moving_tree import positions_of
 from dynident.mechanism import Columns, Force, Mechanism, Parameters
 
 Array = NDArray[np.float64]

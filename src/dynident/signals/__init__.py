@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dynident.arguments import guard
-from dynident.signals.log import EFFORT_KINDS, MINIMUM_SAMPLES, Log
+from dynident.signals.log import EFFORT_KINDS, Log
+from dynident.signals.log_parts import MINIMUM_SAMPLES
 
 if TYPE_CHECKING:
     from dynident.signals.campaign import (

@@ -15,7 +15,7 @@ from typing import Any
 from dynident.errors import LogError, missing_extra
 from dynident.files import hash_bytes
 from dynident.signals.bag_clock import Clock
-from dynident.signals.log import FIELDS
+from dynident.signals.log_parts import FIELDS
 from dynident.signals.messages import MESSAGE, Kind, Topic
 from dynident.signals.tables import GROWTH, LARGEST, NOT_TAKEN, ROOM, Table, check_room, own_metadata, printable
 

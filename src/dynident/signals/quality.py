@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from dynident.errors import LogError, require
 from dynident.signals.cutoff import automatic_cutoff, stands_still
 from dynident.signals.filters import UNIFORM, butterworth
-from dynident.signals.log import FIELDS, Log
+from dynident.signals.log import Log
+from dynident.signals.log_parts import FIELDS
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]

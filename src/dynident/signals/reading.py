@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from dynident.errors import LogError
 from dynident.signals.channels import REQUIRED, Found, find_channels
 from dynident.signals.clock import find_clock, join_stamps, on_one_clock, time_column, without_repeats
-from dynident.signals.log import FIELDS, Log, check_effort_kind
+from dynident.signals.log import Log, check_effort_kind
+from dynident.signals.log_parts import FIELDS
 from dynident.signals.names import ROLES, is_time
 from dynident.signals.schema import files_beside, rules_of
 from dynident.signals.tables import Table, read_table

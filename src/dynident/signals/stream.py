@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dynident.errors import LogError
-from dynident.signals.log import MINIMUM_SAMPLES, Log
+from dynident.signals.log import Log
+from dynident.signals.log_parts import MINIMUM_SAMPLES
 from dynident.signals.reading import log_of, read_log, topics_of
 from dynident.signals.schema import rules_of
 from dynident.signals.tables import Table, guarded, is_bag

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from dynident.errors import LogError, missing_extra
 from dynident.files import write_atomic
-from dynident.signals.log import FIELDS, Log
+from dynident.signals.log import Log
+from dynident.signals.log_parts import FIELDS
 
 Array = NDArray[np.float64]
 
