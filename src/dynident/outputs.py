@@ -2,8 +2,8 @@
 
 The files are written into a hidden folder beside the output; then one system call exchanges the two folders. Where that cannot
 be done (the output is the working folder, holds folders of its own, or its file system has no exchange), the finished files are
-renamed into place one after the other. Who may not write beside the output, as in a home folder, has the hidden folder in it. A lock tells a hidden folder in use from one that a killed run has left, which the next
-run removes.
+renamed into place one after the other. Who may not write beside the output, as in a home folder, has the hidden folder in it.
+A lock tells a hidden folder in use from one that a killed run has left, which the next run removes.
 """
 
 from __future__ import annotations
