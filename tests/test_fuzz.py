@@ -41,7 +41,7 @@ def test_wrong_calls_name_the_argument() -> None:
 
 
 def test_hostile_options_get_a_sentence() -> None:
-    tallies = fuzz_options(40, 7, verbs=("describe", "validate", "export", "ik", "convert"))
+    tallies = fuzz_options(25, 7, verbs=("describe", "validate", "export", "ik", "convert"))
     assert not any(tally.bad for tally in tallies), table(tallies)
 
 

@@ -132,3 +132,14 @@ def test_a_full_disk_names_the_file_and_the_room_it_needs(tmp_path, monkeypatch)
     with pytest.raises(DynidentError, match=r"cannot write '.*fit.json': No space left.*needs 2 MB; make room"):
         write_atomic(tmp_path / "fit.json", b"x" * 2_000_000)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_who_may_not_write_beside_the_output_writes_in_it(tmp_path, monkeypatch):
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setattr("dynident.outputs.os.access", lambda path, mode: Path(path) != tmp_path)
+    with output_set(home, ("a",)) as stage:
+        assert stage.parent == home
+        (stage / "a").write_text("new")
+    assert [path.name for path in home.iterdir()] == ["a"]
+    assert [path.name for path in tmp_path.iterdir()] == ["home"]

@@ -2,8 +2,8 @@
 
 The files are written into a hidden folder beside the output; then one system call exchanges the two folders. Where that cannot
 be done (the output is the working folder, holds folders of its own, or its file system has no exchange), the finished files are
-renamed into place one after the other. A lock tells a hidden folder in use from one that a killed run has left, which the next
-run removes.
+renamed into place one after the other. Who may not write beside the output, as in a home folder, has the hidden folder in it.
+A lock tells a hidden folder in use from one that a killed run has left, which the next run removes.
 """
 
 from __future__ import annotations
@@ -55,10 +55,16 @@ def output_set(folder: str | os.PathLike[str], owns: tuple[str, ...]) -> Iterato
                 parent.rmdir()
 
 
+def _place(target: Path) -> Path:
+    """Return where hidden folders are made: beside the output, or in it where its user may write but not beside it."""
+    beside = os.access(target.parent, os.W_OK | os.X_OK)
+    return target.parent if beside or not target.is_dir() else target
+
+
 def _stage(target: Path) -> tuple[Path, int | None]:
     """Return a new hidden folder beside `target` and its lock."""
     while True:
-        stage = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.new-"))
+        stage = Path(tempfile.mkdtemp(dir=_place(target), prefix=f".{target.name}.new-"))
         with suppress(FileNotFoundError):
             lock = try_lock(stage, wait=True)
             if stage.exists():  # else another run took it for a stale one before it was locked
@@ -115,7 +121,7 @@ def _exchange(one: Path, other: Path) -> bool:
 
 def _remove_stale(target: Path) -> None:
     """Remove what killed runs have left beside the output."""
-    for entry in os.scandir(target.parent):
+    for entry in os.scandir(_place(target)):
         if entry.name.startswith(f".{target.name}.new-") and entry.is_dir(follow_symlinks=False):
             lock = try_lock(entry.path)
             if lock is not None:

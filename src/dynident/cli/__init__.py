@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import sys
 import warnings
 from collections.abc import Sequence
@@ -76,7 +77,7 @@ def run(args: Sequence[str] | None = None) -> int:
         try:
             return int(_command()(args, standalone_mode=False, prog_name="dynident") or 0)
         except DynidentError as error:
-            said = in_options(str(error))
+            said = re.sub(r"\S{400,}", lambda word: shortened(word[0]), in_options(str(error)))
             if said == str(error):
                 raise
             raise DynidentError(said) from error

@@ -16,6 +16,7 @@ from dynident.errors import DynidentError
 from dynident.trajectory.family import Described, finite_times
 
 Array = NDArray[np.float64]
+MOST = 100_000  # points of one curve
 
 # Columns: value, slope and curvature at u = 0, then at u = 1; rows: powers u^0 ... u^5.
 _ENDS = np.array(
@@ -70,6 +71,8 @@ class Quintics(Described):
         Quintics
             The family.
         """
+        if not 2 <= points <= MOST:
+            raise DynidentError(f"points is {points}; give 2 to {MOST} of them")
         return cls(tuple(np.linspace(0.0, duration, points).tolist()))
 
     @property
