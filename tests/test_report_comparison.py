@@ -28,9 +28,12 @@ def test_the_parameter_that_changed_is_named_and_both_fits_are_drawn(tmp_path: P
     other = log_of(robot, 3, 0.5)
     page = Page(write_comparison(tmp_path / "c.html", {"spring": old, "autumn": new}, [other]))
     assert "What changed" in page.text
-    files = [old.save(tmp_path / "spring.json"), new.save(tmp_path / "autumn.json"), other.save(tmp_path / "other.csv")]
+    for season in ("spring", "autumn"):
+        (tmp_path / season).mkdir()
+    files = [old.save(tmp_path / "spring/fit.json"), new.save(tmp_path / "autumn/fit.json"), other.save(tmp_path / "other.csv")]
     assert run(["report", *map(str, files), "-o", str(tmp_path / "same.html")]) == 0
     assert (tmp_path / "same.html").read_text(encoding="utf-8").count("What changed") == 1
+    assert "spring and autumn compared" in Page(tmp_path / "same.html").text
     changed = page.text.split("What changed")[1].split("Table of all")[0]
     assert "fv_elbow" in changed
     assert "fc_shoulder" not in changed

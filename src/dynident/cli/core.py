@@ -412,6 +412,15 @@ def export(
     return 0
 
 
+def _apart(one: Path, two: Path) -> tuple[str, str]:
+    """Return short names of two files, what their paths do not share: spring and autumn of spring/fit.json, autumn/fit.json."""
+    a, b = list(one.with_suffix("").parts), list(two.with_suffix("").parts)
+    for end in (-1, 0):
+        while min(len(a), len(b)) > 1 and a[end] == b[end]:
+            del a[end], b[end]
+    return "/".join(a), "/".join(b)
+
+
 @app.command(
     epilog="Example: dynident report robot.urdf out/fit.json other.csv --effort joint_torque -o report.html; "
     "two fits: dynident report before.json after.json -o comparison.html"
@@ -437,8 +446,7 @@ def report(
     if robot.suffix.lower() == ".json":
         with progress(2) as step:
             step("reading the fits")
-            names = [robot.stem, fit.stem] if robot.stem != fit.stem else [str(robot), str(fit)]
-            fits = dict(zip(names, (di.Fit.load(robot), di.Fit.load(fit)), strict=True))
+            fits = dict(zip(_apart(robot, fit), (di.Fit.load(robot), di.Fit.load(fit)), strict=True))
             step("comparing them")
             page = write_comparison(output, fits, [read(path) for path in logs or []])
         if as_json:

@@ -102,32 +102,22 @@ def _banner(differing: int, pairs: Sequence[tuple[Score, Score]], two: str) -> H
 
 
 def _fits(fits: Mapping[str, Fit]) -> Html:
-    rows = [
-        (
-            name,
-            percent(fit.training_relative),
-            percent(fit.description_relative),
-            number(fit.condition, 3),
-            f"{int(np.count_nonzero(fit.solved))} of {fit.base.rank}",
-            str(fit.rows),
-            fit.estimator,
-            ", ".join(str(source.get("name", "")) for source in fit.sources),
-            tag("span", "; ".join(checksums(source.get("sha256", ""))[:12] for source in fit.sources), class_="mono"),
-        )
-        for name, fit in fits.items()
+    """Return one row per property: two fits stand side by side, whatever the length of their names."""
+    columns = [
+        {
+            "Training error": percent(fit.training_relative),
+            "Error of the description": percent(fit.description_relative),
+            "Condition": number(fit.condition, 3),
+            "Base parameters": f"{int(np.count_nonzero(fit.solved))} of {fit.base.rank}",
+            "Equations": str(fit.rows),
+            "Estimator": fit.estimator,
+            "Logs": ", ".join(str(source.get("name", "")) for source in fit.sources),
+            "SHA-256": "; ".join(checksums(source.get("sha256", ""))[:12] for source in fit.sources),
+        }
+        for fit in fits.values()
     ]
-    heads = (
-        "Fit",
-        "Training error",
-        "Description",
-        "Condition",
-        "Base parameters",
-        "Equations",
-        "Estimator",
-        "Logs",
-        "SHA-256",
-    )
-    return section("fits", "The fits", table(heads, rows, numeric=(1, 2, 3, 5)))
+    rows = [(what, *(column[what] for column in columns)) for what in columns[0]]
+    return section("fits", "The fits", table(("", *fits), rows))
 
 
 def _logs(pairs: Sequence[tuple[Score, Score]], names: tuple[str, str]) -> Html:
