@@ -14,6 +14,7 @@ from dynident.robots import dualv
 from dynident.robots.proofs import random_motion
 from dynident.validate import judge
 from identify_cases import smooth
+from simulate_cases import excitation, geared_arm
 
 CURVE = (Stribeck() + Viscous()).using(fc=1.0, fs=1.6, vs=0.15, fv=0.3)
 ARM = [(0.3, 0, 0, 0), (0.25, 0, 0, 0)]
@@ -250,3 +251,16 @@ def test_a_law_that_feeds_energy_is_not_chosen_however_well_it_fits():
     assert any("feeds energy" in note for note in fit.notes)
     free = di.fit_log(robot, log, "coulomb + viscous", options={"cutoff": 20.0})  # asked for by name: it is given, and judged
     assert not di.friction.dissipation(next(iter(free.friction.values())), 2.0).dissipative
+
+
+def test_a_belief_about_laws_is_from_before_the_data() -> None:
+    """Coulomb and viscous laws under MAP say of little data what the linear terms fc and fv say."""
+    machine = geared_arm()
+    log = machine.simulate(excitation(3, 10.0), seed=1).log.rows(0, 1000)
+    linear = di.MAP().fit(di.Regression.from_log(machine.model.with_terms(("ia", "fv", "fc")), log)).result_
+    laws = di.fit_log(machine.model.with_terms(("ia",)), log, "coulomb + viscous", estimator=di.MAP())
+    for i in (1, 2, 3):
+        for term, law in ((f"fc_joint_{i}", f"coulomb.fc_joint_{i}"), (f"fv_joint_{i}", f"viscous.fv_joint_{i}")):
+            a, b = linear.base.leaders.index(term), laws.base.leaders.index(law)
+            assert laws.std[b] == pytest.approx(linear.std[a], rel=0.2)
+            assert abs(laws.values[b] - linear.values[a]) < 0.5 * linear.std[a]

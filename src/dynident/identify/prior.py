@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dynident.errors import IdentificationError
 from dynident.files import read_toml
-from dynident.friction import term_of
+from dynident.friction import TERMS, term_of
 from dynident.identify.population import Population
 from dynident.identify.regression import Regression
 from dynident.identify.solve import natural_spread
@@ -50,6 +50,8 @@ class Knowledge:
         Bodies that have no parameters of their own: too light, or part of another one.
     population : Population, optional
         What other robots of the type have shown: a far better belief for a robot with little data than its description.
+    terms : mapping of str to float
+        Numbers of joint terms and friction laws before these data, by parameter, where the robot holds later ones.
 
     Examples
     --------
@@ -62,6 +64,7 @@ class Knowledge:
     centres: Mapping[str, Sequence[float]] = field(default_factory=dict)
     without: Sequence[str] = ()
     population: Population | None = None
+    terms: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
     def from_sidecar(cls, path: str | os.PathLike[str]) -> Knowledge:
@@ -129,12 +132,19 @@ def prior_of(regression: Regression, known: Knowledge | None = None) -> Prior:
     for m in mass:
         label += 10 * [DESCRIBED if m > 0.0 else UNDESCRIBED]
     largest = _largest(regression)
+    laws = {
+        own.name: own.name.removesuffix(f"_{own.coordinate}").rpartition(".")[2] for own in robot.own_columns if own.coordinate
+    }
     for k in range(inertial, len(names)):
-        term = term_of(names[k])
+        term = TERMS.get(laws[names[k]]) if names[k] in laws else term_of(names[k])  # coulomb.fc is what fc is
         label.append(term.meaning if term else "other terms")
         unit[k] = largest[k] if largest[k] > 0.0 else unit[k]
     if not np.any(mass):
         _units_of_data(unit[:inertial], largest[:inertial])
+    for name, value in known.terms.items():
+        if name not in names[inertial:]:
+            raise IdentificationError(f"terms of the knowledge name '{name}'; the robot has {', '.join(names[inertial:])}")
+        mean[names.index(name)] = value
     families = tuple(dict.fromkeys(label))
     family = np.array([families.index(each) for each in label], dtype=np.int64)
     for body in known.without:

@@ -20,12 +20,14 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.errors import ConditionWarning, IdentificationError, warn
 from dynident.friction import Friction, FrictionLaw, TemperatureDependent, law_of
 from dynident.identify.base import base_parameters
+from dynident.identify.bayes import MAP
 from dynident.identify.estimators import WLS, fit_of, relative_error
 from dynident.identify.fit import Fit
 from dynident.identify.friction.recording import Assembly, Recording, assemble
 from dynident.identify.friction.result import covariance, shape_notes
 from dynident.identify.friction.search import Found, Progress, search, shape_bounds
 from dynident.identify.matching import match
+from dynident.identify.prior import Knowledge
 from dynident.identify.regression import Regression, dead_efforts, prepared_for, robot_motion, source_of
 from dynident.identify.rows import Projection, Rows, check_projection
 from dynident.identify.specimen import Specimen
@@ -394,7 +396,16 @@ def _fitted(robot: Mechanism, described: Mechanism, assembly: Assembly, solver: 
     evidence = reduce(add, parts)
     linear = {own.name: described.parameters[own.name] for own in robot.own_columns if own.kind == "linear" and own.coordinate}
     before = base.values(robot.parameters.replace(linear).values)
-    return replace(fit_of(solver, evidence), before=before, description_relative=relative_error(evidence, before))
+    fit = fit_of(_believing(solver, linear), evidence)
+    return replace(fit, before=before, description_relative=relative_error(evidence, before), estimator=str(solver))
+
+
+def _believing(solver: Any, before: Mapping[str, float]) -> Any:
+    """Return an estimator that weighs a belief with the numbers of laws before the data: those found are data already."""
+    if not isinstance(solver, MAP):
+        return solver
+    known = solver.known or Knowledge()
+    return MAP(recovery=solver.recovery, known=replace(known, terms={**before, **known.terms}))
 
 
 def _moved(robot: Mechanism, fit: Fit, at: Sequence[int]) -> Mechanism:
