@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import dynident as di
+from dynident.__main__ import main
 from dynident.cli import run as here
 from dynident.excitation import Plan, Stage
 from dynident.robots import er3a_c60
@@ -111,7 +112,11 @@ def test_a_dry_run_says_what_and_how_long(tmp_path, capsys) -> None:
 )
 def test_wrong_words_are_one_sentence(words, sentence, tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
-    assert here(words) == 1
+    monkeypatch.setattr("sys.argv", ["dynident", *words])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == 1
     told = capsys.readouterr().err
     assert sentence in told
+    assert "Traceback" not in told
     assert len(told.strip().splitlines()) == 1
