@@ -59,6 +59,26 @@ class Capsule:
         number(f"capsule of '{self.link}': radius", self.radius, above=0.0, unit="m")
 
 
+def _ends(robot: Equations, capsule: Capsule) -> tuple[Vector, Vector]:
+    """Return both ends of a capsule's axis in the base frame."""
+    R, p = robot.pose(capsule.link)
+    first, last = (plus(p, times(R, vector(robot.graph, point))) for point in (capsule.start, capsule.end))
+    return first, last
+
+
+def _axes(capsules: Sequence[Capsule]) -> tuple[tuple[object, ...], ...]:
+    """Return what code about capsules depends on: their links and axes."""
+    return tuple((c.link, *c.start.tolist(), *c.end.tolist()) for c in capsules)
+
+
+def _at(robot: Mechanism, function: Compiled, state: State, count: int) -> Array:
+    """Return the `count` numbers (N, count) that a function of the positions gives."""
+    x = close_positions(robot, state.q) if robot.loops else state.q
+    out, still = np.empty((len(x), count)), np.zeros_like(state.q)
+    function(len(x), {**inputs_of(robot, x, still, still), "out": out})
+    return out
+
+
 def segment_distance(a: tuple[Vector, Vector], b: tuple[Vector, Vector]) -> Node:
     """Return the distance of two segments, each given by its ends [Ericson2005, section 5.1.9]."""
     u, w = plus(a[1], scale(a[0], -1.0)), plus(b[1], scale(b[0], -1.0))
@@ -146,22 +166,14 @@ class Floor(Limit):
         up = -g / np.linalg.norm(g) if np.any(g) else np.array([0.0, 0.0, 1.0])
 
         def make(robot: Equations) -> Outputs:
-            out = []
-            for capsule in self.capsules:
-                R, p = robot.pose(capsule.link)
-                first, last = (plus(p, times(R, vector(robot.graph, point))) for point in (capsule.start, capsule.end))
-                z = vector(robot.graph, up)
-                out.append(minimum(dot(first, z), dot(last, z)))
-            return {"heights": out}
+            z = vector(robot.graph, up)
+            ends = [_ends(robot, capsule) for capsule in self.capsules]
+            return {"out": [minimum(dot(first, z), dot(last, z)) for first, last in ends]}
 
-        shape = tuple((c.link, *c.start.tolist(), *c.end.tolist()) for c in self.capsules)
-        return function_of(self.mechanism, "capsule_heights", make, (shape, tuple(up.tolist())))
+        return function_of(self.mechanism, "capsule_heights", make, (_axes(self.capsules), tuple(up.tolist())))
 
     def _excess(self, state: State) -> Array:
-        robot = self.mechanism
-        x = close_positions(robot, state.q) if robot.loops else state.q
-        heights, still = np.empty((len(x), len(self.capsules))), np.zeros_like(state.q)
-        self._function(len(x), {**inputs_of(robot, x, still, still), "heights": heights})
+        heights = _at(self.mechanism, self._function, state, len(self.capsules))
         radius = np.array([capsule.radius for capsule in self.capsules])
         return np.asarray((self.height + radius - heights) / (2.0 * radius))
 
@@ -216,21 +228,12 @@ class Collision(Limit):
         """Distances of the axes of all pairs."""
 
         def make(robot: Equations) -> Outputs:
-            ends = []
-            for capsule in self.capsules:
-                R, p = robot.pose(capsule.link)
-                first, last = (plus(p, times(R, vector(robot.graph, point))) for point in (capsule.start, capsule.end))
-                ends.append((first, last))
-            return {"gaps": [segment_distance(ends[i], ends[j]) for i, j in self.pairs]}
+            ends = [_ends(robot, capsule) for capsule in self.capsules]
+            return {"out": [segment_distance(ends[i], ends[j]) for i, j in self.pairs]}
 
-        shape = tuple((c.link, *c.start.tolist(), *c.end.tolist()) for c in self.capsules)
-        return function_of(self.mechanism, "capsule_gaps", make, (shape, tuple(self.pairs)))
+        return function_of(self.mechanism, "capsule_gaps", make, (_axes(self.capsules), tuple(self.pairs)))
 
     def _excess(self, state: State) -> Array:
-        robot = self.mechanism
-        x = close_positions(robot, state.q) if robot.loops else state.q
-        gaps = np.empty((len(x), len(self.pairs)))
-        still = np.zeros_like(state.q)
-        self._function(len(x), {**inputs_of(robot, x, still, still), "gaps": gaps})
+        gaps = _at(self.mechanism, self._function, state, len(self.pairs))
         reach = np.array([self.capsules[i].radius + self.capsules[j].radius for i, j in self.pairs])
         return np.asarray((self.clearance + reach - gaps) / reach)

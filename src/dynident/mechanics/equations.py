@@ -291,18 +291,18 @@ class Equations(MovingTree):
         arrays = self.mechanism.tree.arrays
         kind = {int(f) + k: int(c) for c, f in zip(arrays.kind, arrays.dof, strict=True) for k in range(NODE_DOF[int(c)])}
         for column, symbol, d, _ in self.joint_columns:
-            value, q, v = self.phi[column], self.tree_q[d], self.tree_v[d]
-            if TERMS[symbol].rotor:
-                kinetic = kinetic + 0.5 * (v * v) * value
-            elif symbol == "k" and kind[d] != FREE:  # the quasi-velocities of a free joint have no such potential
+            value, q = self.phi[column], self.tree_q[d]
+            if symbol == "k" and kind[d] != FREE:  # the quasi-velocities of a free joint have no such potential
                 potential = potential + 0.5 * (q * q) * value
             elif symbol == "off" and kind[d] < SPHERICAL:  # nor has a torque fixed in the child of a spherical one
                 potential = potential + q * value
-        for column, symbol, row, _ in self.motor_columns:
-            if TERMS[symbol].rotor:
-                v = dot(self.tree_v, row)
-                kinetic = kinetic + 0.5 * (v * v) * self.phi[column]
-        return kinetic, potential + self.force_energy()
+        return kinetic + self.rotor_energy(), potential + self.force_energy()
+
+    def rotor_energy(self) -> Node:
+        """Return the kinetic energy of the rotors alone."""
+        speeds = [(column, symbol, self.tree_v[d]) for column, symbol, d, _ in self.joint_columns]
+        speeds += [(column, symbol, dot(self.tree_v, row)) for column, symbol, row, _ in self.motor_columns]
+        return total([self.graph.zero, *(0.5 * (v * v) * self.phi[c] for c, symbol, v in speeds if TERMS[symbol].rotor)])
 
     def force_energy(self) -> Node:
         """Return the potential energy of the force elements that have one."""

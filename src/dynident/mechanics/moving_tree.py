@@ -147,6 +147,14 @@ class MovingTree:
             return list(rows)
         return [total([x * row[j] for x, row in zip(rows, self.G, strict=True)]) for j in range(self.mechanism.dof)]
 
+    def times_G(self, row: Sequence[float]) -> list[Node]:
+        """Return c G of a row c of the tree's coordinates: c v_t = (c G) nu."""
+        G = self.G
+        if G is None:
+            return [self.graph.const(float(x)) for x in row]
+        entries = [(i, float(x)) for i, x in enumerate(row) if x]
+        return [total([self.graph.zero, *(G[i][j] * x for i, x in entries)]) for j in range(self.mechanism.dof)]
+
     def sandwich(self, M: NodeRows, right: NodeRows | None = None) -> NodeRows:
         """Return G^T M G, or G^T M right."""
         if self.G is None:

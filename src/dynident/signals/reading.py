@@ -18,8 +18,7 @@ from dynident.signals.log import Log, check_effort_kind
 from dynident.signals.log_parts import FIELDS
 from dynident.signals.names import ROLES, is_time
 from dynident.signals.schema import files_beside, rules_of
-from dynident.signals.tables import Table, read_table
-from dynident.signals.tidy import episodes_of, one_episode, wide
+from dynident.signals.tables import Table, is_key, read_table
 from dynident.signals.units import to_si
 
 Array = NDArray[np.float64]
@@ -41,6 +40,8 @@ def read_log(path: object, schema: PathLike | Mapping[str, object] | None, overr
 
 def read_episodes(path: object, schema: PathLike | Mapping[str, object] | None, overrides: Mapping[str, object]) -> list[Log]:
     """Read every run of a table that holds several; a table of one run gives that one."""
+    from dynident.signals.tidy import episodes_of  # noqa: PLC0415 - rarely needed
+
     rules, _ = rules_of(schema, overrides)
     tables, by_role = _tables(path, topics_of(rules))
     found = episodes_of(join_stamps(_merge(tables), {}), tables[0].texts) if len(tables) == 1 else None
@@ -61,8 +62,12 @@ def log_of(tables: list[Table], by_role: Mapping[str, Table], rules: Mapping[str
     notes = [note for t in tables for note in t.notes]
     row_units = {name: unit for t in tables for name, unit in t.units.items()}
     texts = tables[0].texts if len(tables) == 1 else {}
-    columns, texts = one_episode(join_stamps(_merge(tables), row_units), texts, rules.get("episode"), notes)
-    columns = wide(columns, texts, rules.get("time"), row_units, notes)
+    columns = join_stamps(_merge(tables), row_units)
+    if rules.get("episode") is not None or any(is_key(name) for name in (*columns, *texts)):
+        from dynident.signals.tidy import one_episode, wide  # noqa: PLC0415 - a column says what a row is of: rare
+
+        columns, texts = one_episode(columns, texts, rules.get("episode"), notes)
+        columns = wide(columns, texts, rules.get("time"), row_units, notes)
     source = {role: _role_columns(table) for role, table in by_role.items()}
     flat = {k: v for k, v in columns.items() if v.ndim == 1}
     if rules.get("rate") is None and rules.get("time") is None and time_column(flat, []) is None:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import NamedTuple
 
+from dynident.control import clip
 from dynident.friction import TERMS
 from dynident.graph import Graph, Node, both, equal, maximum, minimum, total, where
 from dynident.mechanics import Equations, NodeRows, cross, dot, plus, scale
@@ -38,16 +39,15 @@ class Drive(NamedTuple):
     rates: dict[str, list[Node]]  # of its own states
 
 
-def clip(x: Node, limit: Node) -> Node:
-    """Return x within +-limit."""
-    result: Node = minimum(maximum(x, -limit), limit)
+def within(x: Node, low: Node, high: Node) -> Node:
+    """Return x between two limits."""
+    result: Node = minimum(maximum(x, low), high)
     return result
 
 
 def within_voltage(current: Node, back: Node, top: Node, ohm: Node) -> Node:
     """Return what an ideal source can hold of a current against a back-EMF: |R i + K_E omega| is within the voltage limit."""
-    result: Node = minimum(maximum(current, (-top - back) / ohm), (top - back) / ohm)
-    return result
+    return within(current, (-top - back) / ohm, (top - back) / ohm)
 
 
 def inertial_torques(eq: Equations) -> list[Node]:
@@ -103,13 +103,6 @@ class Drives:
 
     # ---- kinematics -------------------------------------------------------------------------------------------------
 
-    def _forms(self, row: Sequence[float]) -> list[Node]:
-        """Return c G of a row of tree coordinates."""
-        G = self.eq.G
-        if G is None:
-            return [self.graph.const(float(x)) for x in row]
-        return [total([self.graph.zero, *(G[i][j] * x for i, x in enumerate(row) if x)]) for j in range(self.n)]
-
     def _along(self, row: Sequence[float], x: Sequence[Node]) -> Node:
         """Return c x of tree quantities."""
         return total([self.graph.zero, *(x[i] * c for i, c in enumerate(row) if c)])
@@ -117,7 +110,7 @@ class Drives:
     @cached_property
     def A(self) -> NodeRows:
         """Actuator rows (k, n)."""
-        return [self._forms(row) for row in self.shape.rows]
+        return [self.eq.times_G(row) for row in self.shape.rows]
 
     @cached_property
     def rho(self) -> list[Node]:
@@ -306,7 +299,7 @@ class Drives:
         net = motor - self._twists(owner.motor)[0]
         wanted = self.p("shaft_inertia")[first] * self.y("omega")[first] / self.p("step")[0] + net
         sticks = both(equal(self.side(i), 0.0), high > low)
-        result: Node = where(sticks, minimum(maximum(wanted, low), high), 0.0)
+        result: Node = where(sticks, within(wanted, low, high), 0.0)
         return result
 
     def _shafts(self, a: int, torque: Node) -> tuple[Node, dict[str, list[Node]]]:

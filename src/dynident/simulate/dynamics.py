@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 
-from dynident.friction import TERMS
-from dynident.graph import Function, Node, absolute, both, equal, maximum, minimum, opposite, total, where
+from dynident.control import clip
+from dynident.graph import Function, Node, absolute, both, equal, minimum, opposite, total, where
 from dynident.mechanics import Equations, NodeRows, dot, energies, factor_symmetric, solve_factored
-from dynident.simulate.drives import Drives, clip, inertial_torques
+from dynident.simulate.drives import Drives, inertial_torques, within
 from dynident.simulate.friction import Owner
 from dynident.simulate.shape import starts
 
@@ -150,7 +150,7 @@ class Dynamics(Drives):
 
     def owner_form(self, owner: Owner) -> list[Node]:
         """Return the row c of an owner's speed c nu."""
-        row = self._forms(owner.form)
+        row = self.eq.times_G(owner.form)
         if owner.motor >= 0 and not owner.gear:
             row = [self.p("ratio")[owner.motor] * x for x in row]
         return row
@@ -229,7 +229,7 @@ class Dynamics(Drives):
         if not shape.lossy:
             return whole, self.graph.zero, ratio * (drive.motor - whole)
         rests = equal(self.side(i), 0.0)
-        rub = minimum(maximum(whole, self.forces[i](-1.0)), self.forces[i](1.0))
+        rub = within(whole, self.forces[i](-1.0), self.forces[i](1.0))
         friction = where(rests, rub, drive.friction)
         loss = ratio * where(rests, whole - rub, (1.0 - drive.kept) * self.s("through")[a])
         return friction, loss, ratio * (drive.motor - friction) - loss
@@ -284,14 +284,7 @@ class Dynamics(Drives):
     def _energy(self, eq: Equations) -> tuple[Node, Node]:
         """Return kinetic and potential energy: bodies, rotors, shaft masses, shafts, springs."""
         kinetic, potential = energies(eq.recursion, eq.bodies(self.p("phi")))
-        for column, symbol, d, _ in eq.joint_columns:
-            if TERMS[symbol].rotor:
-                kinetic = kinetic + 0.5 * eq.phi[column] * (eq.tree_v[d] * eq.tree_v[d])
-        for column, symbol, row, _ in eq.motor_columns:
-            if TERMS[symbol].rotor:
-                v = dot(row, eq.tree_v)
-                kinetic = kinetic + 0.5 * eq.phi[column] * (v * v)
-        potential = potential + eq.force_energy()
+        kinetic, potential = kinetic + eq.rotor_energy(), potential + eq.force_energy()
         first, numbers = starts(self.shape.owners, "numbers"), self.p("law")
         for i, owner in enumerate(self.shape.owners):
             at = first[i]

@@ -38,7 +38,7 @@ from dynident.simulate.record import Run
 from dynident.simulate.results import finish
 from dynident.simulate.run import run_machine
 from dynident.simulate.schedule import End, Options
-from dynident.simulate.sensors import Sensors, check_channels
+from dynident.simulate.sensors import Sensors, check_channels, check_voltage
 from dynident.simulate.start import Start
 from dynident.simulate.stream import StreamedRun, stream
 from dynident.simulate.thermal import heating_of
@@ -189,9 +189,7 @@ class VirtualRobot(_Options, Frozen):
 
     @cached_property
     def _identified(self) -> tuple[Mechanism, tuple[str, ...]]:
-        if self.sensors.effort == "voltage" and any(drive.motor.resistance == 0.0 for drive in self.drives):
-            which = next(drive.actuator for drive in self.drives if drive.motor.resistance == 0.0)
-            raise SimulationError(f"a voltage is logged but motor of '{which}' has no resistance; give it, or log currents")
+        check_voltage(self)
         return identified_model(self.mechanism, self.drives, self.friction, self.sensors.effort)
 
     @property

@@ -216,15 +216,20 @@ def channel_numbers(sensors: Sensors, field: str, count: int) -> Array:
     return per_actuator(getattr(sensors, field), count, f"sensors: {field}")
 
 
+def check_voltage(robot: VirtualRobot) -> None:
+    """Refuse a log of voltages of a motor without a resistance: nothing tells its current."""
+    ideal = [drive.actuator for drive in robot.drives if drive.motor.resistance == 0.0]
+    if robot.sensors.effort == "voltage" and ideal:
+        raise SimulationError(
+            f"sensors: a voltage is logged but the motor of '{ideal[0]}' has no resistance; give it, or log currents"
+        )
+
+
 def check_channels(robot: VirtualRobot) -> None:
     """Refuse sensors whose channels no log of this robot can have."""
     mechanism, sensors = robot.mechanism, robot.sensors
     count = len(channel_names(mechanism, sensors.side))
-    if sensors.effort == "voltage" and any(drive.motor.resistance == 0.0 for drive in robot.drives):
-        which = next(drive.actuator for drive in robot.drives if drive.motor.resistance == 0.0)
-        raise SimulationError(
-            f"sensors: a voltage is logged but the motor of '{which}' has no resistance; log currents instead"
-        )
+    check_voltage(robot)
     if not mechanism.loops:
         plain = _one_to_one(mechanism)
         joint_effort = sensors.effort == "joint_torque"

@@ -23,8 +23,8 @@ from dynident.checks import choice
 from dynident.control import OpenLoop, actuator_rows, coupling_rows
 from dynident.drive import Drive
 from dynident.errors import DynidentError, SimulationError
-from dynident.mechanics import Motion, actuator_jacobian, at_rest, mass_matrix, tree_motion
-from dynident.mechanism import Mechanism
+from dynident.mechanics import Motion, at_rest, mass_matrix, tree_motion
+from dynident.mechanism import Mechanism, effort_units
 from dynident.simulate.laws import COMPILED, believed, table_of
 from dynident.simulate.machine import FASTEST, Machine, Tables
 from dynident.simulate.shape import LOST_CLOSURE, LOST_TASK, SINGULAR_MASS, UNSTABLE
@@ -208,7 +208,7 @@ def _stiff(robot: VirtualRobot, inertia: Array, x: Array) -> Array:
     """Return mass matrices (N, n, n) with the masses that shafts carry, as if these were rigid."""
     masses = [np.sum([d.motor.inertia, *d.transmission.inertias][: d.states]) for d in robot.drives]
     reflected = np.array([d.transmission.ratio**2 for d in robot.drives]) * np.array(masses)
-    A = actuator_jacobian(robot.mechanism, x)
+    A = actuator_rows(robot.mechanism, x)
     return np.asarray(inertia + np.swapaxes(A, -1, -2) @ (reflected[:, None] * A))
 
 
@@ -298,9 +298,7 @@ def _joint(robot: VirtualRobot, index: int) -> tuple[str, str]:
     """Return name and unit of velocity of a coordinate."""
     mechanism = robot.mechanism
     name = mechanism.coordinate_names[index]
-    slides = {c for joint in mechanism.joints for c in joint.coordinates if joint.kind == "prismatic"}
-    slides |= {c for joint in mechanism.joints for c in joint.coordinates if c.endswith((".x", ".y", ".z"))}
-    return name, "m/s" if name in slides else "rad/s"
+    return name, "m/s" if effort_units(mechanism)[name] == "N" else "rad/s"
 
 
 def culprit(robot: VirtualRobot, index: int) -> str:

@@ -16,19 +16,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 
-from dynident.graph import Function, Node, Routine, absolute, both, either, equal, maximum, minimum, opposite, total, where
+from dynident.graph import Function, Node, Routine, absolute, both, either, equal, maximum, opposite, total, where
 from dynident.mechanics import NodeRows
+from dynident.simulate.drives import within
 from dynident.simulate.dynamics import Dynamics, solve
 
 SWEEPS = 200  # at most; one or two while everything rests
 SETTLED = 1e-14  # change of a force over the range between its levels
 LEAST = 1e-12  # share of a range that is left when it counts as used up
-
-
-def within(x: Node, low: Node, high: Node) -> Node:
-    """Return x between two limits."""
-    result: Node = minimum(maximum(x, low), high)
-    return result
 
 
 class Sticking:

@@ -64,11 +64,7 @@ class Model:
     @cached_property
     def A(self) -> NodeRows:
         """Actuator rows (k, n)."""
-        G, zero = self.eq.G, self.graph.zero
-        if G is None:
-            return [[self.graph.const(float(x)) for x in row] for row in self.rows]
-        columns = range(self.n)
-        return [[total([zero, *(G[i][j] * float(x) for i, x in enumerate(row) if x)]) for j in columns] for row in self.rows]
+        return [self.eq.times_G(row) for row in self.rows]
 
     def _divided(self, right: Sequence[Node]) -> tuple[list[Node], Node]:
         """Return (A^T A)^-1 x and how far its pivots are from rounding errors."""
