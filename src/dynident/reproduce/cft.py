@@ -243,6 +243,7 @@ def cft_excitation() -> Reproduction:
     )
     motion = found.motion()
     F = cft.regressor(*cft.joint_motion(motion.q, motion.v, motion.a)).reshape(-1, 12)
+    named = [f"{name} [{'rad' if name == 'xc3' else 'm'}]" for name in cft.CARTESIAN]
     why = "offsets are free and peaks are limited exactly; the report fixed the offsets"
     return Reproduction(
         (
@@ -257,9 +258,9 @@ def cft_excitation() -> Reproduction:
         {
             "The designed motion with the limits of Table 5 (dotted)": lambda: panels(
                 motion.t,
-                {name: {"": motion.q[:, i]} for i, name in enumerate(cft.CARTESIAN)},
+                {name: {"": motion.q[:, i]} for i, name in enumerate(named)},
                 "time [s]",
-                limits=dict(zip(cft.CARTESIAN, cft.LIMITS, strict=True)),
+                limits=dict(zip(named, cft.LIMITS, strict=True)),
             )
         },
         ("the same from a shell: dynident excite cft --cartesian --criterion cond -o plan/",),

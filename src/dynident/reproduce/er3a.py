@@ -124,4 +124,6 @@ def eq_71() -> Reproduction:
         "(71) lost the root of (69), (74) has cos for sin.",
         "All joints share one fundamental. The motion is faded in and out: as printed it starts with a jump of the velocity.",
     )
-    return Reproduction((Table("the first trajectory", tuple(rows)),), {"harmonics 1, 2 and 4 (72)": curve.plot}, notes)
+    return Reproduction(
+        (Table("the first trajectory", tuple(rows)),), {"harmonics 1, 2 and 4 (72)": lambda: curve.plot(er3a_c60.JOINTS)}, notes
+    )

@@ -21,7 +21,7 @@ from dynident.testbench import Estimate, FrictionHistory, Repeatability, fit_war
 
 EVERY = 3  # of the later tests every third cycle
 PLATEAUS = (0, 1, 2, 3, 4, 6, 8, 11, 15, 19, 23)  # cycles whose plateaus are run in the later tests: friction falls early
-INERTIAS = ("Ixx_link_2R", "Ixy_link_2R", "Ixz_link_2R", "Iyz_link_2R", "Izz_link_2R")  # Fig. 42
+INERTIAS = ("Ixx_link_2R", "Ixy_link_2", "Ixz_link_2R", "Iyz_link_2", "Izz_link_2R")  # Fig. 42
 
 
 @cache
@@ -68,13 +68,14 @@ def repetitions() -> Repeatability:
 def fig_42() -> Reproduction:
     """The same identification on four days and two robots: what differs between cycles, tests and robots."""
     found = repetitions()
-    shown = [name for name in ("my_link_3R", *INERTIAS, "a0_joint_3") if name in _names(found)]
+    shown = ("my_link_3R", *INERTIAS, "a0_joint_3")
     rows = []
     for name in shown:
         entry = found[name]
         size = 100.0 / abs(entry.spread.mean)
         for what in ("cycles", "tests", "robots"):
-            rows.append(Row(f"{name}: spread between {what}", size * getattr(entry.spread, what), None, "%"))
+            of = f"of {entry.spread.mean:.3g}" if what == "cycles" else ""
+            rows.append(Row(f"{name}: spread between {what}", size * getattr(entry.spread, what), None, "%", of))
         chance = f"{name}: probability of such a difference between equal robots"
         rows.append(Row(chance, entry.spread.robots_p, None, "", "equal they are here"))
     notes = (
@@ -85,10 +86,6 @@ def fig_42() -> Reproduction:
     )
     figures = {f"{name}, all tests together (Figs. 38, 39 and 42)": lambda name=name: found.plot(name) for name in shown}
     return Reproduction((Table("repetitions", tuple(rows)),), figures, notes)
-
-
-def _names(found: Repeatability) -> set[str]:
-    return {entry.name for entry in found.parameters}
 
 
 # ---- Fig. 40 -------------------------------------------------------------------------------------------------------------

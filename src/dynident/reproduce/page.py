@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 LARGEST, DOTS = 300_000, 110  # characters of a vector drawing, beyond which dots take less; dots per inch
 NARROW = 9.0  # inches: figures below it are not stretched to the width of the page
 CLOSE = 0.01
+NO_BREAK = "\u00a0"
 HEADERS = ("", "ours", "published", "difference", "why they differ")
 
 
@@ -29,6 +30,7 @@ def _table(table: Table) -> pages.Html:
     rows = []
     for row in table.rows:
         name, ours, known, off, reason = cells_of(row)
+        name = f"{row.name} [{row.unit.replace(' ', NO_BREAK)}]" if row.unit else name
         mark: object = pages.badge(off, "ok") if off == "agrees" else off
         rows.append((name, ours, known, mark, reason))
     reasons = any(row[4] for row in rows)

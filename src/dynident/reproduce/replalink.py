@@ -54,7 +54,7 @@ def replalink_table_6_3() -> Reproduction:
     start = np.linalg.cond(replalink.regressor(motion.q, motion.v, motion.a)[:, :, columns].reshape(-1, 9))
     found = design(robot, LIMITS, "cond", 60.0, FAMILY, base=base, starts=2, iterations=60)
     space = workspace_map(robot, "tool", size=81)
-    polygon = "the polygon of the joint space and the base distance are not printed; box limits allow less"
+    polygon = "the polygon of the joint space and the base distance are not printed; box limits alone allow a lower one"
     rows = (
         Row("motion of Table 6.3", float(start), None),
         Row("fastest on axis 1 in Table 6.3", float(np.abs(motion.v[:, 0]).max()), None, "rad/s", "2 % above its own limit"),

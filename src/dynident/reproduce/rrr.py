@@ -112,10 +112,10 @@ def rrr_ik() -> Reproduction:
                 },
                 "time [s]",
             ),
-            "Figure 5: closed-form minus numeric inverse kinematics": lambda: panels(
+            "Figure 5: closed-form minus numeric inverse kinematics, size": lambda: panels(
                 motion.t[some], {"difference [rad]": dict(zip(JOINTS, away.T, strict=True))}, "time [s]", columns=1
             ),
-            "Figure 6: closed-form minus numeric inverse dynamics": lambda: panels(
+            "Figure 6: closed-form minus numeric inverse dynamics, size": lambda: panels(
                 motion.t, {"difference [N m]": dict(zip(JOINTS, off.T, strict=True))}, "time [s]", columns=1
             ),
         },

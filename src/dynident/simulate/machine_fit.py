@@ -127,7 +127,7 @@ class MachineFit(Result):
                 (self.fitted, BLUE, "fitted"),
             ):
                 axes.plot(*extremes(self.t, y[:, i]), color=colour, linewidth=0.9, label=text)
-            finish(axes, "time [s]" if i == count - 1 else "", "effort [N m, N]", label(name))
+            finish(axes, "time [s]" if i == count - 1 else "", "effort as logged", label(name))
             if i == 0:  # above the panel, where no curve is
                 axes.legend(frameon=False, fontsize=8, ncols=3, loc="lower right", bbox_to_anchor=(1.0, 1.0), borderaxespad=0.0)
         return figure

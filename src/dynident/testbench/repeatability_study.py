@@ -194,7 +194,8 @@ class Repeatability(Result):
 
         entry = self[name or self.parameters[0].name]
         title = f"{label(entry.name)} over cycles, tests and robots"
-        figure, axes = one_axes(7.6, 3.8, "time since the cold start [min]", label(entry.name), title)
+        figure, axes = one_axes(9.4, 3.8, "time since the cold start [min]", label(entry.name), title)
+        axes.set_position((0.09, 0.14, 0.7, 0.76))  # the legend is beside it: curves of many tests leave no room inside
         robots = list(dict.fromkeys(e.robot for e in self.estimates))
         colours, marks = (BLUE, ORANGE, GREEN, MUTED), "osD^v<>pXh"
         tests = {r: list(dict.fromkeys(e.test for e in self.estimates if e.robot == r)) for r in robots}
@@ -208,7 +209,7 @@ class Repeatability(Result):
             grid = np.linspace(0.0, max(e.t for e in self.estimates), 300)
             axes.plot(grid / 60.0, entry.mix(grid), color=INK, linewidth=1.4, label="all together")
         axes.axvline(entry.warmup / 60.0, color=MUTED, linewidth=0.9, linestyle="--", label="warm-up")
-        axes.legend(frameon=False, fontsize=7, ncols=2)
+        axes.legend(frameon=False, fontsize=7, loc="upper left", bbox_to_anchor=(1.01, 1.0))
         return figure
 
 
