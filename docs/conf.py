@@ -93,14 +93,22 @@ TOPICS = {
 }
 
 
+def _help(*words: str) -> str:
+    """Return the help of a command as a block of text."""
+    shown = CliRunner().invoke(command_line, [*words, "--help"], prog_name="dynident", env=PLAIN)
+    return f"```text\n{shown.output.strip()}\n```\n"
+
+
 def _commands(app: Any) -> None:
-    """Write commands/<name>.md for every command."""
-    for command in command_line.registered_commands:
-        name = command.name or command.callback.__name__
-        shown = CliRunner().invoke(command_line, [name, "--help"], prog_name="dynident", env=PLAIN)
+    """Write commands/<name>.md for every command, with those of a group on its page."""
+    texts = {name: _help(name) for c in command_line.registered_commands if (name := c.name or c.callback.__name__)}
+    for group in command_line.registered_groups:
+        parts = [c.name or c.callback.__name__ for c in group.typer_instance.registered_commands]
+        texts[group.name] = _help(group.name) + "".join(f"\n## {group.name} {p}\n\n{_help(group.name, p)}" for p in parts)
+    for name, text in texts.items():
         topic = TOPICS.get(name, name)
         more = f"What it does and why: [{topic}](../{topic}.md).\n\n" if (HERE / f"{topic}.md").exists() else ""
-        _write("commands", name, f"# dynident {name}\n\n{more}```text\n{shown.output.strip()}\n```\n")
+        _write("commands", name, f"# dynident {name}\n\n{more}{text}")
 
 
 def setup(app: Any) -> None:

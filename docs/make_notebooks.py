@@ -95,7 +95,7 @@ def page(name: str, book: Any) -> str:
                 lines += ["```{raw} html", re.sub(r"<style.*?</style>", "", data["text/html"], flags=re.S).strip(), "```", ""]
             else:
                 text = output.get("text", "") or data.get("text/plain", "")
-                lines += ["```text", text.rstrip(), "```", ""]
+                lines += ["```none", text.rstrip(), "```", ""]
     lines.insert(2, f"{{download}}`The notebook <{name}.ipynb>` of this page can be run.\n")
     return "\n".join(lines).rstrip() + "\n"
 
