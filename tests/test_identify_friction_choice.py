@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import dynident as di
 from dynident.errors import IdentificationError
-from dynident.friction import Coulomb, Polynomial, Sigmoid, Tanh, Viscous
-from dynident.identify.friction import choose, choose_law
+from dynident.friction import Coulomb, Polynomial, Sigmoid, Tanh, TemperatureDependent, Viscous, law_text
+from dynident.identify.friction import choose, choose_friction, choose_law
 from dynident.signals import effective_samples
 
 LAWS = {
@@ -78,3 +79,22 @@ def test_bad_input() -> None:
         choose({"a": lambda rows: (np.ones(10), 1)}, 10, 5)
     with pytest.raises(IdentificationError, match="no model could be fitted"):
         choose({"a": _fails}, 100)
+
+
+def test_a_warming_is_asked_before_the_curve() -> None:
+    """Stribeck friction that falls by 1.2 % per kelvin while the joint warms: blocks at other temperatures drown the curve."""
+    body = di.Body("cart", np.array([2.0, 0, 0, 0, 1, 0, 0, 1, 0, 1]))
+    rail = di.Joint("rail", "prismatic", "base", "cart", axis=(1, 0, 0))
+    robot = di.Mechanism("slide", (di.Body("base"), body), (rail,), terms=())
+    rng = np.random.default_rng(0)
+    t = np.arange(0.0, 60.0, 0.005)
+    w, size, phase = np.array([0.5, 1.1, 1.9]), np.array([0.4, 0.15, 0.06]), rng.uniform(0.0, 6.0, 3)
+    x = w * t[:, None] + phase
+    q, v, a = np.sin(x) @ size, np.cos(x) @ (size * w), -np.sin(x) @ (size * w**2)
+    T = 20.0 + 40.0 * (1.0 - np.exp(-t / 20.0))
+    friction = (np.sign(v) * (4.0 + 2.0 * np.exp(-((v / 0.05) ** 2))) + 3.0 * v) * (1.0 - 0.012 * (T - 20.0))
+    effort = 2.0 * a + friction + 0.1 * rng.normal(size=t.size)
+    log = di.Log(t, ["rail"], q[:, None], effort[:, None], "joint_force", temperature=T[:, None])
+    chosen = choose_friction(robot, log, "auto").laws["rail"]
+    assert isinstance(chosen, TemperatureDependent)
+    assert "stribeck" in law_text(chosen)

@@ -184,20 +184,16 @@ def _predictions(fit: Fit, held_out: Sequence[Score]) -> list[Check]:
     ]
     if any(source.get("effort_kind") == "none" for source in fit.sources):
         return checks  # a fit to positions alone knows neither the noise of efforts nor a training error
-    noise = dict(zip(fit.groups, fit.sigma, strict=True))
     gap = error / fit.training_relative if fit.training_relative > 0 else 1.0
-    # A slower motion has smaller efforts, of which the same error in N m is a larger part: that is no lack of excitation.
-    left = np.asarray(worst.metrics.rmse) / np.array([noise[joint] for joint in worst.joints])
-    gap = min(gap, float(np.sqrt(np.mean(left**2))))
     checks.append(
         _check(
             "generalisation",
             gap,
             GAP_LIMIT,
-            f"held-out error is {gap:.2f} times the training error, as a part of the efforts or in N m, whichever is smaller "
-            f"(limit {GAP_LIMIT:g}; more means too little excitation)",
+            f"held-out error is {gap:.2f} times the training error (limit {GAP_LIMIT:g}; more means too little excitation)",
         )
     )
+    noise = dict(zip(fit.groups, fit.sigma, strict=True))
     bad = {
         joint: float(share)
         for score in held_out

@@ -332,8 +332,8 @@ def choose_friction(
         What was measured.
     laws : "auto", sequence of laws, or mapping of str to these or to one law
         Laws to choose from, for all driven joints or by joint. "auto" are Coulomb and viscous friction, the same for each
-        direction, a cubic polynomial, tanh and Stribeck curves, and with temperatures in the log the chosen law scaled by
-        them.
+        direction, a cubic polynomial, tanh and Stribeck curves, and with temperatures in the log these scaled by them, if
+        that is better for the first of them, or for the chosen one.
     options : mapping, optional
         Options of `dynident.signals.prepare`.
     projection : str or tuple of str, optional
@@ -372,20 +372,30 @@ def choose_recorded(
     options = {name: _candidates(law) for name, law in named.items() if name not in skipped}
     chosen = {name: next(iter(own.values())) for name, own in options.items()}
     choices: dict[str, Choice] = {}
+    warm = dict(_warm_joints(prepared, [name for name, law in named.items() if law == "auto" and name in chosen]))
+
+    def choose(name: str, own: Mapping[str, FrictionLaw], what: str = "") -> None:
+        choices[f"{name}{what}"] = choice = _chosen(prepared, chosen, name, own, projection, blocks, seed)
+        chosen[name] = own[choice.best]
+
     for done, (name, own) in enumerate(options.items(), 1):
+        # What a warming does is asked first: blocks at other temperatures would drown the difference of curves.
+        if name in warm:
+            choose(name, _scaled_or_not(chosen[name], warm[name]), ", temperature")
+        scaled = isinstance(chosen[name], TemperatureDependent)
         if len(own) > 1:
-            choices[name] = _chosen(prepared, chosen, name, own, projection, blocks, seed)
-            chosen[name] = own[choices[name].best]
+            curves = [TemperatureDependent(law, warm[name]) for law in own.values()] if scaled else list(own.values())
+            choose(name, {law_text(law): law for law in curves})
+        if name in warm and not scaled:
+            choose(name, _scaled_or_not(chosen[name], warm[name]), ", temperature")
         if progress is not None:
             progress("choosing laws", done, len(options))
-    for name, reference in _warm_joints(prepared, [name for name, law in named.items() if law == "auto" and name in chosen]):
-        law = chosen[name]
-        both = {law_text(law): law}
-        scaled = TemperatureDependent(law, reference)
-        both[law_text(scaled)] = scaled
-        choices[f"{name}, temperature"] = choice = _chosen(prepared, chosen, name, both, projection, blocks, seed)
-        chosen[name] = both[choice.best]
     return FrictionChoice(chosen, choices)
+
+
+def _scaled_or_not(law: FrictionLaw, reference: float) -> dict[str, FrictionLaw]:
+    """Return a law, and the same scaled by temperature, by their text."""
+    return {law_text(each): each for each in (law, TemperatureDependent(law, reference))}
 
 
 def _candidates(laws: Any) -> dict[str, FrictionLaw]:
