@@ -22,7 +22,7 @@ ROBOTS = sorted(door.parent.name for door in SOURCE.glob("robots/*/__init__.py")
 # Names for other rooms, not for users: one sentence each is enough.
 INSIDE = (
     "dynident.graph.",
-    *(f"dynident.mechanics.{file}." for file in ("branch", "equations", "functions", "solving", "vectors")),
+    *(f"dynident.mechanics.{file}." for file in ("branch", "equations", "functions", "moving_tree", "solving", "vectors")),
     *(f"dynident.excitation.equations.{name}Equations." for name in ("Excitation", "Robot", "Function")),
     *(f"dynident.excitation.{name}." for name in ("objective.Objective", "problem.Problem")),
     "dynident.symbolic.regroup.Coefficient.",

@@ -103,7 +103,7 @@ def test_more_steps_are_never_worse(robot):
     x = feasible_start(p, np.random.default_rng(2))
     costs = [optimise(p, starts=1, workers=1, start=x, iterations=n).cost for n in (1, 10, 60)]
     assert p.objective.cost(x) >= costs[0] >= costs[1] >= costs[2] and p.objective.cost(x) > costs[2]
-    with pytest.raises(DynidentError, match="iterations is 0; give at least one step"):
+    with pytest.raises(DynidentError, match="iterations is 0; give a whole number, 1 or more"):
         optimise(p, iterations=0)
 
 

@@ -94,7 +94,7 @@ def _drive(name: str, table: Mapping[str, Any], ratio: float) -> Drive:
     if "torque_constant" not in motor:
         raise DescriptionError(f"{where}: motor has no torque_constant; give it in N m/A, or N m/V of an amplifier's command")
     if "counts" in sensor:
-        counts = whole(f"{where}: encoder counts of a turn", sensor.pop("counts"), least=1, kind=DescriptionError)
+        counts = whole(f"{where}: encoder counts", sensor.pop("counts"), least=1, kind=DescriptionError)
         sensor["resolution"] = 2.0 * math.pi / counts
     friction = (
         None if "friction" not in table else _friction(_table(table["friction"], f"{where}: friction"), f"{where}: friction")
