@@ -294,7 +294,7 @@ def log_cases(run: str) -> dict[str, Case]:
         "npz of nothing": ("run.npz", npz(), ""),
         "npz of a number": ("run.npz", npz(t=3.0), ""),
         "npz of cubes": ("run.npz", npz(t=t, q=np.zeros((3, 3, 3)), tau=tau), "position"),
-        "npz complex": ("run.npz", npz(t=t, q=q + 1j, tau=tau), "position"),
+        "npz complex": ("run.npz", npz(t=t, q=q + 1j, tau=tau), "column 'q'"),
         "npy": ("run.npz", b"\x93NUMPY\x01\x00v\x00{'descr': '<f8', 'fortran_order': False, 'shape': (1,), }" + b" " * 60, ""),
         "zip of junk": ("run.npz", _zip(b"junk"), ""),
         "mat of text": ("run.mat", run.encode(), "mat"),
