@@ -9,6 +9,10 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from dynident.graph import products
+from dynident.mechanics import functions
+from dynident.simulate import machine
+
 # Properties draw the same examples on every machine; DYNIDENT_EXPLORE=1 draws new ones.
 settings.register_profile("same", derandomize=True, deadline=None)
 settings.register_profile("explore", deadline=None)
@@ -37,6 +41,9 @@ PROGRAMS = ("benchmarks", "cli", "demo", "docs", "examples", "fleet", "link", "r
 AT_WORK = ("excitation", "graph", "simulate_oracles", "estimators_closed_loop", "testbench_tracking")
 
 
+made: dict[str, bool] = {}  # whether the code in memory is quick
+
+
 @pytest.fixture(autouse=True, scope="module")
 def quick_code(request: pytest.FixtureRequest) -> Iterator[None]:
     """Hundreds of robots, each used for a moment: their code is made without optimisation, six times sooner.
@@ -48,4 +55,12 @@ def quick_code(request: pytest.FixtureRequest) -> Iterator[None]:
     quick = not name.startswith((*PROGRAMS, *AT_WORK)) and not os.environ.get("DYNIDENT_OPTIMISED")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("dynident.graph.machine.QUICK", quick)
+        if quick != made.get(
+            "quick"
+        ):  # code in memory may differ in the last bit: what other processes compute must be the same
+            functions._made.clear()
+            machine._codes.clear()
+            products._made.cache_clear()
+            products._code.cache_clear()
+            made["quick"] = quick
         yield

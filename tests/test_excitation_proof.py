@@ -169,7 +169,7 @@ def test_relative_scale(er3a):
         ({}, {"rate": 0.9}, "Nyquist"),
         ({}, {"start": np.full(6 * FAMILY.size, 9.0)}, "the start breaks limit"),
         ({}, {"start": np.zeros(4)}, "start has shape"),
-        ({}, {"starts": 0}, "at least one start"),
+        ({}, {"starts": 0}, "starts is 0; give a whole number from 1"),
         ({}, {"scale": "relativ"}, "scale is 'relativ'"),
     ],
 )

@@ -337,7 +337,7 @@ def test_fractional_sensitivities_are_exact() -> None:
         (lambda: Fractional(alpha=0.1, K=1.0, C=1.0, nu=0.5).heating([0.0], 50.0), DescriptionError, "no steady state"),
         (lambda: Fractional(alpha=-0.1, K=1.0, C=1.0, nu=0.5).heating([-1.0], 50.0), LogError, "before the start"),
         (lambda: AXIS4.time_constants(np.nan), LogError, "power"),
-        (lambda: AXIS4.simulate([0.0, 2.0, 1.0], FULL), LogError, r"t\[1\] = 2.0 s and t\[2\] = 1.0 s"),
+        (lambda: AXIS4.simulate([0.0, 2.0, 1.0], FULL), LogError, r"time does not increase at sample 2 \(2.0 s then 1.0 s"),
         (lambda: AXIS4.simulate([0.0, 2.0], [1.0, 2.0, 3.0]), LogError, r"power has the shape \(3,\)"),
         (lambda: AXIS4.simulate([0.0, 2.0], FULL, start=[20.0]), LogError, "2 finite numbers"),
         (lambda: AXIS4.simulate([0.0, 2.0], FULL, ambient=[20.0, np.nan]), LogError, r"ambient\[1\]"),

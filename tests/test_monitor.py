@@ -15,8 +15,8 @@ from scipy.signal import butter, lfilter
 import dynident as di
 from dynident.errors import DescriptionError, DynidentError, LogError
 from dynident.friction import Coulomb, TemperatureDependent, Viscous
-from dynident.identify import random_closed_motion
-from dynident.mechanics import actuator_torques, close_positions, jacobian
+from dynident.identify import Rows, random_closed_motion, unprojected
+from dynident.mechanics import actuator_jacobian, actuator_torques, close_positions, function_of, jacobian
 from dynident.monitor import Event, Monitor, MonitorRecord, Reading, false_alarm_rate, level_for
 from dynident.robots import dualv, five_bar
 from random_mechanisms import PinRobot, build, close, coupled, random_motion
@@ -386,3 +386,23 @@ def test_friction_of_loops_follows_the_temperature_of_the_motors() -> None:
     assert not warm.feed_arrays(t, rho, effort, np.full_like(rho, 60.0))[:, 4].any()
     warm.reset()
     assert warm.feed_arrays(t, rho, effort, np.full_like(rho, 20.0))[:, 4].any()
+
+
+@pytest.mark.parametrize("projection", ["gls", "independent", ("motor1", "motor2", "motor3")])
+def test_errors_of_projected_equations_return_to_the_coordinates(projection: str | tuple[str, ...]) -> None:
+    """S^-1 S^-T is A^T A for alike motors; named motors bring their own columns of A^T."""
+    robot = dualv.mechanism()
+    names = [actuator.name for actuator in robot.actuators]
+    rows = Rows(robot, projection if isinstance(projection, str) else tuple(names[:3]))
+    q = dualv.excitation().q[:5]
+    function = function_of(
+        robot, "errors_back", lambda x: {"U": [entry for row in unprojected(x, rows) for entry in row]}, (rows.projection,)
+    )
+    U, zero = np.empty((5, 3, 3)), np.zeros((5, 3))
+    function(5, {"q": close_positions(robot, q), "v": zero, "a": zero, "U": U})
+    A = actuator_jacobian(robot, q)
+    if projection == "gls":
+        np.testing.assert_allclose(U @ U.transpose(0, 2, 1), A.transpose(0, 2, 1) @ A, atol=1e-12)
+    else:
+        expected = np.tile(np.eye(3), (5, 1, 1)) if projection == "independent" else A[:, :3].transpose(0, 2, 1)
+        np.testing.assert_allclose(U, expected, atol=1e-12)
