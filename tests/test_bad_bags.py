@@ -150,5 +150,5 @@ def test_files_that_are_not_locked_yet_are_made_again(tmp_path, monkeypatch):
 def test_reproduce_leaves_files_of_others_alone(tmp_path, capsys):
     for name in ("fit.json", "notes.txt", "cft-jk.json"):
         (tmp_path / name).write_text("mine")
-    assert run(["reproduce", "rrr-ik", "-o", str(tmp_path)]) == 0
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["fit.json", "notes.txt", "reproduce.html", "rrr-ik.json"]
+    assert run(["reproduce", "thermal-table-4", "-o", str(tmp_path)]) == 0
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["fit.json", "notes.txt", "reproduce.html", "thermal-table-4.json"]

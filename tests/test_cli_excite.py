@@ -43,6 +43,13 @@ def run(monkeypatch: pytest.MonkeyPatch, *args: str) -> int:
     return int(end.value.code or 0)
 
 
+@pytest.fixture(autouse=True)
+def figures_once(request, monkeypatch):
+    """Figures take seconds: one test writes them."""
+    if request.function is not test_json_files_and_plan:
+        monkeypatch.setattr("dynident.excitation.figures.all_figures", lambda design: {})
+
+
 @pytest.fixture
 def folder(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
@@ -88,7 +95,6 @@ def test_text_and_the_same_seed(folder, monkeypatch, capsys):
 
 
 def test_complete_test_and_repetitions(folder, monkeypatch):
-    monkeypatch.setattr("dynident.excitation.figures.all_figures", lambda design: {})
     args = ("robot.urdf", "--limits", "limits.toml", *QUICK, "-o", "plan", "-q")
     assert run(monkeypatch, *args, "--complete", "--repetitions", "3") == 0
     plan = Plan.load("plan/plan.json")
@@ -111,7 +117,6 @@ def test_sequential_design_and_payload(folder, monkeypatch, capsys):
     added = json.loads(capsys.readouterr().out)
     assert len(added["parameters"]) == len(alone["parameters"])
     assert np.mean([p["deviation"] for p in added["parameters"]]) < np.mean([p["deviation"] for p in alone["parameters"]])
-    monkeypatch.setattr("dynident.excitation.figures.all_figures", lambda design: {})  # slow, and seen elsewhere
     assert run(monkeypatch, *args, "--payload", "1.5", "--recorded", "run.npz", "-o", "plan", "-q") == 0
     without, loaded = (Plan.load(f"plan/plan_{name}.json") for name in ("without", "with"))
     assert {s.payload for s in without.stages} == {""} and {s.payload for s in loaded.stages} == {"payload"}
@@ -121,7 +126,6 @@ def test_sequential_design_and_payload(folder, monkeypatch, capsys):
 
 
 def test_a_plan_is_a_start(folder, monkeypatch, capsys):
-    monkeypatch.setattr("dynident.excitation.figures.all_figures", lambda design: {})
     args = ("robot.urdf", "--limits", "limits.toml", *QUICK[:4])
     assert run(monkeypatch, *args, "--frequency", "0.25", "--harmonics", "4", "-o", "one", "-q") == 0
     assert run(monkeypatch, *args, "--start", "one/plan.json", "--json") == 0
