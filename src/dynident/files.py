@@ -34,6 +34,9 @@ def read_regular(path: str | os.PathLike[str], most: int | None = None) -> bytes
     """Return the content of a regular file; a pipe, socket or device, on which reading may wait for ever, is refused."""
     # A pipe is opened without waiting for its other end, so that it can be refused.
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    if stat.S_ISDIR(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     with os.fdopen(handle, "rb") as stream:
         state = os.fstat(stream.fileno())
         if not stat.S_ISREG(state.st_mode):

@@ -11,6 +11,7 @@ from functools import lru_cache
 from queue import Empty, SimpleQueue
 from typing import Any
 
+from dynident.checks import whole
 from dynident.errors import DynidentError
 
 SMALL = 4096  # samples below which starting threads costs more than it saves
@@ -24,6 +25,11 @@ def cores() -> int:
     if _LIMIT.get():
         return _LIMIT.get()
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+
+
+def threads(workers: int | None = None) -> ThreadPoolExecutor:
+    """Return a pool of so many threads, one per core when omitted."""
+    return ThreadPoolExecutor(cores() if workers is None else whole("workers", workers, least=1))
 
 
 @contextmanager

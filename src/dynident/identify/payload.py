@@ -190,7 +190,10 @@ def _own(base: BaseParameters, name: str) -> list[int]:
 
 
 def _carrier(robot: Mechanism, name: str) -> str:
-    return next(joint.parent for joint in robot.joints if joint.child == name)
+    found = next((joint.parent for joint in robot.joints if joint.child == name), None)
+    if found is None:
+        raise IdentificationError(f"robot '{robot.name}' has no body {name!r:.60}; name the load as the evidence does")
+    return found
 
 
 def _payload(

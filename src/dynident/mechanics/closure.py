@@ -70,6 +70,8 @@ def close_positions(
     """
     from dynident.mechanics.branch import Branch  # noqa: PLC0415 - only robots with loops need it
 
+    if not mechanism.loops:
+        raise DynidentError(f"robot '{mechanism.name}' has no loops; its coordinates are independent as they are")
     closure = mechanism.closure
     names = mechanism.coordinate_names if given is None else tuple(given)
     x = np.ascontiguousarray(q, dtype=np.float64)

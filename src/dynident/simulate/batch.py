@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, fields, is_dataclass, replace
 from itertools import product
@@ -14,7 +13,7 @@ import numpy as np
 from dynident.checks import choice, whole
 from dynident.errors import DynidentError, SimulationError, require
 from dynident.files import to_json
-from dynident.parallel import completed, cores
+from dynident.parallel import completed, threads
 from dynident.simulate.record import Run
 from dynident.simulate.results import COLLECTED
 from dynident.simulate.robot import VirtualRobot
@@ -108,7 +107,7 @@ def monte_carlo(
     wanted = robot.reference(reference)  # read and checked once, not by every thread
     items = ((robot, wanted, i, child, vary, options) for i, child in enumerate(children))
     found: dict[int, Run | SimulationError] = {}
-    with ThreadPoolExecutor(workers or cores()) if client is None else nullcontext(client) as pool:
+    with threads(workers) if client is None else nullcontext(client) as pool:
         for i, future in completed(pool, _one_run, items):
             result: Run | SimulationError = future.result()
             if isinstance(result, SimulationError) and failure == "raise":
@@ -279,7 +278,7 @@ def sweep(robot: VirtualRobot, changes: Mapping[str, Sequence[Any]], measure: Me
         values = {k: float(v) for k, v in found.items()} if isinstance(found, Mapping) else {"value": float(found)}
         return values, "; ".join(dict.fromkeys(said))
 
-    with ThreadPoolExecutor(workers or cores()) as pool:
+    with threads(workers) as pool:
         rows = list(pool.map(one, settings))
     names = next((tuple(values) for values, _ in rows if values), ("value",))
     full = tuple(values or dict.fromkeys(names, float("nan")) for values, _ in rows)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +21,7 @@ from dynident.errors import SimulationError, SimulationWarning, require
 from dynident.files import to_json
 from dynident.mechanics import Motion, actuator_jacobian, end_frame, forward_kinematics, jacobian
 from dynident.mechanism import Actuator, Body, Joint, Mechanism
-from dynident.parallel import cores
+from dynident.parallel import threads
 from dynident.results import Result
 from dynident.simulate.results import notify
 from dynident.simulate.robot import VirtualRobot
@@ -221,7 +220,7 @@ def bandwidth(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SimulationWarning)  # one sentence for all frequencies follows
         points = []
-        with ThreadPoolExecutor(workers or cores()) as pool:
+        with threads(workers) as pool:
             for point in pool.map(lambda hz: _point(sine, float(hz), cycles, settle, options), f):
                 points.append(point)
                 if progress is not None:

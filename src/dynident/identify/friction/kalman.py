@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.checks import signal, step_length, time_axis
+from dynident.checks import real, signal, step_length, time_axis
 from dynident.errors import DynidentError, IdentificationError
 from dynident.friction import Friction, Offset, Sigmoid
 from dynident.identify.friction.checks import direction_note
@@ -228,6 +228,8 @@ class FrictionFilter:
         float
             Innovation over its predicted standard deviation: a value far beyond 3 says that something else acts.
         """
+        t, tau, q = (real(what, value) for what, value in (("t", t), ("tau", tau), ("q", q)))
+        v = None if v is None else real("v", v)
         if not np.isfinite([t, tau, q, 0.0 if v is None else v]).all():
             raise IdentificationError(f"sample at t = {t} s is not finite; leave it out, the filter bridges gaps")
         if self._last is None:
