@@ -13,10 +13,9 @@ from dynident.pages import Html, badge, details, join, number, percent, section,
 from dynident.report.drawings import paired_bars
 from dynident.report.embed import share
 from dynident.signals import effective_samples
-from dynident.validate import Check, Verdict
+from dynident.validate import Verdict
 
 LAYERS = (("measured", "measured"), ("predicted", "blue"), ("other", "orange"), ("band", "band"))
-SHARES = ("held_out_error", "coverage", "precision")
 HINT = "Drag to zoom, double-click to see all, shift-drag to move; the time axes of a log move together."
 
 
@@ -82,22 +81,13 @@ def headline(fit: Fit, verdict: Verdict) -> Html:
     )
 
 
-def _scaled(check: Check) -> tuple[str, str]:
-    """Return value and limit of a check as its sentence tells them: shares as per cent, nothing where nothing is counted."""
-    if check.name in SHARES:
-        return percent(check.value), percent(check.limit)
-    if check.value == 0.0 and check.limit == 0.0:
-        return "none", "none"
-    return number(check.value, 3), number(check.limit, 3)
-
-
 def checks(verdict: Verdict) -> Html:
     """Return the table of checks."""
     rows = [
         (
             check.name.replace("_", " "),
             badge("passed", "ok") if check.ok else badge("failed", "bad"),
-            *_scaled(check),
+            *check.shown,
             join([check.sentence, tag("span", check.next_step, class_="next") if check.next_step else ""], " "),
         )
         for check in verdict.checks
