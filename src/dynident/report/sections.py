@@ -193,7 +193,7 @@ def curves(log: int, score: Score, labels: tuple[str, str]) -> list[Html]:
     return [
         tag("div", *layers, reset, class_="chips"),
         tag("div", *joints, class_="chips"),
-        tag("p", HINT, class_="note"),
+        tag("p", HINT, class_="note hint"),
         *blocks,
     ]
 
@@ -212,10 +212,10 @@ def robot(fit: Fit, scores: Sequence[Score], drawn: Sequence[int]) -> Html:
     """Return the places of the robot's animation along each log."""
     text = (
         "Blue dots are joints; they grow with the residual and turn orange beyond two standard deviations. Green circles are "
-        "the identified centres of mass, the blue line is the path of the last link. Drag to turn; ctrl and wheel to come "
-        "closer. The time is that of the curves below."
+        "the identified centres of mass, the blue line is the path of the last link."
     )
-    parts: list[object] = [tag("p", text, class_="note")]
+    hint = "Drag to turn; ctrl and wheel to come closer. The time is that of the curves below."
+    parts: list[object] = [tag("p", text, " ", tag("span", hint, class_="hint"), class_="note")]
     for index in drawn:
         picture = plot("robot", f"{fit.mechanism.name} moving along log {scores[index].name}", index)
         whole = [tag("h3", _title(scores[index])), picture]
