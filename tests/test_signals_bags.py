@@ -191,6 +191,9 @@ def test_topics_on_one_clock(tmp_path):
     np.testing.assert_array_equal(log.position, Q)
     np.testing.assert_allclose(log.effort, 3.0 * T[:, None] + np.arange(3), atol=1e-6)
     np.testing.assert_allclose(log.temperature, 40.0 + T[:, None] + np.arange(3), atol=1e-6)
+    del schema["temperature"]
+    found = Log.read(path, "joint_torque", topic=topics, schema=schema)  # numbered: in the order of the positions
+    np.testing.assert_array_equal(found.temperature, log.temperature)
     with pytest.raises(LogError, match="no effort columns"):
         Log.read(path, "joint_torque", topic="/joint_states")
 

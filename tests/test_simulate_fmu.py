@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import warnings
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -134,6 +135,28 @@ def test_model_exchange_has_the_states_of_forward_dynamics(arm: di.Mechanism, tm
     np.testing.assert_allclose(theirs[:, n : 2 * n], run.truth.motion.v, atol=1e-6)
     last = di.mechanics.forward_dynamics(robot, theirs[-1, :n], theirs[-1, n : 2 * n], torque)[0]
     np.testing.assert_allclose(theirs[-1, 2 * n :], last, rtol=1e-9)
+
+
+def test_a_machine_has_the_friction_of_its_temperature(tmp_path: Path) -> None:
+    fmpy = pytest.importorskip("fmpy", reason="FMPy is a development tool: pip install 'dynident[dev]'")
+    if not (shutil.which("cc") or shutil.which("gcc")):
+        pytest.skip("there is no C compiler here")
+    torque = np.array([150.0, 150.0, 100.0, 20.0, 15.0, 10.0])
+    machine = replace(di.robots.er3a_c60.machine(), controller=OpenLoop(torque=torque), ambient=10.0)
+    assert machine.thermal
+    file = write_fmu(machine, tmp_path / "machine.fmu")
+    names = machine.mechanism.coordinate_names
+    labels = [f"u_{a.name}" for a in machine.mechanism.actuators]
+    signals = np.array([(0.0, *torque), (1.0, *torque)], dtype=[("time", float), *((name, float) for name in labels)])
+    options = {"stop_time": 0.2, "output_interval": CYCLE, "step_size": CYCLE, "output": [f"q_{name}" for name in names]}
+    found = fmpy.simulate_fmu(str(file), fmi_type="CoSimulation", input=signals, **options)
+    start = np.zeros((21, 6))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SimulationWarning)  # nothing holds the arm up
+        run = machine.simulate(di.Motion(CYCLE * np.arange(21), start, start, start), log_cycle=CYCLE)
+    theirs = np.column_stack([found[f"q_{name}"] for name in names])
+    np.testing.assert_allclose(theirs, run.truth.motion.q, atol=1e-9)
+    assert np.ptp(theirs, axis=0).max() > 0.1
 
 
 def test_without_a_compiler_the_sources_are_in_it(arm: di.Mechanism, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -65,6 +65,8 @@ def test_notebooks_show_tables_and_never_markup_of_names(done: di.report.Identif
         assert page.count("<tr>") > 5
         assert "<b>" not in page
         assert "<script>" not in page
+    values = dict(zip(done.verdict._view()["name"], done.verdict._view()["value"], strict=True))
+    assert (values["joints"], values["held_out_error"][-2:]) == ("none", " %")  # as in the report
 
 
 def test_pictures_of_logs_have_the_signals(example: di.examples.Example) -> None:

@@ -249,8 +249,9 @@ def _limits(
     found = limits_of(assumed.mechanism, assumed.settings)
     kept = next((limit for limit in found.others if isinstance(limit, Collision)), None)
     if automatic and kept is not None:
+        pairs = f"{len(kept.pairs)} pairs of bodies are" if len(kept.pairs) > 1 else "one pair of bodies is"
         notes.append(
-            f"{len(kept.pairs)} pairs of bodies are kept apart as capsules with the bodies' inertia; --no-collision leaves "
+            f"{pairs} kept apart as capsules with the bodies' inertia; --no-collision leaves "
             "that out, [[capsule]] in a limits file gives better shapes"
         )
     if "floor" not in settings and "tool" not in settings:

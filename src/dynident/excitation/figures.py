@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 SMALL = 8  # points, of tick labels
+FAR = 10.0  # times the largest value of a motion, above which a limit is told in words: drawn, it would flatten the curve
 MANY = 2.5  # decades above which only whole ones are labelled
 RATES = ("position", "velocity", "acceleration")
 SECONDS = ("", "/s", "/s\N{SUPERSCRIPT TWO}")
@@ -53,8 +54,11 @@ def motions(design: Design) -> Figure:
     limits, motion = design.problem.limits, design.motion()
     n = motion.dof
     sliding = {} if design.mechanism is None else effort_units(design.mechanism)
-    figure = new_figure(11.0, 1.3 + 1.5 * n)
-    axes = figure.subplots(n, 3, sharex=True, squeeze=False)
+    height = 1.3 + 1.5 * n
+    figure = new_figure(11.0, height)
+    # margins by hand: tight_layout and aligned labels measure every text of every panel, 10 s for twelve joints
+    room = {"left": 0.08, "right": 0.985, "wspace": 0.3, "top": 1.0 - 0.6 / height, "bottom": 0.55 / height, "hspace": 0.2}
+    axes = figure.subplots(n, 3, sharex=True, squeeze=False, gridspec_kw=room)
     columns = (motion.q, motion.v, motion.a)
     for j, name in enumerate(limits.coordinates):
         unit = {"N": "m", "N m": "rad"}.get(sliding.get(name, ""), "SI")
@@ -62,18 +66,21 @@ def motions(design: Design) -> Figure:
         for axis, y, pair, per in zip(axes[j], columns, bounds, SECONDS, strict=True):
             _quiet(axis)
             axis.plot(motion.t, y[:, j], color=BLUE, linewidth=1.2, label="motion")
+            reach = FAR * float(np.max(np.abs(y[:, j])))
             for value in pair:
-                if np.isfinite(value):
+                if np.isfinite(value) and abs(value) <= reach:
                     axis.axhline(value, color=ORANGE, linewidth=1.0, linestyle="--", label="limit")
+            far = ", ".join(f"{value:.4g}" for value in pair if np.isfinite(value) and abs(value) > reach)
+            if far:
+                axis.text(1.0, 1.0, f"limit {far}", transform=axis.transAxes, ha="right", va="bottom", color=ORANGE, fontsize=7)
             axis.set_ylabel(f"{unit}{per}", color=INK, fontsize=SMALL)
+            axis.yaxis.set_label_coords(-0.17, 0.5)
         axes[j][0].set_ylabel(f"{label(name, 16)}\n{unit}", color=INK, fontsize=SMALL)
     for axis, what in zip(axes[0], RATES, strict=True):
         axis.set_title(what, color=INK, fontsize=10)
     for axis in axes[-1]:
         axis.set_xlabel("time [s]", color=INK, fontsize=9)
-    entries = dict(zip(*reversed(axes[0][0].get_legend_handles_labels()), strict=True))
-    figure.align_ylabels()
-    figure.tight_layout(rect=(0.0, 0.0, 1.0, 1.0 - 0.3 / figure.get_figheight()))
+    entries = {what: line for axis in axes.flat for line, what in zip(*axis.get_legend_handles_labels(), strict=True)}
     figure.legend(entries.values(), entries.keys(), loc="upper right", ncols=2, frameon=False, fontsize=9)
     return figure
 

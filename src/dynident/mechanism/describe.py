@@ -96,7 +96,8 @@ def description_text(data: Mapping[str, Any]) -> str:
     str
         Lines: head, table of joints, what else there is.
     """
-    lines = [f"robot {data['name']}: {data['dof']} degrees of freedom, {len(data['bodies'])} moving bodies"]
+    freedom, moving = "degree" if data["dof"] == 1 else "degrees", "body" if len(data["bodies"]) == 1 else "bodies"
+    lines = [f"robot {data['name']}: {data['dof']} {freedom} of freedom, {len(data['bodies'])} moving {moving}"]
     keys = ("name", "kind", "parent", "child", "lower", "upper", "follows")
     rows = [("joint", *keys[1:]), *(tuple("" if j[k] is None else str(j[k]) for k in keys) for j in data["joints"])]
     widths = [max(len(row[i]) for row in rows) for i in range(len(keys))]

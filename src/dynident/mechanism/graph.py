@@ -14,6 +14,7 @@ import numpy as np
 from dynident.files import visible, write_atomic
 from dynident.mechanism.elements import Joint, Loop
 from dynident.mechanism.mechanism import Mechanism
+from dynident.pages import several
 
 ROW, STEP, MARGIN, HEAD, LETTER, GAP = 30, 24, 24, 64, 7.3, 26
 STYLE = """
@@ -108,10 +109,12 @@ def layout(mechanism: Mechanism) -> dict[str, tuple[int, int]]:
 
 
 def _headline(mechanism: Mechanism) -> str:
-    text = f"{mechanism.dof} degrees of freedom, {len(mechanism.actuators)} actuators"
+    freedom = "degree" if mechanism.dof == 1 else "degrees"
+    text = f"{mechanism.dof} {freedom} of freedom, {several(len(mechanism.actuators), 'actuator')}"
     if mechanism.loops:
         extra = len(mechanism.actuators) - mechanism.dof
-        text += f", {len(mechanism.loops)} loops, {mechanism.closure.redundant_equations} redundant closure equations"
+        text += f", {several(len(mechanism.loops), 'loop')}, "
+        text += several(mechanism.closure.redundant_equations, "redundant closure equation")
         text += f", actuation redundancy {extra}" if extra > 0 else ""
     return text
 

@@ -13,10 +13,9 @@ from dynident.pages import Html, badge, details, join, number, percent, section,
 from dynident.report.drawings import paired_bars
 from dynident.report.embed import share
 from dynident.signals import effective_samples
-from dynident.validate import Check, Verdict
+from dynident.validate import Verdict
 
 LAYERS = (("measured", "measured"), ("predicted", "blue"), ("other", "orange"), ("band", "band"))
-SHARES = ("held_out_error", "coverage", "precision")
 HINT = "Drag to zoom, double-click to see all, shift-drag to move; the time axes of a log move together."
 
 
@@ -82,22 +81,13 @@ def headline(fit: Fit, verdict: Verdict) -> Html:
     )
 
 
-def _scaled(check: Check) -> tuple[str, str]:
-    """Return value and limit of a check as its sentence tells them: shares as per cent, nothing where nothing is counted."""
-    if check.name in SHARES:
-        return percent(check.value), percent(check.limit)
-    if check.value == 0.0 and check.limit == 0.0:
-        return "none", "none"
-    return number(check.value, 3), number(check.limit, 3)
-
-
 def checks(verdict: Verdict) -> Html:
     """Return the table of checks."""
     rows = [
         (
             check.name.replace("_", " "),
             badge("passed", "ok") if check.ok else badge("failed", "bad"),
-            *_scaled(check),
+            *check.shown,
             join([check.sentence, tag("span", check.next_step, class_="next") if check.next_step else ""], " "),
         )
         for check in verdict.checks
@@ -203,7 +193,7 @@ def curves(log: int, score: Score, labels: tuple[str, str]) -> list[Html]:
     return [
         tag("div", *layers, reset, class_="chips"),
         tag("div", *joints, class_="chips"),
-        tag("p", HINT, class_="note"),
+        tag("p", HINT, class_="note hint"),
         *blocks,
     ]
 
@@ -222,10 +212,10 @@ def robot(fit: Fit, scores: Sequence[Score], drawn: Sequence[int]) -> Html:
     """Return the places of the robot's animation along each log."""
     text = (
         "Blue dots are joints; they grow with the residual and turn orange beyond two standard deviations. Green circles are "
-        "the identified centres of mass, the blue line is the path of the last link. Drag to turn; ctrl and wheel to come "
-        "closer. The time is that of the curves below."
+        "the identified centres of mass, the blue line is the path of the last link."
     )
-    parts: list[object] = [tag("p", text, class_="note")]
+    hint = "Drag to turn; ctrl and wheel to come closer. The time is that of the curves below."
+    parts: list[object] = [tag("p", text, " ", tag("span", hint, class_="hint"), class_="note")]
     for index in drawn:
         picture = plot("robot", f"{fit.mechanism.name} moving along log {scores[index].name}", index)
         whole = [tag("h3", _title(scores[index])), picture]

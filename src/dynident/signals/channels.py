@@ -103,6 +103,7 @@ def find_channels(
     maps["effort"] = _with_unmeasured(maps["position"], maps["effort"], wanted, notes)
     if wanted is None:
         maps = {role: _labelled(channels, labels) for role, channels in maps.items()}
+    maps["temperature"] = _in_order("temperature", maps.get("temperature", {}), maps["position"], notes)
     keys = _common_joints(maps, files)
     joints, keys = _rename(keys, wanted)
     left = [j for role in REQUIRED for j in maps[role] if j not in keys]
@@ -188,6 +189,14 @@ def _labelled(channels: Channels, labels: tuple[str, ...]) -> Channels:
     if not numbers or len(channels) != len(labels) or numbers not in ([*range(len(labels))], [*range(1, len(labels) + 1)]):
         return channels
     return {name: channels[str(number)] for name, number in zip(labels, numbers, strict=True)}
+
+
+def _in_order(role: str, channels: Channels, position: Channels, notes: list[str]) -> Channels:
+    """Give the joints' names to channels that are only numbered, such as those of an array in another topic."""
+    ordered = _labelled(channels, tuple(position))
+    if ordered is not channels:
+        notes.append(f"{role}: numbered channels taken in the order of the positions, {some_of(ordered)}")
+    return ordered
 
 
 def _common_joints(maps: Mapping[str, Channels], files: str) -> list[str]:

@@ -36,6 +36,7 @@ from dynident.simulate.machine import Machine
 from dynident.simulate.robot import VirtualRobot
 from dynident.simulate.run import machine_of
 from dynident.simulate.step import Step
+from dynident.simulate.thermal import Heat
 from dynident.simulate.tick import Tick
 
 Array = NDArray[np.float64]
@@ -70,12 +71,14 @@ def write_fmu(robot: Mechanism | VirtualRobot, path: str | os.PathLike[str], q: 
     It is for co-simulation and, where the drives only hand torques on, for model exchange too.
 
     Inputs are the torques of the actuators (behind the gear), outputs q, v and a of every coordinate; ``q0`` and ``v0`` are
-    the start. A communication step is divided into steps of at most ``robot.step``.
+    the start. A communication step is divided into steps of at most ``robot.step``. Friction that depends on temperature is
+    that of the start, since an FMU does not warm up.
 
     Parameters
     ----------
     robot : Mechanism or VirtualRobot
-        The identified robot, or a machine with rigid drives whose controller is an `OpenLoop`.
+        The identified robot, or a machine with rigid drives whose controller is an `OpenLoop`, which
+        ``dataclasses.replace(machine, controller=OpenLoop(torque=zeros))`` gives.
     path : path-like
         File to write, ``.fmu``.
     q : array_like (n,), optional
@@ -96,6 +99,8 @@ def write_fmu(robot: Mechanism | VirtualRobot, path: str | os.PathLike[str], q: 
     if start.shape != (machine.mechanism.dof,) or not np.isfinite(start).all():
         raise SimulationError(f"q is {start.tolist()}; give {machine.mechanism.dof} finite numbers")
     moving = machine_of(machine, start)
+    if machine.thermal:
+        moving.warm(*Heat(machine.mechanism, machine.drives, machine.thermal, machine.ambient).scales(moving.shape.owners))
     exchange = not isinstance(robot, VirtualRobot) and _is_smooth(robot)
     source = _source(moving, name, _derivative(machine.mechanism) if exchange else None)
     token = "{" + hashlib.sha256(source.encode()).hexdigest()[:32] + "}"

@@ -10,6 +10,7 @@ import numpy as np
 
 from dynident.errors import require
 from dynident.friction import term_of
+from dynident.pages import number, percent
 from dynident.results import Result
 from dynident.tables import Tabular
 from dynident.validate.passivity import feeding_laws
@@ -28,6 +29,7 @@ OPEN_LIMIT = 0.10  # of the effort that the training data may leave open
 LEVERAGE_LIMIT = 10.0
 CONDITION_LIMIT = 1e3
 SHARE_GOOD_LIMIT = 0.25
+SHARES = ("held_out_error", "coverage", "precision")  # told in per cent
 SIGN_LIMIT = 3.0  # standard deviations below zero at which a sign is wrong
 
 
@@ -79,6 +81,15 @@ class Check:
         """What to do now when the check failed; empty when it passed."""
         return "" if self.ok else NEXT.get(self.name, "")
 
+    @property
+    def shown(self) -> tuple[str, str]:
+        """Value and limit as the sentence tells them: shares as per cent, none where nothing is counted."""
+        if self.name in SHARES:
+            return percent(self.value), percent(self.limit)
+        if self.value == 0.0 and self.limit == 0.0:
+            return "none", "none"
+        return number(self.value, 3), number(self.limit, 3)
+
 
 @dataclass(frozen=True, eq=False)
 class Verdict(Tabular, Result):
@@ -120,6 +131,10 @@ class Verdict(Tabular, Result):
         """One row per check."""
         names = ("name", "ok", "value", "limit", "sentence", "next_step")
         return {name.replace("_", " "): [getattr(check, name) for check in self.checks] for name in names}
+
+    def _view(self) -> dict[str, Any]:
+        values, limits = zip(*(check.shown for check in self.checks), strict=True) if self.checks else ((), ())
+        return {**self._columns(), "value": values, "limit": limits}
 
     def _head(self) -> str:
         return self.summary().partition("\n")[0]
