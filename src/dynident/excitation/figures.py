@@ -56,7 +56,7 @@ def motions(design: Design) -> Figure:
     sliding = {} if design.mechanism is None else effort_units(design.mechanism)
     height = 1.3 + 1.5 * n
     figure = new_figure(11.0, height)
-    # margins by hand: tight_layout and aligned labels measure every text of every panel, 10 s for twelve joints
+    # margins by hand: tight_layout and aligned labels measure every text of every panel, a third of excite on a quadruped
     room = {"left": 0.08, "right": 0.985, "wspace": 0.3, "top": 1.0 - 0.6 / height, "bottom": 0.55 / height, "hspace": 0.2}
     axes = figure.subplots(n, 3, sharex=True, squeeze=False, gridspec_kw=room)
     columns = (motion.q, motion.v, motion.a)
