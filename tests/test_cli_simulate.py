@@ -144,6 +144,8 @@ def test_bandwidth_is_measured_with_and_without_the_mechanism(monkeypatch, capsy
     assert 1.0 < attached["bandwidth"] < alone["bandwidth"] < 5.0
     assert data["published"]["5"] == {"ratio": 0.654, "phase": -62.5}
     assert attached["ratio"][1] == pytest.approx(0.654, abs=0.03) and attached["phase"][1] == pytest.approx(-62.5, abs=5.0)
+    keys = "robot coordinate amplitude mechanism bandwidth frequency ratio phase scatter distortion saturated actuators"
+    assert list(attached) == keys.split() and all(set(x) == {"ratio", "phase"} for x in attached["actuators"].values())
     assert Path("figures/bandwidth.png").stat().st_size > 10_000
 
 

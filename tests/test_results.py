@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,11 +19,13 @@ import pytest
 from numpy.typing import NDArray
 
 import dynident as di
+from dynident.drive import fit_modal
 from dynident.excitation import Stage
 from dynident.files import parsed
 from dynident.friction import Coulomb, FrictionLaw, Viscous
 from dynident.results import Result
 from dynident.robots import dualv
+from dynident.simulate import MotorLoad, Sizing, Sweep, TorqueSplit, step_metrics, tracking_error
 from dynident.trajectory import Fourier, Trajectory
 from dynident.validate import CrossValidation, judge
 from identify_cases import RRR, arm, evidence, simulated_log
@@ -180,13 +183,34 @@ def nouns() -> dict[str, Any]:
         "identify.Score": score,
         "validate.Verdict": judge(fit, [score]),
         "excitation.Plan": plan,
+        **of_machines(),
     }
 
 
-@pytest.mark.parametrize(
-    "kind",
-    ["mechanism.Mechanism", "identify.BaseParameters", "identify.Fit", "identify.Score", "validate.Verdict", "excitation.Plan"],
-)
+def of_machines() -> dict[str, Any]:
+    """Results of simulate and drive, with numbers that JSON does not have."""
+    t = np.linspace(0.0, 1.0, 300)
+    wave = np.column_stack([np.sin(t), np.cos(t)])
+    motion, still = di.Motion(t, wave, wave, wave), di.Motion(t, 0.0 * wave, wave, wave)
+    s = 2j * np.pi * np.linspace(2.0, 40.0, 80)
+    peak = 0.5 + 0.3 * s**2 / (s**2 + 2.0 * 0.02 * 80.0 * s + 80.0**2)
+    load = MotorLoad("m1", *[1.0 / 3.0] * 10, float("inf"), {"current": 0.5})
+    settings = ({"gain": 2, "limit": np.inf, "law": Coulomb()}, {"gain": 3, "limit": 0.1, "law": np.array([1.0, 2.0])})
+    return {
+        "simulate.TorqueSplit": TorqueSplit(("a", "b"), t, {"inertia": 0.6 * wave, "gravity": 0.3 * wave}, wave),
+        "simulate.Sizing": Sizing((load, replace(load, use={})), 2.0),
+        "simulate.Sweep": Sweep(settings, ({"value": 1.5}, {"value": float("nan")}), ("", "unstable")),
+        "simulate.StepMetrics": step_metrics(t, 1.0 - np.exp(-t)),
+        "simulate.TrackingError": tracking_error(still, motion, ("a", "b")),
+        "drive.ModalFit": fit_modal(s.imag / (2.0 * np.pi), peak),
+    }
+
+
+KINDS = """mechanism.Mechanism identify.BaseParameters identify.Fit identify.Score validate.Verdict excitation.Plan
+simulate.TorqueSplit simulate.Sizing simulate.Sweep simulate.StepMetrics simulate.TrackingError drive.ModalFit"""
+
+
+@pytest.mark.parametrize("kind", KINDS.split())
 def test_nouns_are_saved_loaded_copied_and_pickled(kind: str, tmp_path: Path) -> None:
     made = nouns()[kind]
     written = json.dumps(made.to_dict())
@@ -195,6 +219,27 @@ def test_nouns_are_saved_loaded_copied_and_pickled(kind: str, tmp_path: Path) ->
         assert type(again) is type(made)
         assert json.dumps(again.to_dict()) == written
         assert again.summary() == made.summary()
+
+
+def test_results_with_curves_are_drawn_without_arguments() -> None:
+    pytest.importorskip("matplotlib", reason="figures need matplotlib: pip install 'dynident[report]'")
+    drawn = {kind for kind, made in of_machines().items() if hasattr(made, "plot") and made.plot().axes}
+    assert drawn == {"simulate.TorqueSplit", "simulate.Sizing", "simulate.Sweep", "drive.ModalFit"}
+    with pytest.raises(di.DynidentError, match="frf is given without frequency"):
+        of_machines()["drive.ModalFit"].plot(frf=[1.0])
+
+
+def test_no_result_writes_json_by_hand() -> None:
+    """Of a run its log and its truth are kept; the others are no results."""
+    doors = {room: import_module(f"dynident.{room}") for room in di.ROOMS}
+    found = {(room, name) for room, door in doors.items() for name in door.__all__ if hasattr(getattr(door, name), "to_json")}
+    assert found == {("simulate", "Run"), ("mechanism", "Parameters"), ("excitation", "Design")}
+
+
+def test_a_sweep_from_its_file_has_numbers_and_texts(tmp_path: Path) -> None:
+    again = di.load(of_machines()["simulate.Sweep"].save(tmp_path / "sweep.json"))
+    assert again.settings[0] == {"gain": 2, "limit": np.inf, "law": str(Coulomb())}
+    assert again.settings[1]["law"] == [1.0, 2.0] and np.isnan(again.column()[1])
 
 
 def test_a_robot_from_its_file_moves_as_before(tmp_path: Path) -> None:

@@ -101,10 +101,6 @@ def test_bandwidth_is_interpolated_and_phase_is_continuous(tmp_path: Path) -> No
     assert third.phase[-1] == pytest.approx(-4.0 * np.rad2deg(np.arctan(50.0 / 7.0)), rel=1e-9)
     assert np.isnan(made_up([1.0, 0.9], [1.0, 2.0]).bandwidth)
     assert np.isnan(made_up([0.5, 0.4], [1.0, 2.0]).bandwidth)
-    data = json.loads(first.to_json())
-    assert data["bandwidth"] == pytest.approx(first.bandwidth)
-    assert len(data["actuators"]["x"]["ratio"]) == 40
-    assert json.loads(made_up([1.0, 0.9], [1.0, 2.0]).to_json())["bandwidth"] is None
     assert "bandwidth 6.989 Hz" in str(first)
     again = di.load(first.save(tmp_path / "response.json"))
     assert np.array_equal(again.response, first.response) and again.name == first.name
@@ -166,8 +162,7 @@ def test_sweep_is_a_table_that_says_where_it_is_unstable() -> None:
     assert np.all(values[:2, 0] < values[:2, 1])  # dead time bends the response up before it falls
     assert np.all(np.isnan(values[2]))
     assert all(found.notes[i] for i in (4, 5))
-    assert found.table().count("\n") == 6
-    assert json.loads(found.to_json())[4]["values"]["value"] is None
+    assert found.summary().count("\n") == 6
     with pytest.raises(DynidentError, match="no number"):
         found.column("other")
 

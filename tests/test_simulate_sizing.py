@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
@@ -73,7 +71,7 @@ def test_limits_and_ratings_are_judged_in_words() -> None:
     assert "current is at 200 %" in text
     assert "overheat" in text
     assert "speed is at 150 %" in text
-    data = json.loads(narrow.to_json())
+    data = narrow.to_dict()
     assert data["ok"] is False
     assert data["motors"][0]["margin"] == pytest.approx(-1.0, rel=1e-5)
     assert narrow.table().count("\n") == 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from itertools import pairwise
 
 import numpy as np
@@ -39,7 +38,7 @@ def test_first_order_response_never_exceeds_the_command() -> None:
     assert m.rise_10_90 == pytest.approx(0.3 * np.log(9.0), rel=1e-5)
     assert m.settling == pytest.approx(0.3 * np.log(20.0), rel=1e-5)
     assert m.overshoot == 0.0
-    assert json.loads(m.to_json())["rise"] is None
+    assert "rise nan s" in m.summary()
 
 
 def test_a_step_down_that_comes_later_counts_from_there() -> None:
@@ -121,8 +120,7 @@ def test_tracking_error_of_known_errors() -> None:
     assert found.when[1] == pytest.approx(0.5)
     late = tracking_error(Motion(t, q, still, still), Motion(t, q + off, still, still), after=0.6)
     assert late.largest[1] == pytest.approx(0.0, abs=1e-15)
-    assert "largest" in str(found)
-    assert json.loads(found.to_json())["names"] == ["a", "b"]
+    assert "largest" in found.summary()
     with pytest.raises(DynidentError, match="sample both alike"):
         tracking_error(Motion(t, q, still, still), Motion(t + 0.5, q, still, still))
 

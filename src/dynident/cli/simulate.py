@@ -278,6 +278,16 @@ def _bode_figure(found: Mapping[str, SineResponse], published: Mapping[float, tu
     return first.plot(*others, labels=list(found), points=published or None)
 
 
+def _response(bode: SineResponse) -> dict[str, Any]:
+    """Return a response for the file and for `--json`: ratio and phase instead of complex numbers."""
+    data: dict[str, Any] = {key: getattr(bode, key) for key in ("robot", "coordinate", "amplitude", "mechanism", "bandwidth")}
+    for key in ("frequency", "magnitude", "phase", "scatter", "distortion", "saturated"):
+        data[{"magnitude": "ratio"}.get(key, key)] = getattr(bode, key).tolist()
+    pairs = zip(bode.names, bode.actuators.T, strict=True)
+    data["actuators"] = {name: {"ratio": np.abs(z).tolist(), "phase": np.rad2deg(np.angle(z)).tolist()} for name, z in pairs}
+    return data
+
+
 def _published_bode(machine: str, coordinate: str) -> Mapping[float, tuple[float, float]]:
     """Return measured points of a machine's paper, frequency to ratio and phase; nothing where it has none."""
     from dynident import robots  # noqa: PLC0415 - rarely needed
@@ -386,7 +396,7 @@ def bandwidth(
             found["actuators alone"] = measure(bare() if bare else robot, name, size, grid, centre=pose, mechanism=False)
             step("actuators alone, without friction")  # their transfer function
             found["actuators alone, linear"] = measure(robot, name, size, grid, centre=pose, mechanism=False, friction=False)
-        data: dict[str, Any] = {label: json.loads(bode.to_json()) for label, bode in found.items()}
+        data: dict[str, Any] = {label: _response(bode) for label, bode in found.items()}
         points = {f"{f:g}": {"ratio": ratio, "phase": phase} for f, (ratio, phase) in published.items()}
         module = getattr(robots, machine, None)
         corners = getattr(module, "BANDWIDTHS", {}) if published else {}

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.checks import choice, number, samples, whole
 from dynident.drive.chain import TwoMass, two_mass
 from dynident.errors import DynidentError, IdentificationError
+from dynident.results import Result
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -30,11 +31,12 @@ KINDS = {"accelerance": 0, "mobility": 1, "receptance": 2}
 """What was measured per force or torque, and the power of s that makes it an acceleration."""
 ROUNDS = 20  # of the rational fit; it settles in about five
 REWEIGHTED = 3  # fits with weights from the magnitude of the fit before
+LINES = 1000  # of a figure without measured ones
 FLOOR = 1e-3  # of the median magnitude: no analyser resolves an anti-resonance deeper than that
 
 
 @dataclass(frozen=True, eq=False)
-class ModalFit:
+class ModalFit(Result):
     """Result of `fit_modal`.
 
     Parameters
@@ -67,15 +69,21 @@ class ModalFit:
                 f"there are {p} names and values of shape {np.shape(self.values)}"
             )
 
-    def plot(self, frequency: ArrayLike, frf: ArrayLike | None = None, kind: str = "accelerance") -> Figure:
+    def summary(self) -> str:
+        """Numbers with their standard deviations, one per line."""
+        rows = zip(self.names, self.values, self.standard_deviation, strict=True)
+        lines = [f"{name:>12} {value: .6g} ± {deviation:.2g}" for name, value, deviation in rows]
+        return "\n".join([f"modal fit, modes: {self.modes}, relative error: {self.error:.3g} RMS", *lines])
+
+    def plot(self, frequency: ArrayLike | None = None, frf: ArrayLike | None = None, kind: str = "accelerance") -> Figure:
         """Draw the fitted response over the measured one.
 
         Parameters
         ----------
-        frequency : array_like, (N,)
-            Lines [Hz], rising, above zero.
+        frequency : array_like, (N,), optional
+            Lines [Hz], rising, above zero; half the lowest to twice the highest natural frequency when omitted.
         frf : array_like of complex (N,), optional
-            Response as measured.
+            Response as measured at these lines.
         kind : str
             "accelerance", "mobility" or "receptance", as given to `fit_modal`.
 
@@ -86,7 +94,10 @@ class ModalFit:
         """
         from dynident.figures import BLUE, MUTED, finish, new_figure  # noqa: PLC0415 - matplotlib is an extra
 
-        f = samples("frequency", frequency)
+        if frequency is None and frf is not None:
+            raise DynidentError("frf is given without frequency; give the lines [Hz] at which it was measured")
+        f = np.geomspace(0.5 * self.frequency.min(), 2.0 * self.frequency.max(), LINES)
+        f = f if frequency is None else samples("frequency", frequency)
         curves = [(self.response(f, kind), BLUE, "-", "fit")]
         if frf is not None:
             curves.insert(0, (np.asarray(frf), MUTED, ".", "measured"))

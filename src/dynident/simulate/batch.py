@@ -12,8 +12,8 @@ import numpy as np
 
 from dynident.checks import choice, whole
 from dynident.errors import DynidentError, SimulationError, require
-from dynident.files import to_json
 from dynident.parallel import completed, threads
+from dynident.results import Result
 from dynident.simulate.record import Run
 from dynident.simulate.results import COLLECTED
 from dynident.simulate.robot import VirtualRobot
@@ -142,20 +142,20 @@ def _one_run(
 
 
 @dataclass(frozen=True)
-class Sweep:
+class Sweep(Result):
     """Numbers of a machine over settings.
 
     Parameters
     ----------
     settings : tuple of dict
-        What was changed, one per row.
+        What was changed, one per row; a file holds numbers, texts and lists as they are, anything else as its text.
     values : tuple of dict of str to float
         What was measured; NaN where the machine could not be run.
     notes : tuple of str
         Why it could not, or what it warned of (limits that were hit, with their share of time); else empty.
     """
 
-    settings: tuple[dict[str, Any], ...]
+    settings: tuple[dict[str, int | float | Any], ...]  # numbers first: infinity is a text in a file
     values: tuple[dict[str, float], ...]
     notes: tuple[str, ...]
 
@@ -176,14 +176,13 @@ class Sweep:
             raise SimulationError(f"the sweep has no number {name!r}; it has {', '.join(self.values[0])}")
         return [row[name] for row in self.values]
 
-    def table(self) -> str:
+    def summary(self) -> str:
         """Return settings and numbers as a table. One line per setting."""
         keys, names = list(self.settings[0]), list(self.values[0])
         lines = ["".join(f"{key:>20}" for key in (*keys, *names))]
         for setting, row, note in zip(self.settings, self.values, self.notes, strict=True):
-            cells = [
-                f"{setting[key]:>20.6g}" if isinstance(setting[key], int | float) else f"{setting[key]!s:>20}" for key in keys
-            ]
+            plain = [_plain(setting[key]) for key in keys]
+            cells = [f"{x:>20.6g}" if isinstance(x, int | float) else f"{x!s:>20}" for x in plain]
             lines.append("".join(cells) + "".join(f"{row[name]:>20.6g}" for name in names) + (f"  {note}" if note else ""))
         return "\n".join(lines)
 
@@ -218,16 +217,20 @@ class Sweep:
             axes.legend(frameon=False, fontsize=8)
         return figure
 
-    __str__ = table
+    __str__ = summary
 
-    def to_json(self) -> str:
-        """Return everything as JSON; numbers of machines that could not be run are null."""
-        rows = zip(self.settings, self.values, self.notes, strict=True)
-        return to_json([{"settings": _plain(s), "values": v, "note": n} for s, v, n in rows])
+    def _content(self) -> dict[str, Any]:
+        settings = [{key: _plain(x) for key, x in setting.items()} for setting in self.settings]
+        return {**super()._content(), "settings": settings}
 
 
-def _plain(setting: Mapping[str, Any]) -> dict[str, Any]:
-    return {k: v if isinstance(v, int | float | str | bool | list | tuple) or v is None else str(v) for k, v in setting.items()}
+def _plain(value: Any) -> Any:
+    """Return a setting as a file can hold it."""
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [_plain(x) for x in value]
+    return value if value is None or isinstance(value, int | float | str) else str(value)
 
 
 def sweep(robot: VirtualRobot, changes: Mapping[str, Sequence[Any]], measure: Measure, *, workers: int | None = None) -> Sweep:

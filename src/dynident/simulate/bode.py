@@ -18,7 +18,6 @@ from dynident.checks import number, numbers
 from dynident.control import PID, Cascade, actuator_motion
 from dynident.drive import Bode, plot_bode
 from dynident.errors import SimulationError, SimulationWarning, require
-from dynident.files import to_json
 from dynident.mechanics import Motion, actuator_jacobian, end_frame, forward_kinematics, jacobian
 from dynident.mechanism import Actuator, Body, Joint, Mechanism
 from dynident.parallel import threads
@@ -104,23 +103,6 @@ class SineResponse(Bode, Result):
         return "\n".join(lines)
 
     __str__ = summary
-
-    def to_json(self) -> str:
-        """Return everything as JSON; a bandwidth beyond the measured frequencies is null."""
-        data: dict[str, Any] = {
-            "robot": self.robot,
-            "coordinate": self.coordinate,
-            "amplitude": self.amplitude,
-            "mechanism": self.mechanism,
-            "bandwidth": self.bandwidth,
-        }
-        for key in ("frequency", "magnitude", "phase", "scatter", "distortion", "saturated"):
-            data[{"magnitude": "ratio"}.get(key, key)] = getattr(self, key).tolist()
-        pairs = zip(self.names, self.actuators.T, strict=True)
-        data["actuators"] = {
-            name: {"ratio": np.abs(z).tolist(), "phase": np.rad2deg(np.angle(z)).tolist()} for name, z in pairs
-        }
-        return to_json(data)
 
     def plot(
         self,

@@ -270,9 +270,9 @@ class Run:
 
     def summary(self) -> str:
         """Return the run in a few lines. Log, tracking errors, limits and notes."""
-        lines = [repr(self.log), str(self.tracking())]
+        lines = [repr(self.log), self.tracking().summary()]
         if tool_of(self.robot.mechanism) is not None:
-            lines += str(self.tool_tracking()).splitlines()[1:]
+            lines += self.tool_tracking().summary().splitlines()[1:]
         hit = [f"{name} {100.0 * share:.3g} %" for name, share in self.saturation.items() if share > 0.0]
         if hit:
             lines.append(f"at a limit: {', '.join(hit)} of the time")

@@ -8,8 +8,8 @@ tau_m = tau_rho / ratio (with efficiency) + J d omega/dt + friction(omega),   i 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,9 +17,9 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.control import actuator_motion, motor_torques
 from dynident.drive import Drive
 from dynident.errors import SimulationError, require
-from dynident.files import to_json
 from dynident.friction import DynamicLaw
 from dynident.mechanics import Motion, actuator_jacobian, actuator_torques, inverse_dynamics, mass_matrix, project, tree_motion
+from dynident.results import Result
 from dynident.simulate.record import Run
 from dynident.simulate.robot import VirtualRobot
 
@@ -74,6 +74,7 @@ class MotorLoad:
     copper_loss: float
     inertia_ratio: float
     use: dict[str, float]
+    derived: ClassVar[tuple[str, ...]] = ("margin",)
 
     @property
     def margin(self) -> float:
@@ -82,7 +83,7 @@ class MotorLoad:
 
 
 @dataclass(frozen=True)
-class Sizing:
+class Sizing(Result):
     """What a motion asks of all motors.
 
     Parameters
@@ -95,6 +96,7 @@ class Sizing:
 
     motors: tuple[MotorLoad, ...]
     duration: float
+    derived = ("ok",)
 
     @property
     def ok(self) -> bool:
@@ -146,13 +148,7 @@ class Sizing:
         axes.legend(frameon=False, fontsize=8, ncols=len(limits) + 1, loc="upper left")
         return figure
 
-    def __str__(self) -> str:
-        return self.summary()
-
-    def to_json(self) -> str:
-        """Return everything as JSON."""
-        rows = [{**asdict(motor), "margin": motor.margin} for motor in self.motors]
-        return to_json({"duration": self.duration, "ok": self.ok, "motors": rows, "sentences": self.sentences()})
+    __str__ = summary
 
 
 REMEDY = {

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.files import to_json
 from dynident.mechanics import Motion, actuator_torques, at_rest, inverse_dynamics, jacobian, preload, project, tree_motion
+from dynident.results import Result
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -28,7 +28,7 @@ PARTS = (*MECHANISM, "internal", "drive_inertia", "drive_elastic", "drive_fricti
 
 
 @dataclass(frozen=True, eq=False)
-class TorqueSplit:
+class TorqueSplit(Result):
     """Torques at the actuator coordinates, part by part; their sum is what the motors gave.
 
     Parameters
@@ -97,11 +97,6 @@ class TorqueSplit:
         for j, name in enumerate(self.names):
             lines.append(f"{name:<20s} " + "  ".join(f"{values[j]:14.4g}" for values in table.values()))
         return "\n".join(lines)
-
-    def to_json(self) -> str:
-        """Return the root mean square torques as JSON."""
-        data: dict[str, Any] = {"actuators": list(self.names)}
-        return to_json({**data, "rms": {name: values.tolist() for name, values in self.rms().items()}})
 
 
 def split_torques(robot: VirtualRobot, truth: Truth) -> TorqueSplit:

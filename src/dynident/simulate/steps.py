@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.checks import numbers
 from dynident.errors import SimulationError
-from dynident.files import to_json
 from dynident.mechanics import Motion
+from dynident.results import Result
 
 Array = NDArray[np.float64]
 
@@ -20,7 +20,7 @@ CHUNK = 400_000  # point-segment pairs at a time: about 20 MB
 
 
 @dataclass(frozen=True)
-class StepMetrics:
+class StepMetrics(Result):
     """A step response in six numbers [Roldan2017, section 2.2.1]; times count from the step.
 
     Parameters
@@ -49,15 +49,14 @@ class StepMetrics:
     error: float
     band: float
 
-    def __str__(self) -> str:
+    def summary(self) -> str:
+        """Return the numbers as text. One line."""
         return (
             f"rise {self.rise:.4g} s (10-90 % {self.rise_10_90:.4g} s), settled ({100 * self.band:g} %) {self.settling:.4g} s, "
             f"overshoot {100 * self.overshoot:.2f} % at {self.peak_time:.4g} s, last error {100 * self.error:.2g} %"
         )
 
-    def to_json(self) -> str:
-        """Return the numbers as JSON; a time that was not reached is null."""
-        return to_json(asdict(self))
+    __str__ = summary
 
 
 def step_metrics(
@@ -250,7 +249,7 @@ def time_lag(t: ArrayLike, command: ArrayLike, response: ArrayLike, longest: flo
 
 # ---------------------------------------------------------------------------------------------------------------- tracking
 @dataclass(frozen=True)
-class TrackingError:
+class TrackingError(Result):
     """How far a motion was from the wanted one.
 
     Parameters
@@ -270,14 +269,13 @@ class TrackingError:
     rms: tuple[float, ...]
     when: tuple[float, ...]
 
-    def __str__(self) -> str:
+    def summary(self) -> str:
+        """Return the errors as a table. One line per name."""
         rows = zip(self.names, self.largest, self.rms, self.when, strict=True)
         lines = [f"{name:<16}{top:>12.4g}{rms:>12.4g}{t:>10.4g}" for name, top, rms, t in rows]
         return "\n".join([f"{'':<16}{'largest':>12}{'RMS':>12}{'at [s]':>10}", *lines])
 
-    def to_json(self) -> str:
-        """Return the numbers as JSON."""
-        return to_json({key: list(values) for key, values in asdict(self).items()})
+    __str__ = summary
 
 
 def tracking_error(
