@@ -177,7 +177,10 @@ def restructured(robot: di.Mechanism) -> di.Mechanism:
     if chosen.floating:
         robot = robot.with_free_base()
     if chosen.keep is not None:
-        robot = robot.keep([name.strip() for name in chosen.keep.split(",") if name.strip()])
+        names = [name.strip() for name in chosen.keep.split(",") if name.strip()]
+        if not names:
+            raise DynidentError("--keep names no joint; name those that stay, with commas between them")
+        robot = robot.keep(names)
     positions: dict[str, Any] = {}
     for text in chosen.lock:
         name, equals, where = text.partition("=")

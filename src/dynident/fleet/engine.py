@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from dynident import __version__
+from dynident.checks import shown
 from dynident.errors import DynidentError, missing_extra
 from dynident.parallel import cores
 
@@ -43,8 +44,14 @@ def connect(scheduler: str | None = None, workers: int | None = None, memory: st
     try:
         import dask  # noqa: PLC0415
         from dask.distributed import Client, LocalCluster  # noqa: PLC0415
+        from dask.utils import parse_bytes  # noqa: PLC0415
     except ImportError as error:
         raise missing_extra("distributed", "fleet", "computing on several processes or machines") from error
+    if memory != "auto":
+        try:
+            parse_bytes(memory)
+        except (ValueError, TypeError, OverflowError, AttributeError) as error:
+            raise DynidentError(f"memory is {shown(memory)}; give a size such as 2GB, or auto") from error
     if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int) or not 1 <= workers <= 1024):
         raise DynidentError(f"workers is {workers!r}; give a whole number, 1 to 1024")
     if scheduler is not None:

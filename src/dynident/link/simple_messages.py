@@ -312,7 +312,10 @@ def critical_velocity(v: Iterable[float], limits: Iterable[float]) -> float:
     float
         Share of the top speed of the joint closest to its limit.
     """
-    return min(1.0, max((abs(x) / limit for x, limit in zip(v, limits, strict=True)), default=0.0))
+    pairs = list(zip(v, limits, strict=True))
+    if not all(limit > 0.0 for _, limit in pairs):
+        raise LinkError(f"limits are {[limit for _, limit in pairs]}; give numbers above 0")
+    return min(1.0, max((abs(x) / limit for x, limit in pairs), default=0.0))
 
 
 def trajectory_messages(

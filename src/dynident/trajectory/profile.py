@@ -15,6 +15,7 @@ from dynident.trajectory.family import CurveBase, State, positive
 
 Array = NDArray[np.float64]
 RPM = 2.0 * np.pi / 60.0
+MOST_KNOTS = 1_000_000  # of a stage
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,6 +116,8 @@ def velocity_multiprofile(
     if not highest > lowest:
         raise DynidentError(f"highest speed is {highest} but lowest is {lowest}; give a higher one")
     knot = positive("rounding", rounding) / 6.0
+    if stage > MOST_KNOTS * knot:
+        raise DynidentError(f"a stage of {stage} s rounded over {rounding} s has more than {MOST_KNOTS} knots; round more")
     n = round(stage / knot)
     if n < 12 * steps:
         raise DynidentError(
