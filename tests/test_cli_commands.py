@@ -95,7 +95,7 @@ def plain_csv(source: str, path: Path) -> Path:
     return path
 
 
-def test_the_example_of_the_issue(tmp_path: Path) -> None:
+def test_the_first_example_of_the_readme_by_command(tmp_path: Path) -> None:
     shutil.copy(ROBOT, tmp_path / "robot.urdf")
     plain_csv(TRAIN, tmp_path / "run.csv")
     plain_csv(HELD_OUT, tmp_path / "other.csv")

@@ -167,7 +167,7 @@ def test_sweep_is_a_table_that_says_where_it_is_unstable() -> None:
         found.column("other")
 
 
-def test_mast_has_the_points_of_document_4_within_its_own_tolerance() -> None:
+def test_mast_has_the_published_points_within_its_own_tolerance() -> None:
     """99.4/65.4/43.2 % and -6.3/-62.5/-103.7 degree (4.2.4); the thesis' own simulation was off by 11 % and 13 %."""
     found = bandwidth(mast.machine(), "z", 3e-4, list(mast.BODE), friction=False, cycles=2)  # without saturation
     for i, (ratio, phase) in enumerate(mast.BODE.values()):
