@@ -91,8 +91,8 @@ def test_all_derivatives_are_exact(law: FrictionLaw, values: dict[str, float]) -
     v = rng.choice([-1.0, 1.0], 30) * rng.uniform(0.01, 2.0, 30)
     T, p, h = rng.uniform(15.0, 60.0, 30), np.array([values[n.split(".")[-1]] for n in law.parameters]), 1e-6
     slope = (law.value(State(v + h, T=T), p) - law.value(State(v - h, T=T), p)) / (2.0 * h)
-    np.testing.assert_allclose(law.value_dv(State(v, T=T), p), slope, rtol=1e-6, atol=1e-7)
-    gradient = law.value_dparameters(State(v, T=T), p)
+    np.testing.assert_allclose(law.value(State(v, T=T), p, "v"), slope, rtol=1e-6, atol=1e-7)
+    gradient = law.value(State(v, T=T), p, "parameters")
     for i, step in enumerate(h * np.eye(p.size)):
         numeric = (law.value(State(v, T=T), p + step) - law.value(State(v, T=T), p - step)) / (2.0 * h)
         np.testing.assert_allclose(gradient[:, i], numeric, rtol=1e-6, atol=1e-7)
@@ -385,8 +385,6 @@ def test_terms_are_one_expression_for_numbers_and_for_graphs(symbol: str) -> Non
     ],
 )
 def test_a_simulation_calls_the_step_in_its_own_loop(law) -> None:  # type: ignore[no-untyped-def]
-    import ctypes
-
     from dynident.graph import Routine, compile_routines
 
     graph, m = Graph(), law.states
@@ -395,7 +393,6 @@ def test_a_simulation_calls_the_step_in_its_own_loop(law) -> None:  # type: igno
     own.call(step, state=("x", 1), motion="motion", numbers="numbers")
     p = {name: own.load("numbers", i) for i, name in enumerate(law.parameters)}
     own.store("force", 0, law.force(own.load_all("x", 1, m), own.load("motion", 1), p))
-    machine = compile_routines([own])
     x, motion, numbers, force = (
         np.full(m + 1, 7.0),
         np.array([-0.02, 0.05, 0.03]),
@@ -403,7 +400,7 @@ def test_a_simulation_calls_the_step_in_its_own_loop(law) -> None:  # type: igno
         np.zeros(1),
     )
     x[1:] = 0.0
-    machine.function("own", [ctypes.c_void_p] * 4)(*(array.ctypes.data for array in (x, motion, numbers, force)))
+    compile_routines([own])["own"](*(array.ctypes.data for array in (x, motion, numbers, force)))
     expected, state = law.advance(np.zeros(m), -0.02, 0.05, 0.03)
     assert x[0] == 7.0
     np.testing.assert_allclose(x[1:], state, rtol=1e-12)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import logging
 import os
 import platform
@@ -95,8 +94,7 @@ def test_code_without_optimisation_computes_the_same(monkeypatch: pytest.MonkeyP
     for quick in (False, True):
         monkeypatch.setattr("dynident.graph.machine.QUICK", quick)
         state = np.array([1.0, 0.0])
-        code = g.compile_routines([routine])
-        code.function("swing", [ctypes.c_void_p])(*pointers(state))
+        g.compile_routines([routine])["swing"](*pointers(state))
         found.append((run(function, width, arrays, 29), state))
     for optimised, plain in zip(*found, strict=True):
         close(plain, optimised, 1e-13)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -23,13 +22,10 @@ def compiled(request: pytest.FixtureRequest, tmp_path: Path) -> Maker:
     """Return what makes a routine callable with arrays, by machine code or by gcc."""
     if request.param == "c" and GCC is None:
         pytest.skip("gcc is not installed")
-    kept = []
 
     def make(routine: g.Routine) -> Run:
         if request.param == "machine":
-            machine = g.compile_routines([routine])
-            kept.append(machine)
-            function = machine.function(routine.name, [ctypes.c_void_p] * len(routine.arrays))
+            function = g.compile_routines([routine])[routine.name]
         else:
             function = getattr(load_c(g.c_files("code", [routine], "A routine"), tmp_path), routine.name)
         return lambda *arrays: function(*pointers(*arrays))

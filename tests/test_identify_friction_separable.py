@@ -189,7 +189,7 @@ def test_full_jacobian_of_golub_and_pereyra() -> None:
     pairs = [(k, s) for k in range(3) for s in range(2)]
 
     def rows(e, step, groups):
-        bends = law.columns_dshape(v, e)
+        bends = law.columns(v, e, "shape")
         return [np.vstack([fixed.T, law.columns(v, e).T, *(bends[:, k, s] for k, s in pairs), tau])]
 
     problem = Problem(("x",), [np.arange(5)], [[(2 + k, s) for k, s in pairs]], 5, 2, [rows], [[0, 1]], (400,))

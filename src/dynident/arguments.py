@@ -42,19 +42,19 @@ MISSING = object()
 def guard(namespace: dict[str, Any], fast: tuple[str, ...] = (), later: Mapping[str, str] | None = None) -> None:
     """Guard every public function and class of a room; those that must be `fast` look at nothing before they fail.
 
-    Names of `later` are loaded from their modules on first use.
+    `later` gives modules of the room and the names, separated by blanks, that are loaded from them on first use.
     """
     for name in namespace["__all__"]:
         if name in namespace:
             namespace[name] = guarded(namespace[name], name in fast)
     if later is None:
         return
-    room = namespace["__name__"]
+    room, homes = namespace["__name__"], {name: module for module, names in later.items() for name in names.split()}
 
     def load(name: str) -> Any:
-        if name not in later:
+        if name not in homes:
             raise AttributeError(f"module '{room}' has no attribute '{name}'")
-        thing = getattr(import_module(f"{room}.{later[name]}"), name)
+        thing = getattr(import_module(f"{room}.{homes[name]}"), name)
         thing = guarded(thing, name in fast)
         if name in namespace["__all__"]:
             namespace[name] = thing

@@ -109,7 +109,7 @@ def friction_laws(friction: Laws | None, names: Sequence[str]) -> dict[str, Fric
             raise DynidentError(f"friction names '{name}', which does not exist; use one of {', '.join(dict.fromkeys(names))}")
         if not isinstance(law, Friction | DynamicLaw):
             raise DynidentError(f"friction of '{name}' is a {type(law).__name__}; give a law with numbers (law.using(...))")
-        found[name] = law.steady if isinstance(law, DynamicLaw) else law
+        found[name] = law.steady
     return found
 
 
@@ -148,8 +148,7 @@ def motor_torques(drives: Sequence[Drive], rho: Motion, torques: ArrayLike, *, i
         out[:, j] = drive.transmission.motor_torque(tau[:, j] + behind * ratio**2 * rho.a[:, j], omega)
         out[:, j] += before * ratio * rho.a[:, j]
         if drive.friction is not None:
-            law = drive.friction.steady if isinstance(drive.friction, DynamicLaw) else drive.friction
-            out[:, j] += law(State(omega, ratio * rho.q[:, j], out[:, j]))
+            out[:, j] += drive.friction.steady(State(omega, ratio * rho.q[:, j], out[:, j]))
     return out
 
 

@@ -47,7 +47,7 @@ class Axis:
     load : float
         Inertia of the mechanism at one configuration, at the motor [kg m^2]: M_rho / ratio^2.
     viscous : float
-        Slope of the rotor's friction at the speed of interest [N m s/rad], as ``drive.friction.dv(speed)``.
+        Slope of the rotor's friction at the speed of interest [N m s/rad], as ``drive.friction(speed, by="v")``.
     delay : float, optional
         Time between a tick of the innermost loop and its command at the motor [s]: computation, communication, amplifier;
         that of the loops when omitted.

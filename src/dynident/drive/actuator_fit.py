@@ -241,7 +241,7 @@ def _fit(band: _Band, t: Array, v: Array, a: Array, tau: Array, law: FrictionLaw
     _check_rank(Phi, norm, names[: Phi.shape[1]])
     rho = np.linalg.lstsq(Phi / norm, right, rcond=None)[0] / norm
     left = right - Phi @ rho
-    bent = np.einsum("nks,k->ns", law.columns_dshape(v, eta), rho[1:])
+    bent = np.einsum("nks,k->ns", law.columns(v, eta, "shape"), rho[1:])
     jacobian = np.column_stack([Phi, band(bent)[rows]])
     size = np.linalg.norm(jacobian, axis=0)
     _check_rank(jacobian, size, names)

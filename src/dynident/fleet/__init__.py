@@ -16,19 +16,12 @@ if TYPE_CHECKING:
 
 # Imported on first use: a client needs no report, a report no client.
 _LATER = {
-    "Deviation": "results",
-    "FleetFile": "catalog",
-    "FleetResult": "results",
-    "FleetType": "results",
-    "LogEntry": "catalog",
-    "LogRecord": "results",
-    "RobotEstimate": "results",
-    "RobotPeriod": "results",
-    "connect": "engine",
-    "identify": "run",
-    "questions": "population",
-    "read_fleet": "catalog",
-    "write_fleet_report": "report",
+    "catalog": "FleetFile LogEntry read_fleet",
+    "engine": "connect",
+    "population": "questions",
+    "report": "write_fleet_report",
+    "results": "Deviation FleetResult FleetType LogRecord RobotEstimate RobotPeriod",
+    "run": "identify",
 }
 
 __all__ = [

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from dynident.friction.bristles import Dahl, GeneralisedMaxwellSlip, LuGre
     from dynident.friction.dynamic import DynamicLaw, Response
     from dynident.friction.forms import Point
-    from dynident.friction.law import Friction, FrictionLaw, Sum
+    from dynident.friction.friction import Friction
+    from dynident.friction.law import FrictionLaw, Sum
     from dynident.friction.laws import Coulomb, Offset, Polynomial, Sigmoid, SmoothStribeck, Stribeck, Tanh, Viscous
     from dynident.friction.modifiers import Asymmetric, LoadDependent, Ripple, TemperatureDependent
     from dynident.friction.names import law_of, law_text, reference_temperature
@@ -42,53 +43,22 @@ if TYPE_CHECKING:
 
 # Laws are imported on first use: most robots are identified with the linear joint terms alone.
 _LATER = {
-    "Asymmetric": "modifiers",
-    "Coulomb": "laws",
-    "Dahl": "bristles",
-    "Dissipation": "passivity",
-    "DynamicLaw": "dynamic",
-    "Friction": "law",
-    "FrictionLaw": "law",
-    "GeneralisedMaxwellSlip": "bristles",
-    "LoadDependent": "modifiers",
-    "LuGre": "bristles",
-    "Offset": "laws",
-    "Point": "forms",
-    "Polynomial": "laws",
-    "Response": "dynamic",
-    "Ripple": "modifiers",
-    "Sigmoid": "laws",
-    "SmoothStribeck": "laws",
-    "State": "state",
-    "Stribeck": "laws",
-    "Sum": "law",
-    "Tanh": "laws",
-    "TemperatureDependent": "modifiers",
-    "Viscous": "laws",
-    "dissipation": "passivity",
-    "law_of": "names",
-    "law_text": "names",
-    "reference_temperature": "names",
-    "law_to_c": "printed",
-    "law_to_latex": "printed",
-    "AdvancedSecondOrder": "thermal",
-    "FirstOrder": "thermal",
-    "Fractional": "thermal",
-    "Recurrence": "thermal",
-    "SecondOrder": "thermal",
-    "Thermal": "thermal",
-    "ThermalModel": "thermal",
-    "TwoPole": "thermal",
-    "WarmFriction": "thermal",
-    "Warming": "thermal",
-    "copper_losses": "thermal",
-    "duty_cycle": "thermal",
-    "iron_losses": "thermal",
-    "mean_power": "thermal",
-    "rms_power": "thermal",
-    "mittag_leffler": "thermal",
-    "mittag_leffler_derivatives": "thermal",
-    "winding_resistance": "thermal",
+    "bristles": "Dahl GeneralisedMaxwellSlip LuGre",
+    "dynamic": "DynamicLaw Response",
+    "forms": "Point",
+    "friction": "Friction",
+    "law": "FrictionLaw Sum",
+    "laws": "Coulomb Offset Polynomial Sigmoid SmoothStribeck Stribeck Tanh Viscous",
+    "modifiers": "Asymmetric LoadDependent Ripple TemperatureDependent",
+    "names": "law_of law_text reference_temperature",
+    "passivity": "Dissipation dissipation",
+    "printed": "law_to_c law_to_latex",
+    "state": "State",
+    "thermal": (
+        "AdvancedSecondOrder FirstOrder Fractional Recurrence SecondOrder Thermal ThermalModel TwoPole WarmFriction "
+        "Warming copper_losses duty_cycle iron_losses mean_power mittag_leffler mittag_leffler_derivatives rms_power "
+        "winding_resistance"
+    ),
 }
 
 __all__ = [

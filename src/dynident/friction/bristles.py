@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.checks import not_negative, positive
 from dynident.errors import DescriptionError
 from dynident.friction.dynamic import DynamicLaw
-from dynident.friction.law import Friction
+from dynident.friction.friction import Friction
 from dynident.friction.laws import Coulomb, Stribeck, Viscous, stribeck
 from dynident.graph import Node, Routine, absolute, both, equal, exp, maximum, opposite, power, sign, where
 

@@ -10,7 +10,6 @@ stable; accuracy asks only that the samples resolve the velocity.
 
 from __future__ import annotations
 
-import ctypes
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.checks import signal, step_length, time_axis
 from dynident.errors import LogError
 from dynident.friction.forms import TILE
-from dynident.friction.law import Friction
+from dynident.friction.friction import Friction
 from dynident.graph import Graph, Node, Routine, absolute, compile_routines, equal, floor, minimum, opposite
 
 if TYPE_CHECKING:
@@ -275,7 +274,4 @@ def _sweep(structure: _Structure) -> Any:
         sweep.store_all("states", m * (k + 1.0), sweep.load_all("states", m * k, m))
         sweep.store_all(motion, 0, [*velocities, times[1] - times[0]])
         sweep.call(step, state=("states", m * (k + 1.0)), motion=motion, numbers="numbers")
-    machine = compile_routines([sweep], "friction with memory")
-    call = machine.function("sweep", [ctypes.c_void_p] * 5)
-    call.machine = machine  # the code lives as long as its machine
-    return call
+    return compile_routines([sweep], "friction with memory")["sweep"]

@@ -13,8 +13,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partialmethod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,6 +23,9 @@ from dynident.friction.forms import CHANNELS, Point, forms_of
 from dynident.friction.sides import directed, smooth
 from dynident.friction.state import State
 from dynident.graph import Graph, Node, reachable, substitute
+
+if TYPE_CHECKING:
+    from dynident.friction.friction import Friction
 
 Array = NDArray[np.float64]
 Values = Mapping[str, float] | ArrayLike
@@ -134,8 +136,6 @@ class FrictionLaw(ABC):
     def columns(self, state: State | ArrayLike, shape: ArrayLike = (), by: str = "") -> Array:
         """Regressor columns, ``f = columns @ rho``, or their exact derivative.
 
-        ``columns_dv``, ``columns_dq``, ``columns_dtau``, ``columns_dT`` and ``columns_dshape`` are short for the derivatives.
-
         Parameters
         ----------
         state : State or array_like, shape (...)
@@ -152,16 +152,8 @@ class FrictionLaw(ABC):
         """
         return forms_of(self).numbers(f"columns {by}", State.of(state), self._eta(shape))
 
-    columns_dv = partialmethod(columns, by="v")
-    columns_dq = partialmethod(columns, by="q")
-    columns_dtau = partialmethod(columns, by="tau")
-    columns_dT = partialmethod(columns, by="T")  # noqa: N815 - T is the field's name
-    columns_dshape = partialmethod(columns, by="shape")
-
     def value(self, state: State | ArrayLike, parameters: Values, by: str = "") -> Array:
         """Friction torque or force, or its exact derivative.
-
-        ``value_dv`` and ``value_dparameters`` are short for the derivatives.
 
         Parameters
         ----------
@@ -178,9 +170,6 @@ class FrictionLaw(ABC):
             f [N m or N].
         """
         return forms_of(self).numbers(f"value {by}", State.of(state), np.concatenate(self.split(parameters)))
-
-    value_dv = partialmethod(value, by="v")
-    value_dparameters = partialmethod(value, by="parameters")
 
     def breakaway(self, state: State | ArrayLike, parameters: Values) -> Array:
         """Levels between which the friction of a joint at rest can be: its limits for v to zero from both sides.
@@ -314,6 +303,8 @@ class FrictionLaw(ABC):
         Friction
             The law with its numbers.
         """
+        from dynident.friction.friction import Friction  # noqa: PLC0415 - it stands on this file
+
         return Friction(self, np.concatenate(self.split({**(parameters or {}), **values})))
 
     def _members(self) -> tuple[FrictionLaw, ...]:
@@ -350,13 +341,15 @@ class Sum(FrictionLaw):
     def _members(self) -> tuple[FrictionLaw, ...]:
         return self.members
 
-    def _prefixes(self) -> list[str]:
+    @property
+    def prefixes(self) -> list[str]:
+        """What stands before the parameters of each member: its name, with a number where it was there before."""
         names = [law.name for law in self.members]
         rank = [names[: i + 1].count(name) for i, name in enumerate(names)]
         return [name if r == 1 else f"{name}{r}" for name, r in zip(names, rank, strict=True)]
 
     def _named(self, kind: str) -> tuple[str, ...]:
-        return tuple(f"{p}.{n}" for p, law in zip(self._prefixes(), self.members, strict=True) for n in getattr(law, kind))
+        return tuple(f"{p}.{n}" for p, law in zip(self.prefixes, self.members, strict=True) for n in getattr(law, kind))
 
     @property
     def linear(self) -> tuple[str, ...]:
@@ -377,98 +370,5 @@ class Sum(FrictionLaw):
         return [interval for law in self.members for interval in law.ranges(speed)]
 
     def torque(self, x: Point, p: Mapping[str, Any]) -> Any:
-        parts = zip(self._prefixes(), self.members, strict=True)
+        parts = zip(self.prefixes, self.members, strict=True)
         return sum(law.torque(x, {name: p[f"{prefix}.{name}"] for name in law.parameters}) for prefix, law in parts)
-
-
-@dataclass(frozen=True, eq=False)
-class Friction:
-    """A law with numbers: ``friction(v)`` is the torque.
-
-    Parameters
-    ----------
-    law : FrictionLaw
-        The law.
-    values : ndarray, shape (k + s,)
-        Its parameters in the order of ``law.parameters``.
-    known : tuple of str
-        Shape parameters that are not to be identified.
-    """
-
-    law: FrictionLaw
-    values: Array
-    known: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "values", np.concatenate(self.law.split(self.values)))
-        object.__setattr__(self, "known", tuple(self.known))
-        wrong = [name for name in self.known if name not in self.law.shape]
-        if wrong:
-            raise DescriptionError(
-                f"the law '{self.law.name}' has no shape parameter '{wrong[0]}'; they are {', '.join(self.law.shape) or 'none'}"
-            )
-
-    @property
-    def parameters(self) -> dict[str, float]:
-        """Values by name."""
-        return dict(zip(self.law.parameters, self.values.tolist(), strict=True))
-
-    def __call__(self, state: State | ArrayLike, by: str = "") -> Array:
-        """Return the friction [N m or N] at a state or at velocities alone, or its derivative as in `FrictionLaw.value`."""
-        return self.law.value(state, self.values, by)
-
-    dv = partialmethod(__call__, by="v")
-
-    def power(self, state: State | ArrayLike) -> Array:
-        """Power turned into heat; negative where the friction feeds energy into the motion.
-
-        Parameters
-        ----------
-        state : State or array_like, shape (...)
-            State, or the velocities alone.
-
-        Returns
-        -------
-        ndarray, shape (...)
-            ``W = f v`` [W] [Pagani2022, eq. 96].
-        """
-        given = State.of(state)
-        return np.asarray(self(given) * given.v)
-
-    def breakaway(self, state: State | ArrayLike = 0.0) -> Array:
-        """Levels between which the friction of a joint at rest can be, as in `FrictionLaw.breakaway`.
-
-        Parameters
-        ----------
-        state : State or array_like, shape (...)
-            Where to look; its velocities do not matter.
-
-        Returns
-        -------
-        ndarray, shape (..., 2)
-            Backward and forward level [N m or N].
-        """
-        return self.law.breakaway(state, self.values)
-
-    def expression(
-        self, graph: Graph, x: Point | None = None, way: Node | float | None = None, width: Node | float | None = None
-    ) -> Node:
-        """Friction as an expression with its numbers, as in `FrictionLaw.expression`.
-
-        Parameters
-        ----------
-        graph : Graph
-            Where it lives.
-        x : Point, optional
-            Expressions or numbers; the symbols ``v, q, tau, T`` when omitted.
-        way : Node or float, optional
-            Direction +1 or -1 whose branch is wanted.
-        width : Node or float, optional
-            Speed over which jumps are spread.
-
-        Returns
-        -------
-        Node
-            The torque or force.
-        """
-        return self.law.expression(graph, x, self.parameters, way, width)

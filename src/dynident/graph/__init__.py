@@ -48,26 +48,14 @@ if TYPE_CHECKING:
 
 # Printers for people and routines are imported on first use: most computations need none of them.
 _LATER = {
-    "Place": "routine",
-    "Products": "products",
-    "Routine": "routine",
-    "compile_routines": "print_routine",
-    "comment": "names",
-    "identifier": "names",
-    "identifiers": "names",
-    "casadi_function": "print_casadi",
-    "casadi_helpers": "print_casadi",
-    "c_files": "print_c",
-    "c_function": "print_c",
-    "c_helpers": "print_c",
-    "c_number": "print_c",
-    "c_prototype": "print_c",
-    "latex_align": "print_latex",
-    "latex_equations": "print_latex",
-    "latex_number": "print_latex",
-    "latex_text": "print_latex",
-    "numpy_function": "print_numpy",
-    "numpy_helpers": "print_numpy",
+    "names": "comment identifier identifiers",
+    "print_c": "c_files c_function c_helpers c_number c_prototype",
+    "print_casadi": "casadi_function casadi_helpers",
+    "print_latex": "latex_align latex_equations latex_number latex_text",
+    "print_numpy": "numpy_function numpy_helpers",
+    "print_routine": "compile_routines",
+    "products": "Products",
+    "routine": "Place Routine",
 }
 
 __all__ = [

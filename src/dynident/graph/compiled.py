@@ -42,8 +42,8 @@ class Compiled:
                 f"width is {str(self.width)[:20]}; give the samples per step, a whole number from 1 to {WIDEST}"
             )
         body = "\n".join([function_text(function, self.width), entry_text(function, self.width)])
-        self._machine = MachineCode("\n".join([library(body), body]), function.name)
-        self._call = self._machine.function("entry", [ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p])
+        machine = MachineCode("\n".join([library(body), body]), function.name)
+        self._call = machine.function("entry", [ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p])
 
     def __call__(self, samples: int, arrays: Mapping[str, Array], threads: bool = True) -> None:
         """Fill the outputs for all samples; results do not depend on whether long batches use all cores.

@@ -48,7 +48,7 @@ def vector_width() -> int:
 
 
 class MachineCode:
-    """Machine code of some functions; it lives as long as this object.
+    """Machine code of some functions; it lives as long as this object, or any of them.
 
     Parameters
     ----------
@@ -104,8 +104,10 @@ class MachineCode:
         return body
 
     def function(self, name: str, kinds: Sequence[Any]) -> Any:
-        """Return a function, by name and ctypes types of its arguments, as a callable that releases the interpreter lock."""
-        return ctypes.CFUNCTYPE(None, *kinds)(self.address(name))
+        """Return a function, by name and ctypes types of its arguments: it releases the interpreter lock and keeps its code."""
+        call = ctypes.CFUNCTYPE(None, *kinds)(self.address(name))
+        call.machine = self  # type: ignore[attr-defined]
+        return call
 
     def address(self, name: str) -> int:
         """Return where a function begins in memory."""

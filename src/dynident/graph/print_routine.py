@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from dynident.errors import DynidentError
 from dynident.graph.expression import Node, reachable
@@ -147,6 +149,7 @@ def module_text(routines: Sequence[Routine]) -> str:
     return "\n".join([library(body), body])
 
 
-def compile_routines(routines: Sequence[Routine], what: str = "routines") -> MachineCode:
-    """Return the machine code of some routines; `Machine.function` gives each, taking the addresses of its arrays."""
-    return MachineCode(module_text(routines), what, loops=True)
+def compile_routines(routines: Sequence[Routine], what: str = "routines") -> dict[str, Any]:
+    """Return routines as machine code, by name; each takes the addresses of its arrays, ``array.ctypes.data``."""
+    machine = MachineCode(module_text(routines), what, loops=True)
+    return {routine.name: machine.function(routine.name, [ctypes.c_void_p] * len(routine.arrays)) for routine in routines}

@@ -49,7 +49,7 @@ class Products:
                 table.append([int(rows[k]) for k in (*i, *j)])
             self._places.append(places)
         self._table = np.array(table, dtype=np.int64).reshape(-1, HIGH + WIDE)
-        (self._machine, self._call), self._lanes = _code(), vector_width()
+        self._call, self._lanes = _code(), vector_width()
 
     @staticmethod
     def of(groups: Sequence[NDArray[np.int64]]) -> Products:
@@ -92,11 +92,10 @@ def _made(groups: tuple[bytes, ...]) -> Products:
 
 
 @lru_cache(maxsize=1)
-def _code() -> tuple[MachineCode, Any]:
-    """Return the machine code, and its function of blocks, steps, rows with their stride, table and sums."""
-    machine = MachineCode(_text(vector_width()), "products of rows", loops=True)
-    number, place = ctypes.c_int64, ctypes.c_void_p
-    return machine, machine.function("products", [number, number, place, number, place, place])
+def _code() -> Any:
+    """Return the machine code: a function of blocks, steps, rows with their stride, table and sums."""
+    number, place, machine = ctypes.c_int64, ctypes.c_void_p, MachineCode(_text(vector_width()), "products of rows", loops=True)
+    return machine.function("products", [number, number, place, number, place, place])
 
 
 def _text(width: int) -> str:

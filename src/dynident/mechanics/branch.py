@@ -10,7 +10,6 @@ other; the samples between them start from a curve through the stations and are 
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Sequence
 
 import numpy as np
@@ -99,8 +98,7 @@ class Branch:
             following[int(i)] = following[int(i)] + step[0]
         newton = Function("newton", {"q": self.width}, {"next": following, "report": [ratio, size]})
         self._newton = Compiled(newton)
-        self._machine = compile_routines([self._follow(x.graph, newton)], "loop closure")
-        self._walk = self._machine.function("follow", [ctypes.c_void_p] * 5)
+        self._walk = compile_routines([self._follow(x.graph, newton)], "loop closure")["follow"]
         rest = x.loops(closure.arrays).residuals
         largest = x.graph.zero
         for phi in rest:

@@ -16,8 +16,6 @@ result and the observer starts anew. c is 1, or what a healthy run asked for.
 
 from __future__ import annotations
 
-import ctypes
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -283,9 +281,8 @@ class Machine:
 
     def __init__(self, terms: Terms, layout: Layout, home: Array | None) -> None:
         sample, run = routines(terms, layout, home)
-        self._machine = compile_routines([sample, run], "monitor")
-        self.sample = self._machine.function(sample.name, [ctypes.c_void_p] * len(ARRAYS))
-        self._run = self._machine.function(run.name, [ctypes.c_void_p] * (1 + len(ARRAYS)))
+        code = compile_routines([sample, run], "monitor")
+        self.sample, self._run = code[sample.name], code[run.name]
 
     def run(self, now: Array, setting: Array, phi: Array, state: Array, result: Array) -> None:
         """Take all samples of a record, (N, ...) each of `now` and `result`; `state` goes on."""

@@ -13,10 +13,9 @@ if TYPE_CHECKING:
 
 # Imported on first use: a report brings the estimators with it.
 _LATER = {
-    "Identification": "identification",
-    "identify_robot": "identification",
-    "write_comparison": "comparison",
-    "write_report": "report",
+    "comparison": "write_comparison",
+    "identification": "Identification identify_robot",
+    "report": "write_report",
 }
 
 __all__ = [

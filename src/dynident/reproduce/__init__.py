@@ -12,16 +12,8 @@ if TYPE_CHECKING:
 
 # Imported on first use: the page brings figures with it.
 _LATER = {
-    "Entry": "registry",
-    "Reproduction": "registry",
-    "Row": "registry",
-    "Table": "registry",
-    "entries": "registry",
-    "entry_of": "registry",
-    "names": "registry",
-    "reproduce": "registry",
-    "reproduction": "registry",
-    "write_page": "page",
+    "page": "write_page",
+    "registry": "Entry Reproduction Row Table entries entry_of names reproduce reproduction",
 }
 
 __all__ = [

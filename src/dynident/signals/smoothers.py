@@ -25,7 +25,6 @@ The state is ``(q, q', q'')`` in natural time, one step is w.
 
 from __future__ import annotations
 
-import ctypes
 import math
 from collections.abc import Callable
 from functools import lru_cache
@@ -231,10 +230,7 @@ def _sweeps() -> Any:
             change = [smoothed - predicted for smoothed, predicted in later]
             smoothed = [total([filtered[i], *(G[3 * i + j] * change[j] for j in range(3))]) for i in range(3)]
             sweeps.store_all("states", 3.0 * here, smoothed)
-    machine = compile_routines([sweeps], "smoother")
-    call = machine.function("sweeps", [ctypes.c_void_p] * 6)
-    call.machine = machine  # the code lives as long as its machine
-    return call
+    return compile_routines([sweeps], "smoother")["sweeps"]
 
 
 def fourier(t: ArrayLike, q: ArrayLike, cutoff: float, *, period: float) -> Triple:

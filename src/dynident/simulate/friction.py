@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import SimulationError
-from dynident.friction import TERMS, DynamicLaw, Friction, FrictionLaw, Offset, Point, State, Sum, directed
+from dynident.friction import TERMS, DynamicLaw, Friction, FrictionLaw, Offset, Point, State, directed
 from dynident.graph import Graph, Node, absolute, maximum, reachable, sign, substitute, total, where
 from dynident.mechanism import Mechanism
 
@@ -76,25 +76,10 @@ def parts_of(law: Law, owner: str) -> list[Part]:
         return [Part(law, tuple(law.parameters.values()))]
     if not isinstance(law, Friction):
         raise SimulationError(f"friction of '{owner}' is a {type(law).__name__}; give a law with numbers (law.using(...))")
-    values = law.parameters
-    prefixes = [f"{prefix}." for prefix in law.law._prefixes()] if isinstance(law.law, Sum) else [""]
-    members = law.law.members if isinstance(law.law, Sum) else (law.law,)
-    found = []
-    for prefix, member in zip(prefixes, members, strict=True):
-        numbers = tuple(float(values[prefix + name]) for name in member.parameters)
-        found.append(Part(member, numbers, not isinstance(member, Offset) and not _asks(member, "T")))
-    return found
-
-
-@lru_cache(maxsize=512)
-def _used(law: FrictionLaw) -> frozenset[str]:
-    """Return the symbols and operations of a law."""
-    return frozenset(node.name or node.op for node in reachable([law.expression(Graph())]))
-
-
-def _asks(law: FrictionLaw, channel: str) -> bool:
-    """Tell whether a law looks at the load or the temperature."""
-    return channel in _used(law)
+    return [
+        Part(part.law, tuple(part.values.tolist()), not isinstance(part.law, Offset) and "T" not in part.law.looks_at)
+        for part in law.parts
+    ]
 
 
 def owners_of(
@@ -140,7 +125,7 @@ def owners_of(
 
 
 def _loaded(part: Part) -> bool:
-    return isinstance(part.what, FrictionLaw) and _asks(part.what, "tau")
+    return isinstance(part.what, FrictionLaw) and "tau" in part.what.looks_at
 
 
 def asks_load(owner: Owner) -> bool:
@@ -191,7 +176,7 @@ def _part_force(part: Part, given: Given, numbers: Sequence[Node], states: Seque
     if levels[0] is not levels[1]:  # it jumps at rest; what only bends there needs no side
         value = sides[0] if way > 0.0 else sides[1]
     here, rest = substitute([value], {own: v})[0], substitute([value], {own: graph.zero})[0]
-    if not _steep([value]):
+    if not _has_tanh(value):
         return here
     # Smooth friction that is steeper than a step can follow is a straight line up to the speed `ramp`.
     edge = substitute([value], {own: given.ramp * sign(v)})[0]
@@ -200,8 +185,14 @@ def _part_force(part: Part, given: Given, numbers: Sequence[Node], states: Seque
     return result
 
 
-def _steep(nodes: Sequence[Node]) -> bool:
-    return any(node.op == "tanh" for node in reachable(nodes))
+def _has_tanh(node: Node) -> bool:
+    return any(part.op == "tanh" for part in reachable([node]))
+
+
+@lru_cache(maxsize=512)
+def _is_steep(law: FrictionLaw) -> bool:
+    """Tell whether a law is smooth but may be steeper than a step can follow."""
+    return _has_tanh(law.expression(Graph()))
 
 
 def jumps(owner: Owner) -> bool:
@@ -234,7 +225,7 @@ def ramp_of(owner: Owner, stick: float) -> float:
     """
     fastest = 0.0
     for part in owner.parts:
-        if isinstance(part.what, FrictionLaw) and "tanh" in _used(part.what):
+        if isinstance(part.what, FrictionLaw) and _is_steep(part.what):
             speeds = np.logspace(-9, 3, 481)
             state = State(speeds, np.zeros_like(speeds), np.zeros_like(speeds), np.full_like(speeds, 20.0))
             force = np.abs(part.what.value(state, np.array(part.numbers)))

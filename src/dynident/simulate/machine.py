@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import logging
 import threading
 from collections import OrderedDict
@@ -51,8 +50,7 @@ class Code:
         routines = [Step(dynamics, tick.control()).run()]
         if shape.law.kind == "held":
             routines.append(tick.measure())
-        self._machine = compile_routines(routines, f"the simulation of '{shape.mechanism.name}'")
-        self.functions = {r.name: self._machine.function(r.name, [ctypes.c_void_p] * len(r.arrays)) for r in routines}
+        self.functions = compile_routines(routines, f"the simulation of '{shape.mechanism.name}'")
         seconds = perf_counter() - start
         log.log(logging.INFO if seconds > SLOW else logging.DEBUG, "'%s': made in %.1f s", shape.mechanism.name, seconds)
 

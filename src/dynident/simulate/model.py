@@ -25,7 +25,6 @@ from dynident.friction import (
     Polynomial,
     SmoothStribeck,
     Stribeck,
-    Sum,
     Tanh,
     TemperatureDependent,
     Viscous,
@@ -58,18 +57,11 @@ def terms_of(law: Law | None) -> tuple[dict[str, float], bool]:
     """Return a friction law as joint terms, and whether that is all of it."""
     if law is None:
         return {}, True
-    if isinstance(law, DynamicLaw):
-        return terms_of(law.steady)[0], False
-    members = law.law.members if isinstance(law.law, Sum) else (law.law,)
-    values, exact = law.parameters, True
-    terms: dict[str, float] = {}
-    prefixes = law.law._prefixes() if isinstance(law.law, Sum) else [""]
-    for member, prefix in zip(members, prefixes, strict=True):
-        own = {name: values[f"{prefix}.{name}" if prefix else name] for name in member.parameters}
-        found, whole = _member_terms(member, own)
+    terms, exact = dict[str, float](), isinstance(law, Friction)
+    for part in law.steady.parts:
+        found, whole = _member_terms(part.law, part.parameters)
         exact = exact and whole
-        for symbol, value in found.items():
-            terms[symbol] = terms.get(symbol, 0.0) + value
+        _add(terms, found)
     return terms, exact
 
 

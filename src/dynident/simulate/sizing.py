@@ -17,7 +17,6 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.control import actuator_motion, motor_torques
 from dynident.drive import Drive
 from dynident.errors import SimulationError, require
-from dynident.friction import DynamicLaw
 from dynident.mechanics import Motion, actuator_jacobian, actuator_torques, inverse_dynamics, mass_matrix, project, tree_motion
 from dynident.results import Result
 from dynident.simulate.record import Run
@@ -245,7 +244,7 @@ def _torques(machine: VirtualRobot, motion: Motion) -> tuple[Array, Array]:
     rows = np.zeros_like(tree.q)
     for coordinate, law in machine.friction.items():
         j = robot.tree.coordinates.index(coordinate)
-        rows[:, j] = (law.steady if isinstance(law, DynamicLaw) else law)(tree.v[:, j])
+        rows[:, j] = law.steady(tree.v[:, j])
     tau = actuator_torques(robot, motion.q, inverse_dynamics(robot, motion) + project(tree.G, rows))
     rho = actuator_motion(robot, motion)
     return motor_torques(machine.drives, rho, tau), rho.v * _column(machine.drives, lambda d: d.transmission.ratio)

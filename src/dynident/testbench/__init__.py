@@ -53,112 +53,34 @@ if TYPE_CHECKING:
     from dynident.testbench.warmup import Warmup, fit_warmup
 
 # Each experiment is imported on first use: the closed loop brings the simulation with it, friction does not.
-_HOME = {
-    "plots": ("plot_sweeps",),
-    "compensated": ("FrictionCompensation",),
-    "cycles": (
-        "CycleFits",
-        "identify_cycles",
-    ),
-    "checkup": (
-        "Checkup",
-        "check_robot",
-    ),
-    "compensation": (
-        "Compensation",
-        "MeasuredTemperature",
-        "NoCompensation",
-        "ThermalPrediction",
-        "WarmupTime",
-    ),
-    "curve": (
-        "CurveFit",
-        "FrictionCurve",
-    ),
-    "curves": (
-        "FrictionCurves",
-        "friction_curves",
-    ),
-    "gravity": (
-        "Gravity",
-        "SingleAxis",
-        "plateau_gravity",
-        "single_axis",
-    ),
-    "heating": (
-        "CampaignStudy",
-        "JointHeating",
-        "campaign_study",
-        "normalised_friction",
-    ),
-    "moments": (
-        "SpeedMoments",
-        "friction_power",
-    ),
-    "history": ("FrictionHistory",),
-    "lugre": (
-        "LuGreFit",
-        "fit_lugre",
-        "fit_static",
-    ),
-    "maintenance": (
-        "FaultDetector",
-        "Maintenance",
-    ),
-    "plateaus": (
-        "SpeedPlateau",
-        "Plateaus",
-        "find_plateaus",
-    ),
-    "repeatability_study": (
-        "Estimate",
-        "ParameterRepeatability",
-        "Repeatability",
-        "estimates_of",
-        "repeatability",
-    ),
-    "report": ("write_friction_report",),
-    "study": (
-        "FrictionStudy",
-        "JointStudy",
-        "friction_study",
-    ),
-    "temperature": (
-        "TemperatureComparison",
-        "compare_temperature",
-    ),
-    "thermal": (
-        "choose_thermal",
-        "fit_thermal",
-    ),
-    "thermal_data": (
-        "ThermalFit",
-        "ThermalTest",
-    ),
+_LATER = {
+    "plots": "plot_sweeps",
+    "compensated": "FrictionCompensation",
+    "cycles": "CycleFits identify_cycles",
+    "checkup": "Checkup check_robot",
+    "compensation": "Compensation MeasuredTemperature NoCompensation ThermalPrediction WarmupTime",
+    "curve": "CurveFit FrictionCurve",
+    "curves": "FrictionCurves friction_curves",
+    "gravity": "Gravity SingleAxis plateau_gravity single_axis",
+    "heating": "CampaignStudy JointHeating campaign_study normalised_friction",
+    "moments": "SpeedMoments friction_power",
+    "history": "FrictionHistory",
+    "lugre": "LuGreFit fit_lugre fit_static",
+    "maintenance": "FaultDetector Maintenance",
+    "plateaus": "SpeedPlateau Plateaus find_plateaus",
+    "repeatability_study": "Estimate ParameterRepeatability Repeatability estimates_of repeatability",
+    "report": "write_friction_report",
+    "study": "FrictionStudy JointStudy friction_study",
+    "temperature": "TemperatureComparison compare_temperature",
+    "thermal": "choose_thermal fit_thermal",
+    "thermal_data": "ThermalFit ThermalTest",
     "tracking": (
-        "Known",
-        "catalogue_model",
-        "feedback_alone",
-        "identify_friction",
-        "identify_machine",
-        "led_reference",
-        "tracking_proof",
-        "with_model",
+        "Known catalogue_model feedback_alone identify_friction identify_machine led_reference tracking_proof with_model"
     ),
-    "tracking_result": (
-        "TrackingProof",
-        "TrackingTrial",
-    ),
-    "variance": (
-        "Spread",
-        "nested_spread",
-    ),
-    "warmup": (
-        "Warmup",
-        "fit_warmup",
-    ),
+    "tracking_result": "TrackingProof TrackingTrial",
+    "variance": "Spread nested_spread",
+    "warmup": "Warmup fit_warmup",
 }
-_LATER = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
     "CampaignStudy",

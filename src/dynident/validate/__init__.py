@@ -20,18 +20,10 @@ if TYPE_CHECKING:
 
 # Imported on first use: a verdict needs no log.
 _LATER = {
-    "standard_estimators": "comparison",
-    "compare": "comparison",
-    "ComparisonRow": "comparison",
-    "Comparison": "comparison",
-    "CrossValidation": "crossvalidation",
-    "HoldOut": "holdout",
-    "RobotCheck": "properties",
-    "check": "properties",
-    "cross_validate": "crossvalidation",
-    "hold_out": "holdout",
-    "split": "holdout",
-    "time_blocks": "crossvalidation",
+    "comparison": "Comparison ComparisonRow compare standard_estimators",
+    "crossvalidation": "CrossValidation cross_validate time_blocks",
+    "holdout": "HoldOut hold_out split",
+    "properties": "RobotCheck check",
 }
 
 __all__ = [

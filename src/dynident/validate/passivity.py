@@ -35,7 +35,7 @@ def feeding_laws(fit: Fit, doubt: float) -> list[str]:
 def _deviation(fit: Fit, joint: str, friction: Friction, v: float, held: dict[str, float]) -> float:
     """Return the standard deviation of a law's friction at a velocity."""
     state = State(np.array([v]), *(None if name not in held else np.array([held[name]]) for name in ("q", "tau", "T")))
-    slope = friction.law.value_dparameters(state, friction.values)[0]
+    slope = friction(state, "parameters")[0]
     places = {name: i for i, name in enumerate(fit.base.leaders)}
     own = [places.get(f"{label}_{joint}") for label in friction.law.parameters]
     g = np.zeros(fit.base.rank)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DescriptionError
-from dynident.friction.law import Friction
+from dynident.friction.friction import Friction
 from dynident.friction.state import State
 from dynident.friction.thermal.fractional import Fractional
 from dynident.friction.thermal.model import ThermalModel, Warming

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import math
 from functools import lru_cache
 from typing import Any
@@ -34,10 +33,7 @@ def _sweep(n: int) -> Any:
         A = sweep.load_all("transition", n * n * k, n * n)
         after = [total([b[i], *(A[n * i + j] * x[j] for j in range(n))]) for i in range(n)]
         sweep.store_all("states", n * (k + 1.0), after)
-    machine = compile_routines([sweep], "affine recursion")
-    call = machine.function("affine", [ctypes.c_void_p] * 4)
-    call.machine = machine  # the code lives as long as its machine
-    return call
+    return compile_routines([sweep], "affine recursion")["affine"]
 
 
 def caputo(t: Array, gain: Array, drive: Array, start: float, nu: float) -> Array:

@@ -9,7 +9,6 @@ of its transition differ from the unit matrix, so one step costs a few hundred o
 
 from __future__ import annotations
 
-import ctypes
 from functools import lru_cache
 
 import numpy as np
@@ -62,10 +61,8 @@ class Steps:
         self.law, self.free, self.size = Sigmoid(terms), free, 2 + len(free)
         self.graph = Graph()
         sample = self._sample()
-        self._machine = compile_routines([sample, self._run(sample)], "Kalman filter")
-        self._one, self._all = (
-            self._machine.function(name, [ctypes.c_void_p] * count) for name, count in (("sample", 8), ("run", 14))
-        )
+        code = compile_routines([sample, self._run(sample)], "Kalman filter")
+        self._one, self._all = code["sample"], code["run"]
 
     def sample(self, filter_: tuple[Array, ...], now: Array) -> float:
         """Take one sample [tau, dt, q, v] with the filter (x, P, p, Q, limit, noise); return the scaled innovation."""

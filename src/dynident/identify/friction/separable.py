@@ -98,7 +98,7 @@ def fit_axis(
     def tile(span: slice) -> Blocks:
         def blocks(eta: Array, step: int, _: Sequence[int]) -> list[Array]:
             at = inner.take(slice(span.start, span.stop, step))
-            bend = law.columns_dshape(at, eta)
+            bend = law.columns(at, eta, "shape")
             bends = [bend[:, k, s] for k, s in pairs]
             return [np.vstack([W[:, span][:, ::step], law.columns(at, eta).T, *bends, used[span][::step]])]
 
