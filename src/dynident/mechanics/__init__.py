@@ -47,7 +47,7 @@ if TYPE_CHECKING:
         preload,
         prices,
     )
-    from dynident.mechanics.branch import REACH
+    from dynident.mechanics.branch import REACH, branch_routine
     from dynident.mechanics.dynamics import coriolis_matrix, forward_dynamics, gravity, inverse_dynamics, mass_matrix
     from dynident.mechanics.flexures import FlexureRequirements, flexure_requirements
     from dynident.mechanics.hinges import FlexureHinge
@@ -87,6 +87,7 @@ _LATER = {
     "actuator_torques": "actuation",
     "arm_structure": "inverse_kinematics_closed",
     "body_motions": "kinematics",
+    "branch_routine": "branch",
     "choose_posture": "inverse_kinematics_closed",
     "coriolis_matrix": "dynamics",
     "distance_to_curve": "inverse_kinematics_arms",
@@ -138,6 +139,7 @@ __all__ = [
     "as_motion",
     "at_rest",
     "body_motions",
+    "branch_routine",
     "cached",
     "choose_posture",
     "close_motion",
