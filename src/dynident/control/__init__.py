@@ -12,7 +12,7 @@ from dynident.control.distribution import (
     remove_internal,
     with_preload,
 )
-from dynident.control.feedforward import actuator_motion, feedforward_torques, motor_currents, motor_torques
+from dynident.control.feedforward import actuator_motion, feedforward_torques, friction_laws, motor_currents, motor_torques
 from dynident.control.laws import PID, Cascade, ComputedTorque, CurrentLoop, OpenLoop
 from dynident.control.linear import Axis
 from dynident.control.margins import Margins, cutoff_frequency, delayed_integrator, margins
@@ -56,6 +56,7 @@ __all__ = [
     "cutoff_frequency",
     "delayed_integrator",
     "feedforward_torques",
+    "friction_laws",
     "gains_for",
     "internal_basis",
     "low_pass_share",

@@ -119,7 +119,7 @@ def _unused(arrays: Sequence[str], lines: Sequence[str]) -> list[str]:
 
 
 def _written(routine: Routine) -> set[str]:
-    """Return the arrays that a routine changes."""
+    """Return the arrays of its caller that a routine changes."""
     found: set[str] = set()
 
     def visit(body: Sequence[Statement]) -> None:
@@ -136,7 +136,7 @@ def _written(routine: Routine) -> set[str]:
                 found.update(statement.places[array][0] for array in changed)
 
     visit(routine.body)
-    return found
+    return found & set(routine.arrays)
 
 
 def _expressions(body: Sequence[Statement]) -> Iterator[Node]:

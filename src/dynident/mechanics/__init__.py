@@ -47,7 +47,7 @@ if TYPE_CHECKING:
         preload,
         prices,
     )
-    from dynident.mechanics.branch import REACH
+    from dynident.mechanics.branch import REACH, branch_routine
     from dynident.mechanics.dynamics import coriolis_matrix, forward_dynamics, gravity, inverse_dynamics, mass_matrix
     from dynident.mechanics.flexures import FlexureRequirements, flexure_requirements
     from dynident.mechanics.hinges import FlexureHinge
@@ -75,7 +75,7 @@ if TYPE_CHECKING:
 # Imported on first use: identification needs the equations, not the kinematics of people.
 _LATER = {
     "actuation": "actuator_jacobian actuator_torques generalised_efforts least_torques preload prices",
-    "branch": "REACH",
+    "branch": "REACH branch_routine",
     "dynamics": "coriolis_matrix forward_dynamics gravity inverse_dynamics mass_matrix",
     "flexures": "FlexureRequirements flexure_requirements",
     "hinges": "FlexureHinge",
@@ -112,6 +112,7 @@ __all__ = [
     "as_motion",
     "at_rest",
     "body_motions",
+    "branch_routine",
     "cached",
     "choose_posture",
     "close_motion",

@@ -29,6 +29,7 @@ from dynident.graph import (
 )
 from dynident.graph import both as both_hold
 from dynident.mechanics.equations import Equations
+from dynident.mechanics.functions import cached
 from dynident.mechanics.solving import eliminate
 from dynident.mechanism import FREE, SPHERICAL, Mechanism
 
@@ -65,6 +66,16 @@ def curve(chosen: NDArray[np.int64], known: Array) -> Array:
     return np.asarray(known[piece] + s * (slopes[piece] + s * (bend[piece] + s * twist[piece])))
 
 
+def branch_routine(mechanism: Mechanism, label: str = "") -> Routine:
+    """Return follow(head, given, start, work, out) of a robot with loops, to be printed with other code.
+
+    head[0] is the number of samples and head[1] must be -1; it becomes the first sample that cannot be reached.
+    """
+    names = mechanism.coordinate_names
+    key = ("branch", names, label) if label else ("branch", names)
+    return cached(mechanism, key, lambda: Branch(mechanism, names, label)).follow
+
+
 class Branch:
     """Closed positions of one robot for given coordinates.
 
@@ -74,9 +85,11 @@ class Branch:
         Robot with loops.
     given : sequence of str
         Tree coordinates whose positions are given.
+    label : str
+        Ending of the names of its functions, where code of several robots is printed together.
     """
 
-    def __init__(self, mechanism: Mechanism, given: Sequence[str]) -> None:
+    def __init__(self, mechanism: Mechanism, given: Sequence[str], label: str = "") -> None:
         closure = mechanism.closure
         index = {name: i for i, name in enumerate(mechanism.tree.coordinates)}
         self.width = len(index)
@@ -96,9 +109,10 @@ class Branch:
         following = list(x.x)
         for i, step in zip(self.bound, steps, strict=True):
             following[int(i)] = following[int(i)] + step[0]
-        newton = Function("newton", {"q": self.width}, {"next": following, "report": [ratio, size]})
+        newton = Function(f"newton{label}", {"q": self.width}, {"next": following, "report": [ratio, size]})
         self._newton = Compiled(newton)
-        self._walk = compile_routines([self._follow(x.graph, newton)], "loop closure")["follow"]
+        self.follow = self._follow(x.graph, newton, label)
+        self._walk = compile_routines([self.follow], "loop closure")[self.follow.name]
         rest = x.loops(closure.arrays).residuals
         largest = x.graph.zero
         for phi in rest:
@@ -169,11 +183,11 @@ class Branch:
         near = np.max(np.abs(now - guess)) < 0.2 * REACH
         return now if near and same.all() else None
 
-    def _follow(self, graph: Graph, newton: Function) -> Routine:
+    def _follow(self, graph: Graph, newton: Function, label: str) -> Routine:
         """Return follow(head, given, start, work, out): head[0] samples; head[1] becomes the first that fails."""
         n, r = self.width, self.free.size
-        close = self._close_one(graph, newton)
-        walk = Routine(graph, "follow", ["head", "given", "start", "work", "out"])
+        close = self._close_one(graph, newton, label)
+        walk = Routine(graph, f"follow{label}", ["head", "given", "start", "work", "out"])
         trial, last = 0, n  # places in `work`
         SIDE, DONE, SHARE, SMOOTH, GOOD = (2 * n + k for k in range(5))
         for i in range(n):
@@ -239,10 +253,10 @@ class Branch:
             for i in range(n):
                 walk.store("work", trial + i, walk.load("work", last + i))
 
-    def _close_one(self, graph: Graph, newton: Function) -> Routine:
+    def _close_one(self, graph: Graph, newton: Function, label: str) -> Routine:
         """Return close(q, result): Newton from q; result is the signed pivot ratio, 0 when it did not close within reach."""
         n = self.width
-        close = Routine(graph, "close", ["q", "result"])
+        close = Routine(graph, f"close{label}", ["q", "result"])
         following, report, moved = close.local("following", n), close.local("report", 2), close.local("moved", 1)
         close.store("result", 0, 0.0)
         close.store(moved, 0, 0.0)

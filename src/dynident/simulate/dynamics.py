@@ -155,13 +155,15 @@ class Dynamics(Drives):
             row = [self.p("ratio")[owner.motor] * x for x in row]
         return row
 
+    @cached_property
     def speeds(self) -> Function:
-        """Return the speeds of owners that may stick, then of those with memory."""
+        """Speeds of owners that may stick, then of those with memory."""
         owners = [self.shape.owners[i] for i in (*self.shape.jumping, *self.shape.remembering)]
         return Function("speeds", self.inputs(), {"u": [self.owner_speed(owner) for owner in owners]})
 
+    @cached_property
     def senses(self) -> Function:
-        """Return what sensors can see: rho and its velocity, the rotor, the current."""
+        """What sensors can see: rho and its velocity, the rotor, the current."""
         current = [self._current(a, self._rotor(a)[1])[0] for a in range(self.k)]
         turned = [self._rotor(a) for a in range(self.k)]
         outputs = {
@@ -248,8 +250,9 @@ class Dynamics(Drives):
                 found.append(total(given) - self.joint_forces[i])
         return Function("loads", self.inputs("z", "k"), {"load": found})
 
+    @cached_property
     def record(self) -> Function:
-        """Return one row of true signals."""
+        """One row of true signals."""
         eq, graph, shape = self.eq, self.graph, self.shape
         seen = [self.seen(a) for a in range(self.k)]
         nt = len(shape.mechanism.tree.coordinates)

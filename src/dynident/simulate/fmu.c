@@ -1,7 +1,11 @@
-/* FMI 3.0 co-simulation and model exchange of a machine: the interface around the generated functions. SI units.
+/* FMI 3.0 of a machine: what co-simulation and model exchange share, and co-simulation. SI units.
  *
- * Before this file stand: COUNT_* (sizes), AT_* (places in the state), TOKEN, the tables `numbers`, `start` and `side_form`,
- * and the generated functions `run` and `acceleration_of`. Value references: 0 time; then q, v, a (outputs), u (inputs), q0, v0 (start), COUNT_Q or COUNT_U each.
+ * Before this file stand: COUNT_* (sizes), AT_* (places in the machine's arrays), TOKEN, tables of numbers, and the generated
+ * functions `run` (some steps), `placed` (the state at a start), `setpoint` (a wanted motion as the control law reads it) and
+ * `evaluate` (rates, for model exchange).
+ *
+ * Value references: 0 time; outputs (signals, then temperatures); inputs; q0; v0; in model exchange also states, their
+ * derivatives and event indicators.
  */
 #if defined(_WIN32)
 #define EXPORT __declspec(dllexport)
@@ -18,20 +22,32 @@ typedef enum { fmi3OK, fmi3Warning, fmi3Discard, fmi3Error, fmi3Fatal } fmi3Stat
 typedef void (*fmi3LogMessageCallback)(fmi3InstanceEnvironment, fmi3Status, fmi3String, fmi3String);
 typedef void (*fmi3IntermediateUpdateCallback)(fmi3InstanceEnvironment, double, bool, bool, bool, bool, bool *, double *);
 
-#define FIRST_V (1U + COUNT_Q)
-#define FIRST_A (FIRST_V + COUNT_Q)
-#define FIRST_U (FIRST_A + COUNT_Q)
-#define FIRST_Q0 (FIRST_U + COUNT_U)
+#define COUNT_OUT (COUNT_SHOWN + COUNT_ZONES)
+#define COUNT_HEAT (ORDER * COUNT_ZONES)
+#define COUNT_X (COUNT_MOVING + COUNT_HEAT)
+#define COUNT_Z (2 * COUNT_JUMPING)
+#define FIRST_IN (1 + COUNT_OUT)
+#define FIRST_Q0 (FIRST_IN + COUNT_IN)
 #define FIRST_V0 (FIRST_Q0 + COUNT_Q)
-#define LAST (FIRST_V0 + COUNT_Q)
+#define FIRST_X (FIRST_V0 + COUNT_Q)
+#define FIRST_RATE (FIRST_X + (HAS_EXCHANGE * COUNT_X))
+#define FIRST_Z (FIRST_RATE + (HAS_EXCHANGE * COUNT_X))
+#define LAST (FIRST_Z + (HAS_EXCHANGE * COUNT_Z))
+#define WHOLE 1.0e-6 /* how far a communication step may be from a whole number of steps, relatively */
 
+enum { FINE_RUN, SINGULAR_MASS, LOST_CLOSURE, UNSTABLE, LOST_TASK };
+
+/* All that is carried from step to step: who has it can go on. */
 typedef struct
 {
     double state[COUNT_STATE];
     double numbers[COUNT_NUMBERS];
-    double input[COUNT_U];
-    double place[COUNT_Q];
-    double speed[COUNT_Q];
+    double input[COUNT_IN];
+    double place[2 * COUNT_Q]; /* q0, v0 */
+    double pose[COUNT_POSE];   /* of the wanted motion, loops closed */
+    double heat[COUNT_HEAT + 1];
+    double losses[COUNT_TREE + (2 * COUNT_DRIVES)]; /* of joints and rotors, and squared currents: sums of this stretch */
+    double rows;                                    /* how many were added */
     double time;
     bool running;
     bool exchange;
@@ -40,11 +56,20 @@ typedef struct
 typedef struct
 {
     Memory now;
+    double out[COUNT_OUT];
+    double rate[COUNT_X];
+    double indicator[COUNT_Z + 1];
+    bool fresh; /* whether they belong to what is set now */
+    double trial[COUNT_STATE];
+    double table[COUNT_TABLE];
+    double record[COUNT_RECORD];
     double work[COUNT_WORK];
     double motion[COUNT_MOTION];
     fmi3InstanceEnvironment environment;
     fmi3LogMessageCallback log;
 } Robot;
+
+static const double nothing[COUNT_NOTHING] = {0.0}; /* sensors have no noise, nothing pushes from outside */
 
 static fmi3Status refuse(const Robot *robot, const char *text)
 {
@@ -55,41 +80,223 @@ static fmi3Status refuse(const Robot *robot, const char *text)
     return fmi3Error;
 }
 
+static fmi3Status refuse_at(const Robot *robot, const char *text, double value)
+{
+    char line[300];
+    (void)snprintf(line, sizeof(line), text, value);
+    return refuse(robot, line);
+}
+
+static fmi3Status verdict(const Robot *robot, int status)
+{
+    static const char *const reasons[] = {
+        "",
+        "the mass matrix is singular at t = %g s: a link that moves has no inertia",
+        "the loops cannot be closed at t = %g s: out of reach, or too close to a singularity",
+        "the motion became unstable at t = %g s: a velocity or a current is beyond 1e6; check gains and the step",
+        "the work space does not determine the motion at t = %g s: the robot is too close to a singularity"};
+    return (status == FINE_RUN) ? fmi3OK : refuse_at(robot, reasons[status], robot->now.time);
+}
+
+/* ---- temperatures: dy/dt = (A0 + W A1) y + b0 + W b1 + losses b2, see `_thermal` ---- */
+
+#define ZONE_A1 (ORDER * ORDER)
+#define ZONE_B0 (2 * ORDER * ORDER)
+#define ZONE_READ (ZONE_B0 + (3 * ORDER))
+#define ZONE_BASE (ZONE_READ + ORDER)
+
+static double temperature(int zone, const double *y)
+{
+    const double *z = &zones[zone * ZONE];
+    double T = z[ZONE_BASE];
+    int i;
+    for (i = 0; i < ORDER; i++) { T += z[ZONE_READ + i] * y[i]; }
+    return T;
+}
+
+static double ratio_at(int zone, double T)
+{
+    const double *z = &zones[zone * ZONE];
+    return fmax(COLDEST, (z[ZONE_BASE + 1] * T) + z[ZONE_BASE + 2]);
+}
+
+static void heat_rate(int zone, double W, double losses, double drive, const double *x, double *rate)
+{
+    const double *z = &zones[zone * ZONE];
+    int i;
+    int j;
+    for (i = 0; i < ORDER; i++)
+    {
+        rate[i] = drive * (z[ZONE_B0 + i] + (W * z[ZONE_B0 + ORDER + i]) + (losses * z[ZONE_B0 + (2 * ORDER) + i]));
+        for (j = 0; j < ORDER; j++) { rate[i] += (z[(i * ORDER) + j] + (W * z[ZONE_A1 + (i * ORDER) + j])) * x[j]; }
+    }
+}
+
+/* Cold friction power and electric losses of a zone, from losses of joints, losses of rotors and squared currents. */
+static void heated_by(int zone, const double *y, const double *losses, double share, double *W, double *copper)
+{
+    const double *z = &zones[(zone * ZONE) + ZONE_BASE];
+    const int joint = (int)z[4];
+    const int drive = (int)z[5];
+    const int motor = (int)z[6];
+    double power = 0.0;
+    if (joint >= 0) { power += share * losses[joint]; }
+    if (drive >= 0) { power += share * losses[COUNT_TREE + drive]; }
+    *W = power / ratio_at(zone, temperature(zone, y));
+    *copper = (motor >= 0) ? (z[3] * share * losses[COUNT_TREE + COUNT_DRIVES + motor]) : 0.0;
+}
+
+/* The exact solution for a power that holds: a series, in so many parts that it converges at once. */
+static void heat_up(int zone, double *y, double W, double losses, double dt)
+{
+    const double *z = &zones[zone * ZONE];
+    double size = 0.0;
+    int parts;
+    int i;
+    int k;
+    for (i = 0; i < (ORDER * ORDER); i++) { size += fabs(z[i] + (W * z[ZONE_A1 + i])); }
+    parts = 1 + (int)fmin(1.0e6, 2.0 * size * dt);
+    for (; parts > 0; parts--)
+    {
+        const double h = dt / (double)parts;
+        double term[ORDER];
+        double next[ORDER];
+        heat_rate(zone, W, losses, 1.0, y, term);
+        for (k = 1; k < 20; k++)
+        {
+            for (i = 0; i < ORDER; i++)
+            {
+                term[i] *= h / (double)k;
+                y[i] += term[i];
+            }
+            heat_rate(zone, W, losses, 0.0, term, next);
+            (void)memcpy(term, next, sizeof(term));
+        }
+        dt -= h;
+    }
+}
+
+static void heat_all(const Memory *now, double *y, double dt)
+{
+    int zone;
+    for (zone = 0; zone < COUNT_ZONES; zone++)
+    {
+        double W;
+        double copper;
+        heated_by(zone, &y[zone * ORDER], now->losses, 1.0 / fmax(now->rows, 1.0), &W, &copper);
+        heat_up(zone, &y[zone * ORDER], W, copper, dt);
+    }
+}
+
+static void add_losses(Memory *now, const double *record)
+{
+    int i;
+    for (i = 0; i < COUNT_TREE; i++) { now->losses[i] += record[AT_RECORD_JOINT_POWER + i]; }
+    for (i = 0; i < COUNT_DRIVES; i++)
+    {
+        const double current = record[AT_RECORD_CURRENT + i];
+        now->losses[COUNT_TREE + i] += record[AT_RECORD_FRICTION + i] * record[AT_RECORD_OMEGA + i];
+        now->losses[COUNT_TREE + COUNT_DRIVES + i] += current * current;
+    }
+    now->rows += 1.0;
+}
+
+/* Bring the friction of all owners to the present temperatures. */
+static void warm(Memory *now)
+{
+    int i;
+    for (i = 0; i < COUNT_OWNERS; i++)
+    {
+        if (zone_of[i] >= 0)
+        {
+            const double T = temperature(zone_of[i], &now->heat[zone_of[i] * ORDER]);
+            now->numbers[AT_NUMBER_WARM + i] = ratio_at(zone_of[i], T);
+            now->numbers[AT_NUMBER_TEMPERATURE + i] = T;
+        }
+    }
+}
+
+/* ---- start, inputs and outputs ---- */
+
 static void begin(Robot *robot)
 {
     (void)memset(&robot->now, 0, sizeof(robot->now));
     (void)memcpy(robot->now.state, start, sizeof(start));
     (void)memcpy(robot->now.numbers, numbers, sizeof(numbers));
-    (void)memcpy(robot->now.place, &start[AT_Q], sizeof(robot->now.place));
+    (void)memcpy(robot->now.place, start_place, sizeof(start_place));
+    (void)memcpy(robot->now.input, start_input, sizeof(start_input));
+    (void)memcpy(robot->now.pose, start_pose, sizeof(start_pose));
+    (void)memcpy(robot->now.heat, start_heat, COUNT_HEAT * sizeof(double));
+    warm(&robot->now);
+    robot->fresh = false;
 }
 
-static void place_at_start(Robot *robot)
+static fmi3Status place_at_start(Robot *robot)
 {
+    double status = 0.0;
+    (void)memcpy(robot->now.state, start, sizeof(start));
+    placed(robot->now.state, robot->now.numbers, robot->work, robot->now.place, &status);
+    return verdict(robot, (int)status);
+}
+
+/* What the control law reads. */
+static fmi3Status read_inputs(Robot *robot)
+{
+    double status = 0.0;
+#if DRIVEN
+    (void)memcpy(robot->table, robot->now.input, sizeof(robot->now.input));
+#else
+    setpoint(robot->now.pose, robot->now.input, robot->now.numbers, robot->table, &status);
+#endif
+    return verdict(robot, (int)status);
+}
+
+static int advance(Robot *robot, double *state, double steps, double record_every, double record_rows)
+{
+    double call[COUNT_CALL] = {0.0};
+    call[AT_CALL_STEPS] = steps;
+    call[AT_CALL_TABLE_ROWS] = 1.0;
+    call[AT_CALL_NOISE_ROWS] = 1.0;
+    call[AT_CALL_PUSH_ROWS] = 1.0;
+    call[AT_CALL_PUSH_EVERY] = 1.0;
+    call[AT_CALL_RECORD] = floor(state[AT_COUNTER] / record_every);
+    call[AT_CALL_RECORD_EVERY] = record_every;
+    call[AT_CALL_RECORD_ROWS] = record_rows;
+    run(call, state, robot->now.numbers, robot->work, robot->motion, robot->table, nothing, nothing, robot->record);
+    return (int)call[AT_CALL_STATUS];
+}
+
+static void show(Robot *robot, double since)
+{
+    double heat[COUNT_HEAT + 1];
     int i;
-    int j;
-    (void)memcpy(&robot->now.state[AT_Q], robot->now.place, sizeof(robot->now.place));
-    (void)memcpy(&robot->now.state[AT_V], robot->now.speed, sizeof(robot->now.speed));
-    for (i = 0; i < COUNT_SIDE; i++)
-    {
-        double v = 0.0;
-        for (j = 0; j < (int)COUNT_Q; j++)
-        {
-            v += side_form[(i * (int)COUNT_Q) + j] * robot->now.speed[j];
-        }
-        robot->now.state[AT_SIDE + i] = (double)((v > 0.0) - (v < 0.0));
-        robot->now.state[AT_BEGIN + i] = v;
-    }
+    (void)memcpy(heat, robot->now.heat, sizeof(heat));
+    if (since > 0.0) { heat_all(&robot->now, heat, since); }
+    for (i = 0; i < COUNT_SHOWN; i++) { robot->out[i] = robot->record[shown[i]]; }
+    for (i = 0; i < COUNT_ZONES; i++) { robot->out[COUNT_SHOWN + i] = temperature(i, &heat[i * ORDER]); }
+    robot->fresh = true;
 }
 
-/* Accelerations of model exchange, where the solver outside knows the states. */
-static void refresh(Robot *robot)
+static fmi3Status rates(Robot *robot);
+
+/* Find the outputs: those that a step from here would record, which is then forgotten. */
+static fmi3Status look(Robot *robot)
 {
-    if (robot->now.exchange)
+    fmi3Status status = fmi3OK;
+    if (robot->fresh) { return fmi3OK; }
+    if (!robot->now.running) { status = place_at_start(robot); }
+    if (status == fmi3OK) { status = read_inputs(robot); }
+    if (status != fmi3OK) { return status; }
+    if (robot->now.exchange) { status = rates(robot); }
+    else
     {
-        const double *q = robot->now.running ? &robot->now.state[AT_Q] : robot->now.place;
-        const double *v = robot->now.running ? &robot->now.state[AT_V] : robot->now.speed;
-        acceleration_of(q, v, robot->now.input, &robot->now.state[AT_A]);
+        int found;
+        (void)memcpy(robot->trial, robot->now.state, sizeof(robot->trial));
+        found = advance(robot, robot->trial, 1.0, 1.0, 1.0);
+        status = verdict(robot, (found == UNSTABLE) ? FINE_RUN : found);
+        show(robot, fmod(robot->now.state[AT_COUNTER], (double)STRETCH) * STEP);
     }
+    return status;
 }
 
 static Robot *instance_of(fmi3String token, fmi3InstanceEnvironment environment, fmi3LogMessageCallback log)
@@ -112,7 +319,66 @@ static Robot *instance_of(fmi3String token, fmi3InstanceEnvironment environment,
     return robot;
 }
 
-/* ---- what is used ---- */
+static double *variable(Robot *robot, fmi3ValueReference reference)
+{
+    const int r = (reference < (fmi3ValueReference)LAST) ? (int)reference : LAST;
+    double *found = NULL;
+    if (r == 0) { found = &robot->now.time; }
+    else if (r < FIRST_IN) { found = &robot->out[r - 1]; }
+    else if (r < FIRST_Q0) { found = &robot->now.input[r - FIRST_IN]; }
+    else if (r < FIRST_X) { found = &robot->now.place[r - FIRST_Q0]; }
+    else if (r < FIRST_RATE)
+    {
+        const int i = r - FIRST_X;
+        found = (i < COUNT_MOVING) ? &robot->now.state[i] : &robot->now.heat[i - COUNT_MOVING];
+    }
+    else if (r < FIRST_Z) { found = &robot->rate[r - FIRST_RATE]; }
+    else if (r < LAST) { found = &robot->indicator[r - FIRST_Z]; }
+    return found;
+}
+
+EXPORT fmi3Status fmi3GetFloat64(fmi3Instance instance, const fmi3ValueReference r[], size_t n, double x[], size_t k)
+{
+    Robot *robot = (Robot *)instance;
+    size_t i;
+    (void)k;
+    for (i = 0U; i < n; i++)
+    {
+        const double *found = variable(robot, r[i]);
+        if (found == NULL) { return refuse(robot, "there is no variable with this value reference"); }
+        if (((r[i] > 0U) && (r[i] < (fmi3ValueReference)FIRST_IN)) || (r[i] >= (fmi3ValueReference)FIRST_X))
+        {
+            const fmi3Status status = look(robot);
+            if (status != fmi3OK) { return status; }
+        }
+        x[i] = *found;
+    }
+    return fmi3OK;
+}
+
+EXPORT fmi3Status fmi3SetFloat64(fmi3Instance instance, const fmi3ValueReference r[], size_t n, const double x[], size_t k)
+{
+    size_t i;
+    Robot *robot = (Robot *)instance;
+    (void)k;
+    for (i = 0U; i < n; i++)
+    {
+        if ((r[i] < (fmi3ValueReference)FIRST_IN) || (r[i] >= (fmi3ValueReference)FIRST_X))
+        {
+            return refuse(robot, "only inputs and start values can be set");
+        }
+        if ((r[i] >= (fmi3ValueReference)FIRST_Q0) && robot->now.running)
+        {
+            return refuse(robot, "start values are set before the simulation");
+        }
+        if (!isfinite(x[i])) { return refuse(robot, "an input or start value is not finite"); }
+        *variable(robot, r[i]) = x[i];
+    }
+    robot->fresh = false;
+    return fmi3OK;
+}
+
+/* ---- life of an instance ---- */
 
 EXPORT const char *fmi3GetVersion(void) { return "3.0"; }
 
@@ -143,9 +409,11 @@ EXPORT fmi3Status fmi3EnterInitializationMode(
 
 EXPORT fmi3Status fmi3ExitInitializationMode(fmi3Instance instance)
 {
-    place_at_start((Robot *)instance);
-    ((Robot *)instance)->now.running = true;
-    return fmi3OK;
+    Robot *robot = (Robot *)instance;
+    const fmi3Status status = place_at_start(robot);
+    robot->now.running = true;
+    robot->fresh = false;
+    return status;
 }
 
 EXPORT fmi3Status fmi3Terminate(fmi3Instance instance) { (void)instance; return fmi3OK; }
@@ -159,74 +427,62 @@ EXPORT fmi3Status fmi3Reset(fmi3Instance instance)
     return fmi3OK;
 }
 
-static double *variable(Robot *robot, fmi3ValueReference r)
-{
-    double *found = NULL;
-    if (r == 0U) { found = &robot->now.time; }
-    else if (r < FIRST_V) { found = robot->now.running ? &robot->now.state[AT_Q + (r - 1U)] : &robot->now.place[r - 1U]; }
-    else if (r < FIRST_A) { found = robot->now.running ? &robot->now.state[AT_V + (r - FIRST_V)] : &robot->now.speed[r - FIRST_V]; }
-    else if (r < FIRST_U) { found = &robot->now.state[AT_A + (r - FIRST_A)]; }
-    else if (r < FIRST_Q0) { found = &robot->now.input[r - FIRST_U]; }
-    else if (r < FIRST_V0) { found = &robot->now.place[r - FIRST_Q0]; }
-    else if (r < LAST) { found = &robot->now.speed[r - FIRST_V0]; }
-    return found;
-}
+/* ---- co-simulation ---- */
 
-EXPORT fmi3Status fmi3GetFloat64(fmi3Instance instance, const fmi3ValueReference r[], size_t n, double x[], size_t k)
+static int stretch(Robot *robot, double steps)
 {
-    size_t i;
-    (void)k;
-    refresh((Robot *)instance);
-    for (i = 0U; i < n; i++)
+    Memory *now = &robot->now;
+    int status = FINE_RUN;
+    while ((steps > 0.0) && (status == FINE_RUN))
     {
-        const double *found = variable((Robot *)instance, r[i]);
-        if (found == NULL) { return refuse((Robot *)instance, "there is no variable with this value reference"); }
-        x[i] = *found;
+        const double passed = fmod(now->state[AT_COUNTER], (double)FINE);
+        const double some = (COUNT_ZONES > 0) ? fmin(steps, (double)FINE - passed) : steps;
+        status = advance(robot, now->state, some, (double)FINE, (COUNT_ZONES > 0) ? 1.0 : 0.0);
+        steps -= some;
+        if ((COUNT_ZONES > 0) && (status == FINE_RUN))
+        {
+            if (!(passed > 0.0)) { add_losses(now, robot->record); }
+            if (!(fmod(now->state[AT_COUNTER], (double)STRETCH) > 0.0))
+            {
+                heat_all(now, now->heat, (double)STRETCH * STEP);
+                (void)memset(now->losses, 0, sizeof(now->losses));
+                now->rows = 0.0;
+                warm(now);
+            }
+        }
     }
-    return fmi3OK;
-}
-
-EXPORT fmi3Status fmi3SetFloat64(fmi3Instance instance, const fmi3ValueReference r[], size_t n, const double x[], size_t k)
-{
-    size_t i;
-    Robot *robot = (Robot *)instance;
-    (void)k;
-    for (i = 0U; i < n; i++)
-    {
-        if ((r[i] < FIRST_U) || (r[i] >= LAST)) { return refuse(robot, "only inputs and start values can be set"); }
-        if ((r[i] >= FIRST_Q0) && robot->now.running) { return refuse(robot, "start values are set before the simulation"); }
-        if (!isfinite(x[i])) { return refuse(robot, "an input or start value is not finite"); }
-        *variable(robot, r[i]) = x[i];
-    }
-    return fmi3OK;
+    return status;
 }
 
 EXPORT fmi3Status fmi3DoStep(
     fmi3Instance instance, double now, double length, bool keep, bool *event, bool *end, bool *early, double *last)
 {
     Robot *robot = (Robot *)instance;
-    double call[COUNT_CALL] = {0.0};
-    static const double nothing[COUNT_NOTHING] = {0.0};
-    double record[COUNT_RECORD];
-    const double steps = fmax(1.0, ceil((length / STEP) - 1.0e-6));
+    double steps;
+    fmi3Status status;
     (void)keep;
     *event = false; *end = false; *early = false; *last = now;
-    if (!(length > 0.0)) { return refuse(robot, "the step is not positive"); }
-    robot->now.numbers[AT_STEP] = length / steps;
-    call[AT_STEPS] = steps;
-    call[AT_TABLE_ROWS] = 1.0;
-    call[AT_NOISE_ROWS] = 1.0;
-    call[AT_PUSH_ROWS] = 1.0;
-    call[AT_PUSH_EVERY] = 1.0;
-    call[AT_RECORD_EVERY] = 1.0e15;
-    call[AT_RECORD_ROWS] = 1.0;
-    robot->now.state[AT_COUNTER] = 1.0; /* not a tick of the record */
-    run(call, robot->now.state, robot->now.numbers, robot->work, robot->motion, robot->now.input, nothing, nothing, record);
-    if (call[AT_STATUS] > 0.0) { return refuse(robot, "the motion became unstable, or the mass matrix is singular"); }
+    if (!(length > 0.0)) { return refuse(robot, "the communication step is not positive"); }
+#if DIVISIBLE
+    steps = fmax(1.0, ceil((length / STEP) - WHOLE));
+    robot->now.numbers[AT_NUMBER_STEP] = length / steps;
+#else
+    steps = floor((length / STEP) + 0.5);
+    if ((steps < 1.0) || (fabs((length / STEP) - steps) > (WHOLE * steps)))
+    {
+        return refuse_at(robot, "the communication step must be a whole number of the machine's steps of %g s", STEP);
+    }
+#endif
+    status = read_inputs(robot);
+    if (status != fmi3OK) { return status; }
+    robot->fresh = false;
     robot->now.time = now + length;
-    *last = robot->now.time;
-    return fmi3OK;
+    status = verdict(robot, stretch(robot, steps));
+    if (status == fmi3OK) { *last = robot->now.time; }
+    return status;
 }
+
+/* ---- the state as a whole ---- */
 
 EXPORT fmi3Status fmi3GetFMUState(fmi3Instance instance, fmi3FMUState *state)
 {
@@ -239,6 +495,7 @@ EXPORT fmi3Status fmi3GetFMUState(fmi3Instance instance, fmi3FMUState *state)
 EXPORT fmi3Status fmi3SetFMUState(fmi3Instance instance, fmi3FMUState state)
 {
     (void)memcpy(&((Robot *)instance)->now, state, sizeof(Memory));
+    ((Robot *)instance)->fresh = false;
     return fmi3OK;
 }
 
@@ -267,189 +524,9 @@ EXPORT fmi3Status fmi3SerializeFMUState(fmi3Instance instance, fmi3FMUState stat
 
 EXPORT fmi3Status fmi3DeserializeFMUState(fmi3Instance instance, const uint8_t bytes[], size_t size, fmi3FMUState *state)
 {
-    (void)instance;
-    if (size != sizeof(Memory)) { return fmi3Error; }
+    if (size != sizeof(Memory)) { return refuse((Robot *)instance, "the serialized state is that of another robot"); }
     if (*state == NULL) { *state = malloc(sizeof(Memory)); }
     if (*state == NULL) { return fmi3Error; }
     (void)memcpy(*state, bytes, size);
     return fmi3OK;
-}
-
-/* ---- model exchange: states q and v, no events ---- */
-
-EXPORT fmi3Instance fmi3InstantiateModelExchange(
-    fmi3String name, fmi3String token, fmi3String resources, bool visible, bool logging, fmi3InstanceEnvironment environment,
-    fmi3LogMessageCallback log)
-{
-    Robot *robot = NULL;
-    (void)name; (void)resources; (void)visible; (void)logging;
-    if (HAS_EXCHANGE != 0) { robot = instance_of(token, environment, log); }
-    if (robot != NULL) { robot->now.exchange = true; }
-    return robot;
-}
-
-EXPORT fmi3Status fmi3EnterEventMode(fmi3Instance instance) { (void)instance; return fmi3OK; }
-
-EXPORT fmi3Status fmi3EnterContinuousTimeMode(fmi3Instance instance) { (void)instance; return fmi3OK; }
-
-EXPORT fmi3Status fmi3SetTime(fmi3Instance instance, double t) { ((Robot *)instance)->now.time = t; return fmi3OK; }
-
-EXPORT fmi3Status fmi3GetNumberOfContinuousStates(fmi3Instance instance, size_t *n)
-{
-    *n = ((Robot *)instance)->now.exchange ? (size_t)(2U * COUNT_Q) : 0U;
-    return fmi3OK;
-}
-
-EXPORT fmi3Status fmi3SetContinuousStates(fmi3Instance instance, const double x[], size_t n)
-{
-    Robot *robot = (Robot *)instance;
-    if (n != (size_t)(2U * COUNT_Q)) { return refuse(robot, "the states are q and v of every coordinate"); }
-    (void)memcpy(&robot->now.state[AT_Q], x, sizeof(robot->now.place));
-    (void)memcpy(&robot->now.state[AT_V], &x[COUNT_Q], sizeof(robot->now.speed));
-    return fmi3OK;
-}
-
-EXPORT fmi3Status fmi3GetContinuousStates(fmi3Instance instance, double x[], size_t n)
-{
-    const Robot *robot = (const Robot *)instance;
-    if (n != (size_t)(2U * COUNT_Q)) { return refuse(robot, "the states are q and v of every coordinate"); }
-    (void)memcpy(x, robot->now.running ? &robot->now.state[AT_Q] : robot->now.place, sizeof(robot->now.place));
-    (void)memcpy(&x[COUNT_Q], robot->now.running ? &robot->now.state[AT_V] : robot->now.speed, sizeof(robot->now.speed));
-    return fmi3OK;
-}
-
-EXPORT fmi3Status fmi3GetContinuousStateDerivatives(fmi3Instance instance, double x[], size_t n)
-{
-    Robot *robot = (Robot *)instance;
-    if (n != (size_t)(2U * COUNT_Q)) { return refuse(robot, "the states are q and v of every coordinate"); }
-    refresh(robot);
-    (void)memcpy(x, &robot->now.state[AT_V], sizeof(robot->now.speed));
-    (void)memcpy(&x[COUNT_Q], &robot->now.state[AT_A], sizeof(robot->now.speed));
-    return fmi3OK;
-}
-
-EXPORT fmi3Status fmi3GetNominalsOfContinuousStates(fmi3Instance instance, double x[], size_t n)
-{
-    size_t i;
-    (void)instance;
-    for (i = 0U; i < n; i++) { x[i] = 1.0; }
-    return fmi3OK;
-}
-
-EXPORT fmi3Status fmi3GetEventIndicators(fmi3Instance instance, double x[], size_t n)
-{
-    (void)instance; (void)x; (void)n;
-    return fmi3OK;
-}
-
-EXPORT fmi3Status fmi3CompletedIntegratorStep(fmi3Instance instance, bool keep, bool *event, bool *end)
-{
-    (void)instance; (void)keep;
-    *event = false; *end = false;
-    return fmi3OK;
-}
-
-/* ---- what FMI asks for and this robot does not have: other types, clocks ---- */
-
-#define NO_ACCESS(name) \
-    EXPORT fmi3Status name(fmi3Instance i, const fmi3ValueReference r[], size_t n, void *x, size_t k) \
-    { (void)r; (void)x; (void)k; return (n == 0U) ? fmi3OK : refuse((Robot *)i, #name ": there is no such variable"); }
-#define NO_BINARY(name) \
-    EXPORT fmi3Status name(fmi3Instance i, const fmi3ValueReference r[], size_t n, void *s, void *x, size_t k) \
-    { (void)r; (void)s; (void)x; (void)k; return (n == 0U) ? fmi3OK : refuse((Robot *)i, #name ": there is no such variable"); }
-#define NO_CLOCK(name) \
-    EXPORT fmi3Status name(fmi3Instance i, const fmi3ValueReference r[], size_t n, void *x, void *y, void *z) \
-    { (void)r; (void)x; (void)y; (void)z; return (n == 0U) ? fmi3OK : refuse((Robot *)i, #name ": there is no clock"); }
-#define NO_MODE(name) EXPORT fmi3Status name(fmi3Instance i) { return refuse((Robot *)i, #name " is not supported"); }
-#define NO_COUNT(name) \
-    EXPORT fmi3Status name(fmi3Instance i, size_t *n) { (void)i; *n = 0U; return fmi3OK; }
-#define NO_DERIVATIVE(name) \
-    EXPORT fmi3Status name(fmi3Instance i, const fmi3ValueReference u[], size_t nu, const fmi3ValueReference k[], size_t nk, \
-        const double *s, size_t ns, double *x, size_t nx) \
-    { (void)u; (void)nu; (void)k; (void)nk; (void)s; (void)ns; (void)x; (void)nx; \
-      return refuse((Robot *)i, #name " is not supported"); }
-
-NO_ACCESS(fmi3GetFloat32)
-NO_ACCESS(fmi3GetInt8)
-NO_ACCESS(fmi3GetUInt8)
-NO_ACCESS(fmi3GetInt16)
-NO_ACCESS(fmi3GetUInt16)
-NO_ACCESS(fmi3GetInt32)
-NO_ACCESS(fmi3GetUInt32)
-NO_ACCESS(fmi3GetInt64)
-NO_ACCESS(fmi3GetUInt64)
-NO_ACCESS(fmi3GetBoolean)
-NO_ACCESS(fmi3GetString)
-NO_ACCESS(fmi3SetFloat32)
-NO_ACCESS(fmi3SetInt8)
-NO_ACCESS(fmi3SetUInt8)
-NO_ACCESS(fmi3SetInt16)
-NO_ACCESS(fmi3SetUInt16)
-NO_ACCESS(fmi3SetInt32)
-NO_ACCESS(fmi3SetUInt32)
-NO_ACCESS(fmi3SetInt64)
-NO_ACCESS(fmi3SetUInt64)
-NO_ACCESS(fmi3SetBoolean)
-NO_ACCESS(fmi3SetString)
-NO_BINARY(fmi3GetBinary)
-NO_BINARY(fmi3SetBinary)
-NO_CLOCK(fmi3GetClock)
-NO_CLOCK(fmi3SetClock)
-NO_CLOCK(fmi3GetIntervalDecimal)
-NO_CLOCK(fmi3GetIntervalFraction)
-NO_CLOCK(fmi3GetShiftDecimal)
-NO_CLOCK(fmi3GetShiftFraction)
-NO_CLOCK(fmi3SetIntervalDecimal)
-NO_CLOCK(fmi3SetIntervalFraction)
-NO_CLOCK(fmi3SetShiftDecimal)
-NO_CLOCK(fmi3SetShiftFraction)
-NO_MODE(fmi3EnterConfigurationMode)
-NO_MODE(fmi3ExitConfigurationMode)
-NO_MODE(fmi3EvaluateDiscreteStates)
-NO_MODE(fmi3EnterStepMode)
-NO_COUNT(fmi3GetNumberOfEventIndicators)
-NO_DERIVATIVE(fmi3GetDirectionalDerivative)
-NO_DERIVATIVE(fmi3GetAdjointDerivative)
-
-EXPORT fmi3Status fmi3UpdateDiscreteStates(
-    fmi3Instance i, bool *more, bool *end, bool *nominals, bool *values, bool *next, double *time)
-{
-    (void)i;
-    *more = false; *end = false; *nominals = false; *values = false; *next = false; *time = 0.0;
-    return fmi3OK;
-}
-
-EXPORT fmi3Status fmi3GetOutputDerivatives(
-    fmi3Instance i, const fmi3ValueReference r[], size_t n, const int32_t orders[], double x[], size_t k)
-{
-    (void)r; (void)n; (void)orders; (void)x; (void)k;
-    return refuse((Robot *)i, "fmi3GetOutputDerivatives is not supported");
-}
-
-EXPORT fmi3Status fmi3GetNumberOfVariableDependencies(fmi3Instance i, fmi3ValueReference r, size_t *n)
-{
-    (void)r; (void)n;
-    return refuse((Robot *)i, "fmi3GetNumberOfVariableDependencies is not supported");
-}
-
-EXPORT fmi3Status fmi3GetVariableDependencies(
-    fmi3Instance i, fmi3ValueReference r, size_t a[], fmi3ValueReference b[], size_t c[], int d[], size_t n)
-{
-    (void)r; (void)a; (void)b; (void)c; (void)d; (void)n;
-    return refuse((Robot *)i, "fmi3GetVariableDependencies is not supported");
-}
-
-EXPORT fmi3Instance fmi3InstantiateScheduledExecution(
-    fmi3String name, fmi3String token, fmi3String resources, bool visible, bool logging, fmi3InstanceEnvironment environment,
-    fmi3LogMessageCallback log, void *clock, void *lock, void *unlock)
-{
-    (void)name; (void)token; (void)resources; (void)visible; (void)logging; (void)environment; (void)log; (void)clock; (void)lock;
-    (void)unlock;
-    return NULL;
-}
-
-EXPORT fmi3Status fmi3ActivateModelPartition(fmi3Instance i, fmi3ValueReference r, double t)
-{
-    (void)r; (void)t;
-    return refuse((Robot *)i, "fmi3ActivateModelPartition is not supported");
 }

@@ -8,6 +8,7 @@ smooth as on it.
 from __future__ import annotations
 
 import math
+from functools import cached_property
 
 from dynident.friction import DynamicLaw
 from dynident.graph import (
@@ -74,8 +75,9 @@ class Step:
                         r.store("s", s.at("memory", at + part.states - 1), speed)
                 number, at = number + len(part.numbers), at + part.states
 
+    @cached_property
     def derivative(self) -> Routine:
-        """Return dy/dt at the state y, a time dt after the start of the step; status tells whether there is one."""
+        """dy/dt at the state y, a time dt after the start of the step; status tells whether there is one."""
         r = Routine(self.graph, "derivative", ("y", "k", "s", "p", "w", "m"))
         w, m = self.memory.work, self.memory.motion
         if self.shape.remembering and self.sticking is not None:
@@ -144,7 +146,7 @@ class Step:
         r = Routine(self.graph, "run", arrays)
         s, w, p, a = self.memory.state, self.memory.work, self.memory.numbers, self.memory.call
         size, shares = self.memory.moving, STAGES[self.shape.integrator]
-        derivative = self.derivative()
+        derivative = self.derivative
         h = r.load("p", p.at("step"))
         r.store("w", w.at("status"), FINE)
         r.store("w", w.at("index"), -1.0)
@@ -220,7 +222,7 @@ class Step:
         with r.when(due):
             here, fields = row - r.load("a", a.at("record")), self.memory.record
             places = {name: ("record", rows * float(fields.at(name)) + here * float(fields.count(name))) for name in fields}
-            r.call(self.d.record(), **inputs, **places)
+            r.call(self.d.record, **inputs, **places)
 
     def _keep_loads(self, r: Routine) -> None:
         """Loads are those of the step that ends: friction that grows with the load is one step late."""

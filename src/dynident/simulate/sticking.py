@@ -35,7 +35,7 @@ class Sticking:
         self.dynamics, self.graph = dynamics, dynamics.graph
         self.shape, self.memory = dynamics.shape, dynamics.memory
         self.n, self.B, self.J = dynamics.n, dynamics.shape.bound, len(dynamics.shape.jumping)
-        self.speeds = dynamics.speeds()
+        self.speeds = dynamics.speeds
 
     @cached_property
     def _replies(self) -> Function:

@@ -129,11 +129,21 @@ class Heat:
         """Return friction over that of the law, at the present temperature of a joint or actuator."""
         return max(COLDEST, float(self.heating[name].model.ratio(self._temperature(name))))
 
+    def heats(self, owner: Owner) -> str | None:
+        """Return the joint or actuator whose temperature an owner of friction has."""
+        return self._names.get(("joint", owner.joint) if owner.motor < 0 else ("drive", owner.motor))
+
+    def sources(self, name: str) -> tuple[int, int, int, float]:
+        """Return what heats a thermal model: tree coordinate, drive and motor (-1 for none), and watts per square ampere."""
+        motor = self._motor_of.get(name, -1)
+        copper = self.heating[name].copper * float(self._resistance[motor]) if motor >= 0 else 0.0
+        return self._joints.get(name, -1), self._drives.get(name, -1), motor, copper
+
     def scales(self, owners: Sequence[Owner]) -> tuple[Array, Array]:
         """Return the friction ratio and the temperature of every owner of friction; 1 and ambient without a thermal model."""
         ratio, temperature = np.ones(len(owners)), np.full(len(owners), self.ambient)
         for i, owner in enumerate(owners):
-            name = self._names.get(("joint", owner.joint) if owner.motor < 0 else ("drive", owner.motor))
+            name = self.heats(owner)
             if name is not None:
                 ratio[i], temperature[i] = self.ratio(name), self._temperature(name)
         return ratio, temperature
@@ -148,15 +158,10 @@ class Heat:
     def advance(self, dt: float) -> None:
         """Let the mean powers of a stretch of dt [s] heat the robot."""
         joint, drive, square = (total / max(self._rows, 1) for total in self._sums)
-        copper = self._resistance * square
         for name, heating in self.heating.items():
-            power = 0.0
-            if name in self._joints:
-                power += float(joint[self._joints[name]])
-            if name in self._drives:
-                power += float(drive[self._drives[name]])
-            motor = self._motor_of.get(name)
-            losses = heating.copper * float(copper[motor]) if motor is not None else 0.0
+            own, turning, motor, copper = self.sources(name)
+            power = (float(joint[own]) if own >= 0 else 0.0) + (float(drive[turning]) if turning >= 0 else 0.0)
+            losses = copper * float(square[motor]) if motor >= 0 else 0.0
             cold = power / self.ratio(name)
             self.state[name] = heating.model.advance(self.state[name], cold, dt, self.ambient, losses=losses)
         self._sums, self._rows = [np.zeros_like(total) for total in self._sums], 0

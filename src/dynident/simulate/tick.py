@@ -27,7 +27,7 @@ class Tick:
         self.k, self.n, self.law = dynamics.k, dynamics.n, dynamics.shape.law
         self.task = TaskModel(dynamics) if self.law.space is not None else None
         self.model = self.task or (Model(dynamics) if self.law.asks else None)
-        self.senses = dynamics.senses()
+        self.senses = dynamics.senses
         self.sense = self._sense()
 
     # ---- reading and writing ----------------------------------------------------------------------------------------------

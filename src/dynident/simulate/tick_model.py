@@ -235,21 +235,23 @@ def task_table(law: LawShape, actuators: int) -> Fields:
     return Fields("t", q=n, v=n, a=n, place=space.size, rate=space.rows, curve=space.rows, feed=max(n, actuators))
 
 
+def reference_function(law: LawShape) -> Function:
+    """Return place, velocity and acceleration in the work space of a law as a function of the motion."""
+    model, space = law.model, bound_space("task", law.space, law.model)
+    eq = Equations(model)
+    a, eq.a = eq.a, [eq.graph.zero] * model.dof
+    spot = space.look(eq)
+    rate = [dot(row, eq.v) for row in spot.jacobian]
+    curve = [dot(row, a) + b for row, b in zip(spot.jacobian, spot.bias, strict=True)]
+    sizes = {"q": positions_of(model), "v": model.dof, "a": model.dof}
+    outputs = {"place": spot.place, "rate": rate, "curve": curve}
+    return Function("task_reference", sizes, outputs, {"phi": len(model.parameters)})
+
+
 def reference_in(law: LawShape, motion: Motion) -> dict[str, Array]:
     """Return place, velocity and acceleration of a motion in the work space of a law."""
-    model, space = law.model, bound_space("task", law.space, law.model)
-    sizes = {"q": positions_of(model), "v": model.dof, "a": model.dof}
-
-    def build() -> Compiled:
-        eq = Equations(model)
-        a, eq.a = eq.a, [eq.graph.zero] * model.dof
-        spot = space.look(eq)
-        rate = [dot(row, eq.v) for row in spot.jacobian]
-        curve = [dot(row, a) + b for row, b in zip(spot.jacobian, spot.bias, strict=True)]
-        outputs = {"place": spot.place, "rate": rate, "curve": curve}
-        return Compiled(Function("task_reference", sizes, outputs, {"phi": len(model.parameters)}))
-
-    code = cached(model, ("task_reference", law.space), build)
+    model = law.model
+    code = cached(model, ("task_reference", law.space), lambda: Compiled(reference_function(law)))
     q = tree_motion(model, motion).q if model.loops else motion.q
     out = {name: np.zeros((len(motion), len(nodes or ()))) for name, nodes in code.function.outputs.items()}
     given = {"q": np.ascontiguousarray(q), "v": motion.v, "a": motion.a, "phi": node_values(model, model.parameters.values)}

@@ -1,0 +1,249 @@
+"""C of a machine as an FMU: the compiled step and its surroundings, printed, with the machine's numbers as tables.
+
+The interface of FMI around it is written by hand: ``fmu.c`` (co-simulation and what both kinds share), ``fmu_exchange.c`` (model
+exchange) and ``fmu_unused.c`` (what FMI asks for and no robot has).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.resources import files
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.control import OpenLoop
+from dynident.graph import Function, Graph, Routine, c_files, c_number
+from dynident.simulate.dynamics import Dynamics
+from dynident.simulate.friction import COLDEST
+from dynident.simulate.machine import Machine
+from dynident.simulate.robot import VirtualRobot
+from dynident.simulate.schedule import Options, log_every, loop_cycles, ticks
+from dynident.simulate.setpoint import Setpoint, placing
+from dynident.simulate.shape import Fields
+from dynident.simulate.step import Step
+from dynident.simulate.thermal import Heat
+from dynident.simulate.tick import Tick
+
+Array = NDArray[np.float64]
+
+ORDER = 2  # states of a thermal model, at most
+ZONE = 2 * ORDER * ORDER + 4 * ORDER + 7  # numbers of one, as `_thermal` writes them
+ARRAYS = ("a", "s", "p", "w", "m", "table", "noise", "push", "record")
+ASSETS = ("fmu.c", "fmu_exchange.c", "fmu_unused.c")
+PARTS = ("run", "placed", "setpoint", "evaluate")  # what the interface calls
+
+
+@dataclass(frozen=True, eq=False)
+class Content:
+    """What is in an FMU: the machine at its start, and the names of what goes in and comes out.
+
+    Parameters
+    ----------
+    robot : VirtualRobot
+        The robot.
+    machine : Machine
+        Its compiled form at the start of the FMU.
+    start : ndarray, (n,)
+        Coordinates there.
+    bare : bool
+        Whether only the mechanism is asked for, without drives.
+    exchange : bool
+        Whether it can be used for model exchange too.
+    """
+
+    robot: VirtualRobot
+    machine: Machine
+    start: Array
+    bare: bool
+    exchange: bool
+
+    @cached_property
+    def heat(self) -> Heat | None:
+        """Temperatures at the start."""
+        robot = self.robot
+        return Heat(robot.mechanism, robot.drives, robot.thermal, robot.ambient) if robot.thermal else None
+
+    @property
+    def driven(self) -> bool:
+        """Whether inputs are commands of the actuators; else they are the wanted motion."""
+        return isinstance(self.robot.controller, OpenLoop)
+
+    @property
+    def divisible(self) -> bool:
+        """Whether a communication step may have any length: nothing in the machine counts steps."""
+        return self.driven and not self.machine.number("late") and self.heat is None
+
+    @property
+    def fine(self) -> int:
+        """Steps between two looks at the losses, as a run with the usual log has them."""
+        every = log_every(self.robot, Options())
+        counts = ticks(loop_cycles(self.robot.controller), self.robot.step)
+        finest = min((count for name, count in counts.items() if name != "current.cycle"), default=every)
+        return min(k for k in range(1, every + 1) if every % k == 0 and (k >= finest or k == every))
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """Signals of the record that are outputs."""
+        return ("q", "v", "a") if self.bare else ("q", "v", "a", "torque", "current")
+
+
+def machine_source(content: Content, name: str) -> str:
+    """Return the C of an FMU, but for its token."""
+    machine = content.machine
+    dynamics = Dynamics(machine.shape, machine.memory, Graph())
+    tick = Tick(dynamics)
+    step = Step(dynamics, tick.control())
+    setpoint = Setpoint(machine)
+    parts: list[Function | Routine] = [step.run(), placing(dynamics, machine)]
+    if not content.driven:
+        parts.append(setpoint.routine())
+    if content.exchange:
+        parts.append(_evaluation(step))
+    code = c_files(name, parts, f"robot {machine.mechanism.name}")[f"{name}.c"].replace(f'#include "{name}.h"\n', "")
+    for function in PARTS:
+        code = code.replace(f"\nvoid {function}(", f"\nstatic void {function}(")
+    interface = [(files("dynident.simulate") / asset).read_text(encoding="ascii") for asset in ASSETS]
+    return "\n".join([code, *_sizes(content, setpoint), *_tables(content, setpoint), *interface])
+
+
+def _evaluation(step: Step) -> Routine:
+    """Return rates and true signals at one state, for a solver outside; arrays are those of `Step.run`."""
+    r = Routine(step.graph, "evaluate", ARRAYS)
+    w, s = step.memory.work, step.memory.state
+    r.store("w", w.at("status"), 0.0)
+    r.store("w", w.at("dt"), 0.0)
+    if step.control is not None:
+        r.call(step.control, **{name: name for name in step.control.arrays})
+    r.call(step.derivative, y="s", k=w.place("rates"), s="s", p="p", w="w", m="m")
+    r.store("a", step.memory.call.at("status"), r.load("w", w.at("status")))
+    fields = step.memory.record
+    places = {field: ("record", fields.at(field)) for field in fields}
+    r.call(step.d.record, y="s", s="s", p="p", z=w.place("z"), k=w.place("rates"), **places)
+    r.store_all("s", s.at("acceleration"), r.load_all("w", w.at("rates", s.at("v")), step.d.n))
+    return r
+
+
+# ---- numbers ----------------------------------------------------------------------------------------------------------
+
+
+def _sizes(content: Content, setpoint: Setpoint) -> list[str]:
+    """Return what the interface knows of the machine: sizes and places."""
+    machine, memory = content.machine, content.machine.memory
+    n, k, heat = machine.mechanism.dof, len(machine.drives), content.heat
+    zones = 0 if heat is None else len(heat.state)
+    counts = {
+        "Q": n,
+        "DRIVES": k,
+        "IN": k if content.driven else 3 * n,
+        "SHOWN": sum(memory.record.count(field) for field in content.shown),
+        "ZONES": zones,
+        "OWNERS": len(machine.shape.owners),
+        "TREE": memory.record.count("joint_power"),
+        "TABLE": setpoint.width,
+        "POSE": max(setpoint.poses.size, 1),
+        "STATE": machine.state.size,
+        "NUMBERS": machine.numbers.size,
+        "WORK": memory.work.size,
+        "MOTION": max(memory.motion.size, 1),
+        "CALL": memory.call.size,
+        "RECORD": memory.record.size,
+        "NOTHING": max(memory.noise_width(machine.numbers), memory.work.count("push"), 1),
+        "MOVING": memory.moving,
+        "JUMPING": len(machine.shape.jumping),
+        "BOUND": machine.shape.bound,
+        "FIX": memory.motion.count("fix"),
+    }
+    fine = content.fine
+    thermal = max(1, round(Options().thermal_cycle / (fine * machine.step))) * fine
+    lines = [f"#define COUNT_{key} {value}" for key, value in counts.items()]
+    lines += [f"#define {key} {int(value)}" for key, value in (("DRIVEN", content.driven), ("DIVISIBLE", content.divisible))]
+    lines += [f"#define FINE {fine}", f"#define STRETCH {thermal}", f"#define HAS_EXCHANGE {int(content.exchange)}"]
+    lines += [f"#define ORDER {ORDER}", f"#define ZONE {ZONE}"]
+    lines += [f"#define STEP {c_number(machine.step)}", f"#define COLDEST {c_number(COLDEST)}"]
+    lines += _places(memory.state, ("q", "v", "side", "held"), "STATE_")
+    lines += _places(memory.work, ("rates", "W", "impulse", "speed", "status"), "WORK_")
+    lines += _places(memory.motion, ("high", "low", "now", "held", "fix"), "MOTION_")
+    lines += _places(memory.numbers, ("step", "warm", "temperature", "every"), "NUMBER_")
+    lines += _places(memory.record, ("friction", "omega", "current", "joint_power"), "RECORD_")
+    lines += _places(memory.call, tuple(memory.call), "CALL_")
+    lines += [f"#define AT_COUNTER {memory.state.at('step')}", f"#define HAS_LOOPS {int(bool(machine.mechanism.loops))}"]
+    return [*lines, "", *(f"#include <{head}>" for head in ("stdbool.h", "stddef.h", "stdio.h", "stdlib.h", "string.h")), ""]
+
+
+def _places(fields: Fields, names: Sequence[str], prefix: str) -> list[str]:
+    return [f"#define AT_{prefix}{name.upper()} {fields.at(name)}" for name in names]
+
+
+def _tables(content: Content, setpoint: Setpoint) -> list[str]:
+    machine = content.machine
+    record = machine.memory.record
+    shown = [record.at(field, i) for field in content.shown for i in range(record.count(field))]
+    held = np.concatenate([content.start, np.zeros(2 * content.start.size)])
+    tables = {
+        "numbers": machine.numbers,
+        "start": machine.state,
+        "start_place": content.start,
+        "start_input": np.zeros(len(machine.drives)) if content.driven else held,
+        "start_pose": setpoint.poses.start(content.start),
+    }
+    tables |= _thermal(content)
+    shape = machine.shape
+    rotors = [shape.shafts[shape.owners[i].motor] for i in shape.jumping[shape.bound :]]
+    places = {
+        "shown": shown,
+        "zone_of": _zones(content),
+        "rotor_of": [machine.memory.state.at("omega", first) for first in rotors],
+        "rotor_inertia": [machine.memory.numbers.at("shaft_inertia", first) for first in rotors],
+    }
+    return [*(_table(name, x) for name, x in tables.items()), *(_whole(name, x) for name, x in places.items())]
+
+
+def _thermal(content: Content) -> dict[str, Array]:
+    """Return, per thermal model, A(W) = A0 + W A1, b = b0 + W b1 + losses b2, what is read of its state, and what heats it."""
+    heat = content.heat
+    if heat is None:
+        return {"zones": np.zeros(ZONE), "start_heat": np.zeros(ORDER)}
+    rows, starts = [], []
+    air = np.array(heat.ambient)
+    for name, heating in heat.heating.items():
+        model, zero, one = heating.model, np.array(0.0), np.array(1.0)
+        n, p = model.order, model.values
+        A0, A1 = model._matrix(p, zero), model._matrix(p, one)
+        b0, b1, b2 = (model._drive(p, W, air, air, L) for W, L in ((zero, zero), (one, zero), (zero, one)))
+        base = float(model._temperature(np.zeros(n), air))
+        read = [float(model._temperature(np.eye(n)[i], air)) - base for i in range(n)]
+        joint, drive, motor, copper = heat.sources(name)
+        parts = [_padded(A0), _padded(A1 - A0), _padded(b0), _padded(b1 - b0), _padded(b2 - b0), _padded(np.array(read))]
+        parts.append(np.array([base, model.alpha, model.beta - model.alpha * model.reference, copper, joint, drive, motor]))
+        rows.append(np.concatenate(parts))
+        starts.append(_padded(heat.state[name]))
+    return {"zones": np.concatenate(rows), "start_heat": np.concatenate(starts)}
+
+
+def _padded(x: Array) -> Array:
+    """Return a vector or matrix of a model of any order with zeros up to `ORDER`."""
+    whole = np.zeros((ORDER,) * np.ndim(x))
+    whole[tuple(slice(size) for size in np.shape(x))] = x
+    return whole.ravel()
+
+
+def _zones(content: Content) -> list[int]:
+    """Return the thermal model of every owner of friction, -1 for none."""
+    heat, owners = content.heat, content.machine.shape.owners
+    names = [] if heat is None else list(heat.heating)
+    found = [None if heat is None else heat.heats(owner) for owner in owners]
+    return [-1 if name is None else names.index(name) for name in found]
+
+
+def _table(name: str, values: Array) -> str:
+    flat = [c_number(float(x)) for x in values.ravel()] or ["0.0"]
+    rows = [", ".join(flat[i : i + 6]) for i in range(0, len(flat), 6)]
+    return f"static const double {name}[{len(flat)}] = {{\n    " + ",\n    ".join(rows) + "\n};\n"
+
+
+def _whole(name: str, values: Sequence[int]) -> str:
+    flat = ", ".join(str(int(x)) for x in values) or "0"
+    return f"static const int {name}[{max(len(values), 1)}] = {{{flat}}};\n"
