@@ -25,6 +25,7 @@ from dynident.errors import LogError
 from dynident.friction.forms import TILE
 from dynident.friction.law import Friction
 from dynident.graph import Graph, Node, Routine, absolute, compile_routines, equal, floor, minimum, opposite
+from dynident.results import Result
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -37,7 +38,7 @@ MOST = 64
 
 
 @dataclass(frozen=True, eq=False)
-class Response:
+class Response(Result):
     """Friction over time.
 
     Parameters

@@ -19,7 +19,16 @@ if TYPE_CHECKING:
     from dynident.identify.essential import contributing_parameters, essential_parameters
     from dynident.identify.estimators import OLS, WLS, fit_of
     from dynident.identify.factorised import JointReduction, Reduction, reduction
-    from dynident.identify.friction import AxisFit, Choice, FrictionFilter, choose, choose_friction, fit_axis, fit_log
+    from dynident.identify.friction import (
+        AxisFit,
+        Choice,
+        FrictionChoice,
+        FrictionFilter,
+        choose,
+        choose_friction,
+        fit_axis,
+        fit_log,
+    )
     from dynident.identify.gains import DriveGains, estimate_gains, with_gain_uncertainty
     from dynident.identify.load import Payload
     from dynident.identify.matching import Matched, match
@@ -94,6 +103,7 @@ _LATER = {
     "recover_standard": "solve",
     "AxisFit": "friction",
     "Choice": "friction",
+    "FrictionChoice": "friction",
     "FrictionFilter": "friction",
     "Individual": "subsets",
     "Payload": "load",
@@ -139,6 +149,7 @@ __all__ = [
     "DriveGains",
     "Entropic",
     "Fit",
+    "FrictionChoice",
     "FrictionFilter",
     "Individual",
     "JointReduction",
