@@ -9,7 +9,6 @@ import pickle
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
@@ -19,16 +18,13 @@ import pytest
 from numpy.typing import NDArray
 
 import dynident as di
-from dynident.drive import fit_modal
-from dynident.excitation import Stage
 from dynident.files import parsed
 from dynident.friction import Coulomb, FrictionLaw, Viscous
 from dynident.results import Result
 from dynident.robots import dualv
-from dynident.simulate import MotorLoad, Sizing, Sweep, TorqueSplit, step_metrics, tracking_error
-from dynident.trajectory import Fourier, Trajectory
-from dynident.validate import CrossValidation, judge
-from identify_cases import RRR, arm, evidence, simulated_log
+from dynident.validate import CrossValidation
+from identify_cases import RRR, arm, evidence
+from result_cases import CASES
 
 Array = NDArray[np.float64]
 FOLDS = CrossValidation(("a", "b"), np.array([0.1, 1.0 / 3.0]), np.array([[1.0, np.nan], [np.inf, 2.0]]), 0.2)
@@ -168,76 +164,99 @@ def test_what_no_file_can_hold_is_told(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-# ---- the nouns ---------------------------------------------------------------------------------------------------------
-@cache
-def nouns() -> dict[str, Any]:
-    robot = arm(RRR)
-    fit = di.WLS().fit(di.Regression.from_log(robot, simulated_log(robot, noise=0.1))).result_
-    score = fit.score(simulated_log(robot, seed=2, noise=0.1))
-    curve = Trajectory.from_vector(Fourier(0.25, 2), np.full(3, 0.1))
-    plan = di.Plan("arm", ("a",), [Stage("one", "training", curve)], 2, 100.0, [1.0], [5.0], [0.0])
-    return {
-        "mechanism.Mechanism": dualv.mechanism(),
-        "identify.BaseParameters": fit.base,
-        "identify.Fit": fit,
-        "identify.Score": score,
-        "validate.Verdict": judge(fit, [score]),
-        "excitation.Plan": plan,
-        **of_machines(),
+# ---- every result ------------------------------------------------------------------------------------------------------
+def public() -> dict[str, type]:
+    """All public classes by room and name."""
+    doors = {room: import_module(f"dynident.{room}") for room in di.ROOMS}
+    found = {f"{room}.{name}": getattr(door, name) for room, door in doors.items() for name in door.__all__}
+    return {name: cls for name, cls in found.items() if isinstance(cls, type)}
+
+
+def test_no_result_is_forgotten() -> None:
+    classes = {name for name, cls in public().items() if issubclass(cls, Result)}
+    bench = {name for name in classes if name.startswith("testbench.")}  # test_testbench_results.py
+    assert classes - bench == set(CASES)
+
+
+def test_what_is_summed_up_or_drawn_is_a_result() -> None:
+    """But nouns with files of another kind, curves, which are written as `spec()`, and estimators."""
+    shown = {name: cls for name, cls in public().items() if hasattr(cls, "summary") or hasattr(cls, "plot")}
+    others = {name for name, cls in shown.items() if not issubclass(cls, Result) and not hasattr(cls, "spec")}
+    assert others == {
+        "drive.TransferFunction",
+        "identify.RLS",
+        "mechanics.Motion",
+        "signals.CampaignLog",
+        "signals.Log",
+        "trajectory.TipMotion",
     }
 
 
-def of_machines() -> dict[str, Any]:
-    """Results of simulate and drive, with numbers that JSON does not have."""
-    t = np.linspace(0.0, 1.0, 300)
-    wave = np.column_stack([np.sin(t), np.cos(t)])
-    motion, still = di.Motion(t, wave, wave, wave), di.Motion(t, 0.0 * wave, wave, wave)
-    s = 2j * np.pi * np.linspace(2.0, 40.0, 80)
-    peak = 0.5 + 0.3 * s**2 / (s**2 + 2.0 * 0.02 * 80.0 * s + 80.0**2)
-    load = MotorLoad("m1", *[1.0 / 3.0] * 10, float("inf"), {"current": 0.5})
-    settings = ({"gain": 2, "limit": np.inf, "law": Coulomb()}, {"gain": 3, "limit": 0.1, "law": np.array([1.0, 2.0])})
-    return {
-        "simulate.TorqueSplit": TorqueSplit(("a", "b"), t, {"inertia": 0.6 * wave, "gravity": 0.3 * wave}, wave),
-        "simulate.Sizing": Sizing((load, replace(load, use={})), 2.0),
-        "simulate.Sweep": Sweep(settings, ({"value": 1.5}, {"value": float("nan")}), ("", "unstable")),
-        "simulate.StepMetrics": step_metrics(t, 1.0 - np.exp(-t)),
-        "simulate.TrackingError": tracking_error(still, motion, ("a", "b")),
-        "drive.ModalFit": fit_modal(s.imag / (2.0 * np.pi), peak),
-    }
-
-
-KINDS = """mechanism.Mechanism identify.BaseParameters identify.Fit identify.Score validate.Verdict excitation.Plan
-simulate.TorqueSplit simulate.Sizing simulate.Sweep simulate.StepMetrics simulate.TrackingError drive.ModalFit"""
-
-
-@pytest.mark.parametrize("kind", KINDS.split())
-def test_nouns_are_saved_loaded_copied_and_pickled(kind: str, tmp_path: Path) -> None:
-    made = nouns()[kind]
-    written = json.dumps(made.to_dict())
+@pytest.mark.parametrize("kind", CASES)
+def test_results_are_saved_loaded_copied_pickled_and_shown(kind: str, tmp_path: Path) -> None:
+    made = CASES[kind]()
+    written = json.dumps(made.to_dict())  # NaN equals itself as text
     assert made.to_dict()["kind"] == kind
     for again in (di.load(made.save(tmp_path / "x.json")), copy.deepcopy(made), pickle.loads(pickle.dumps(made))):  # noqa: S301
         assert type(again) is type(made)
         assert json.dumps(again.to_dict()) == written
-        assert again.summary() == made.summary()
+        assert again.summary() == made.summary() != ""
+    assert made._repr_html_().startswith(("<div>", "<svg", "<figure"))
 
 
-def test_results_with_curves_are_drawn_without_arguments() -> None:
+@pytest.mark.parametrize("kind", [kind for kind in CASES if kind != "reproduce.Reproduction"])
+def test_results_with_curves_are_drawn_without_arguments(kind: str) -> None:
     pytest.importorskip("matplotlib", reason="figures need matplotlib: pip install 'dynident[report]'")
-    drawn = {kind for kind, made in of_machines().items() if hasattr(made, "plot") and made.plot().axes}
-    assert drawn == {"simulate.TorqueSplit", "simulate.Sizing", "simulate.Sweep", "drive.ModalFit"}
+    made = CASES[kind]()
+    if hasattr(made, "plot"):
+        assert made.plot().axes
+
+
+def test_a_modal_fit_is_not_drawn_over_a_response_without_frequencies() -> None:
     with pytest.raises(di.DynidentError, match="frf is given without frequency"):
-        of_machines()["drive.ModalFit"].plot(frf=[1.0])
+        CASES["drive.ModalFit"]().plot(frf=[1.0])
 
 
 def test_no_result_writes_json_by_hand() -> None:
-    """Of a run its log and its truth are kept; the others are no results."""
-    doors = {room: import_module(f"dynident.{room}") for room in di.ROOMS}
-    found = {(room, name) for room, door in doors.items() for name in door.__all__ if hasattr(getattr(door, name), "to_json")}
-    assert found == {("simulate", "Run"), ("mechanism", "Parameters"), ("excitation", "Design")}
+    """Beside its file, a run and a design tell their numbers without the signals."""
+    found = {name for name, cls in public().items() if hasattr(cls, "to_json")}
+    assert found == {"simulate.Run", "mechanism.Parameters", "excitation.Design"}
+
+
+def test_a_run_from_its_file_goes_on_as_the_run_itself(tmp_path: Path) -> None:
+    made = CASES["simulate.Run"]()
+    again = di.load(made.save(tmp_path / "run.json"))
+    assert again.truth.checksum() == made.truth.checksum()
+    later = [run.robot.simulate(run.reference, start=run.end, duration=0.15) for run in (made, again)]
+    assert later[0].truth.checksum() == later[1].truth.checksum()
+    np.testing.assert_array_equal(later[0].log.effort, later[1].log.effort)
+
+
+def test_a_run_under_a_law_of_the_user_is_not_written(tmp_path: Path) -> None:
+    class Own:
+        cycle, command = 1e-3, "torque"
+
+        def reset(self, machine: Any) -> None:
+            """Start."""
+
+        def update(self, setpoint: Any, measurement: Any) -> Array:
+            return np.zeros(3)
+
+    made = CASES["simulate.Run"]()
+    odd = replace(made, robot=replace(made.robot, controller=Own()))
+    with pytest.raises(di.DynidentError, match="a Own cannot be written to a file"):
+        odd.save(tmp_path / "run.json")
+
+
+def test_a_design_from_its_file_makes_the_same_plan(tmp_path: Path) -> None:
+    made = CASES["excitation.Design"]()
+    again = di.load(made.save(tmp_path / "design.json"))
+    assert again.to_json() == made.to_json()
+    assert again.plan().identity == made.plan().identity
 
 
 def test_a_sweep_from_its_file_has_numbers_and_texts(tmp_path: Path) -> None:
-    again = di.load(of_machines()["simulate.Sweep"].save(tmp_path / "sweep.json"))
+    again = di.load(CASES["simulate.Sweep"]().save(tmp_path / "sweep.json"))
     assert again.settings[0] == {"gain": 2, "limit": np.inf, "law": str(Coulomb())}
     assert again.settings[1]["law"] == [1.0, 2.0] and np.isnan(again.column()[1])
 

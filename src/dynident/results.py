@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from dynident.errors import DynidentError
 from dynident.files import BYTES, read_json, write_atomic
@@ -55,12 +56,9 @@ class Result(Frozen):
     derived: ClassVar[tuple[str, ...]] = ()
 
     def summary(self) -> str:
-        """Return the result as text. A few lines."""
-        shown = [(f.name, getattr(self, f.name)) for f in fields(self)]  # type: ignore[arg-type]
-        short = [
-            f"{name} {value:.6g}" if isinstance(value, float) else f"{name} {value}" for name, value in shown if _short(value)
-        ]
-        return f"{type(self).__name__}: {', '.join(short)}"
+        """Return the result as text. Numbers and texts of its fields, shapes of its arrays."""
+        shown = [_shown(f.name, getattr(self, f.name)) for f in fields(self)]  # type: ignore[arg-type]
+        return f"{type(self).__name__}: {', '.join(filter(None, shown))}"
 
     def _content(self) -> dict[str, Any]:
         """Return the fields by name, with arrays as they are; what `to_dict` and `save` start from."""
@@ -184,8 +182,13 @@ def class_of(kind: str) -> type:
 # ---- writing -----------------------------------------------------------------------------------------------------------
 
 
-def _short(value: object) -> bool:
-    return isinstance(value, str | int | float) and len(str(value)) < 80
+def _shown(name: str, value: object) -> str:
+    """Return a field as a summary shows it; nothing where it would be long."""
+    if isinstance(value, np.ndarray):
+        return f"{name} {value.shape}"
+    if not isinstance(value, str | int | float) or len(str(value)) >= 80:
+        return ""
+    return f"{name} {value:.6g}" if isinstance(value, float) else f"{name} {value}"
 
 
 def _fields(value: Any) -> dict[str, Any]:
@@ -250,7 +253,11 @@ def _classes(hint: Any) -> list[type]:
 
 @cache
 def _hints(cls: type) -> dict[str, Any]:
-    found = get_type_hints(cls)
+    try:
+        found = get_type_hints(cls)
+    except NameError:  # classes that its module imports for type checkers only; a room's door has them
+        door = import_module(".".join(cls.__module__.split(".")[:2]))
+        found = get_type_hints(cls, localns={name: getattr(door, name) for name in door.__all__})
     return {f.name: found[f.name] for f in fields(cls) if f.init}
 
 
@@ -278,7 +285,7 @@ def _built(cls: type, data: Any, where: str) -> Any:
 def _value(hint: Any, value: Any, where: str) -> Any:
     """Return a stored value as what a field is declared to be."""
     origin, inner = get_origin(hint) or hint, get_args(hint)
-    if hint is Any:
+    if hint in (Any, object):
         return value
     if origin in (Union, types.UnionType):
         return _member(inner, value, where)
@@ -288,10 +295,17 @@ def _value(hint: Any, value: Any, where: str) -> Any:
         return value
     if origin is np.ndarray:
         return _array(inner, value, where)
+    if isinstance(origin, type) and issubclass(origin, tuple) and origin is not tuple:  # a named one
+        return origin(*_sequence(tuple, tuple(get_type_hints(origin).values()), value, where))
     if origin in (tuple, list, Sequence):
         return _sequence(origin, inner, value, where)
     if origin in (dict, Mapping):
         return _mapping(inner or (str, Any), value, where)
+    return _single(origin, value, where)
+
+
+def _single(origin: Any, value: Any, where: str) -> Any:
+    """Return a number, a text or an object."""
     if origin is float:
         return _number(value, where)
     if origin in (int, bool, str, type(None)):
@@ -307,15 +321,25 @@ def _nested(base: type, value: Any, where: str) -> Any:
     if kind is None and not (is_dataclass(base) and isinstance(value, Mapping)):
         raise _wrong(where, value, f"a {base.__name__}")
     cls = base if kind in (None, kind_of(base)) else class_of(str(kind))
-    if not issubclass(cls, base):
+    if not _is_a(cls, base):
         raise _wrong(where, kind, f"a {base.__name__}")
     return cls.from_dict(value) if issubclass(cls, Result) else _built(cls, value, where)
+
+
+def _is_a(cls: type, base: type) -> bool:
+    """Return whether objects of a class are those of another, or have the members of a protocol."""
+    if not getattr(base, "_is_protocol", False):
+        return issubclass(cls, base)
+    members = {*dir(cls), *(f.name for f in fields(cls))}
+    return all(name in members for name in vars(base) if not name.startswith("_"))
 
 
 def _member(choices: tuple[Any, ...], value: Any, where: str) -> Any:
     """Return a value of the first type of a union that takes it."""
     if value is None and type(None) in choices:
         return None
+    if set(get_args(ArrayLike)) <= set(choices):
+        return array_of(value, where) if isinstance(value, list | Mapping) else _number(value, where)
     problem: DynidentError | None = None
     for choice in choices:
         if choice is not type(None):

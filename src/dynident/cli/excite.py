@@ -142,7 +142,7 @@ def excite(
             **options,
         )
     plans = _plans(result, complete, repetitions, payload is not None)
-    data = {"robot": mechanism.name, "limits": source, "assumed": notes, **result.to_dict()}
+    data = {"robot": mechanism.name, "limits": source, "assumed": notes, **result.numbers()}
     if complete:
         data["complete"] = complete_shares(plans["plan"], result.problem.limits)
     data["plans"] = {
@@ -337,7 +337,7 @@ def _plans(found: Design, complete: bool, repetitions: int, payload: bool) -> di
             if not payload:
                 return {"plan": found.plan(complete=complete, validation=other, repetitions=repetitions)}
             assert found.mechanism is not None, "the command always has a robot"
-            limits, motion, notes_ = found.problem.limits, found.trajectory, found.to_dict(short=True)
+            limits, motion, notes_ = found.problem.limits, found.trajectory, found.numbers(short=True)
             times = max(repetitions, 1)
             bare, loaded = payload_plan(found.mechanism.name, limits, motion, found.rate, PAYLOAD, times, other, notes_)
         except DynidentError as error:

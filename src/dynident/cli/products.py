@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -33,6 +34,7 @@ from dynident.cli.shared import (
 )
 from dynident.errors import DynidentError
 from dynident.files import to_json, write_atomic
+from dynident.mechanism import INERTIA_SYMBOLS
 
 
 @app.command(epilog="Example: dynident monitor robot.urdf out/fit.json run.csv --effort joint_torque --plot run.png")
@@ -76,10 +78,23 @@ def monitor(
     if plot is not None:
         records[0].plot().savefig(plot, dpi=120)
     if as_json:
-        print_json({"format": "dynident-monitor-1", "logs": [record.to_dict() for record in records]})
+        print_json({"format": "dynident-monitor-1", "logs": [_record_data(record) for record in records]})
     else:
         out.print("\n\n".join(record.summary() for record in records))
     return NOT_OK if strict and any(record.events for record in records) else 0
+
+
+def _record_data(record: di.monitor.MonitorRecord) -> dict[str, Any]:
+    """Return a record without its samples."""
+    return {
+        "log": record.name,
+        "duration": record.duration,
+        "level": record.level,
+        "false_alarms_per_hour": record.false_alarms,
+        "joints": record.numbers,
+        "events": [asdict(event) for event in record.events],
+        "notes": list(record.notes),
+    }
 
 
 @app.command(
@@ -146,7 +161,7 @@ def payload(
         load = identify.payload_of(both, reach=reach)
         if save_fit is not None:
             both.save(save_fit)
-    data = {"format": "dynident-payload-1", **load.to_dict()}
+    data = {"format": "dynident-payload-1", **_payload_data(load)}
     if output is not None:
         write_atomic(output, to_json(data))
     if as_json:
@@ -155,6 +170,18 @@ def payload(
         removed = [text for text in load.notes if text.startswith("removal ")]
         out.print("\n".join([*removed, load.summary(), *_conventions(load)]))
     return NOT_OK if strict and not load.plausible else 0
+
+
+def _payload_data(load: di.identify.Payload) -> dict[str, Any]:
+    """Return a load by the names of its numbers."""
+    shown = load.to_dict()
+    keys = ("frame", "mass", "mass_std", "com", "com_std", "inertia", "inertia_std", "bias", "gravity", "plausible", "findings")
+    rows = zip(load.names, load.values.tolist(), load.std.tolist(), strict=True)
+    data = {key: shown[key] for key in (*keys, "notes")} | {
+        "parameters": dict(zip(INERTIA_SYMBOLS, load.parameters.tolist(), strict=True)),
+        "base_parameters": {name: {"value": value, "std": std} for name, value, std in rows},
+    }
+    return data | ({"conventions": load.conventions} if load.plausible else {})
 
 
 def _check_payload(
@@ -211,7 +238,9 @@ def gains(
     evidence = identify.payload_regression(mechanism, empty, full, link)
     found = identify.estimate_gains(evidence, mass, three_numbers(com, "--com"), np.diag(three_numbers(inertia, "--inertia")))
     if as_json:
-        print_json({"format": "dynident-gains-1", "joints": found.to_dict()})
+        rows = zip(found.joints, found.factors.tolist(), found.std.tolist(), strict=True)
+        joints = {joint: {"factor": factor, "std": std} for joint, factor, std in rows}
+        print_json({"format": "dynident-gains-1", "joints": joints})
     else:
         out.print(found.summary())
     return 0

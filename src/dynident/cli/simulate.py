@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -158,7 +157,7 @@ def simulate(
     duration = float(run.truth.t[-1] - run.truth.t[0])
     if as_json:
         speed = {"seconds": seconds, "real_time_factor": duration / seconds, "written": [str(path) for path in written]}
-        print_json({**json.loads(run.to_json()), **speed})
+        print_json({**run.numbers(), **speed})
     elif not quiet:
         out.print(run.summary())
         out.print(f"{duration:.4g} s simulated in {seconds:.3g} s, {duration / seconds:.3g} times as fast as real time")

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynident.checks import number, numbers
 from dynident.errors import DynidentError
+from dynident.results import Result
 
 Array = NDArray[np.float64]
 Complex = NDArray[np.complex128]
@@ -19,7 +20,7 @@ POINTS = 4000  # of the logarithmic frequency grid on which crossings are looked
 
 
 @dataclass(frozen=True)
-class Margins:
+class Margins(Result):
     """Stability margins of an open loop L(f); the closed loop is L / (1 + L).
 
     Parameters

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynident.checks import number, numbers
 from dynident.errors import DynidentError
+from dynident.results import Result
 
 Array = NDArray[np.float64]
 
@@ -62,7 +63,7 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class ZoneTuning:
+class ZoneTuning(Result):
     """Gains that were found, and the way to them.
 
     Parameters

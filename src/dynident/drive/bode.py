@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from dynident.errors import DynidentError
 from dynident.figures import CURVES, INK, MUTED, WIDTH, label, new_figure, plain_axes
+from dynident.results import Result
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,7 +26,7 @@ MARKED = 50  # more points than that are a line
 
 
 @dataclass(frozen=True, eq=False)
-class Bode:
+class Bode(Result):
     """Magnitude and phase over the frequency.
 
     Parameters

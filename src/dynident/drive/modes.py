@@ -10,13 +10,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynident.checks import numbers
 from dynident.errors import DynidentError
+from dynident.results import Result
 
 Array = NDArray[np.float64]
 Complex = NDArray[np.complex128]
 
 
 @dataclass(frozen=True, eq=False)
-class Modes:
+class Modes(Result):
     """Modes ``theta_i / tau_j = sum_m shapes[m, i] shapes[m, j] / (s^2 + decay_m s + omega_m^2)``, the rigid one first.
 
     Parameters

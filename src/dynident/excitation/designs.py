@@ -25,6 +25,7 @@ from dynident.files import to_json
 from dynident.identify import BaseParameters, Projection, Regression, base_parameters, columns_of
 from dynident.mechanics import Motion
 from dynident.mechanism import Mechanism
+from dynident.results import Result
 from dynident.trajectory import Curve, Family, Fourier, Trajectory, positive, sample
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ LEAST = 8  # samples per period of the highest harmonic on which a criterion is 
 
 
 @dataclass(frozen=True, eq=False)
-class Design:
+class Design(Result):
     """A designed motion and what it will show.
 
     Parameters
@@ -177,15 +178,15 @@ class Design:
         """
         limits = self.problem.limits
         robot = self.mechanism.name if self.mechanism is not None else "robot"
-        notes = {"notes": self.to_dict(short=True), **options}
+        notes = {"notes": self.numbers(short=True), **options}
         if complete:
             return complete_test(robot, limits, self.trajectory, self.rate, validation, repetitions=repetitions, **notes)
         stages = [Stage("excitation", "training", self.trajectory, repetitions)]
         stages += [] if validation is None else [Stage("validation", "validation", validation)]
         return plan_within(robot, limits, stages, self.rate, **notes)
 
-    def to_dict(self, short: bool = False) -> dict[str, Any]:
-        """Return plain data: criterion values before and after, margins, expected deviations; no time, so that it can repeat.
+    def numbers(self, short: bool = False) -> dict[str, Any]:
+        """Return what a design is judged by: criteria before and after, margins, expected deviations; no time: it can repeat.
 
         Parameters
         ----------
@@ -220,8 +221,30 @@ class Design:
         return out
 
     def to_json(self) -> str:
-        """Return `to_dict` as JSON text."""
-        return to_json(self.to_dict())
+        """Return `numbers` as JSON text."""
+        return to_json(self.numbers())
+
+    def summary(self) -> str:
+        """Return the design as text. Criterion before and after, the tightest limit, the search."""
+        found = self.numbers(short=True)
+        name = found["criterion"]
+        before, after = (found[when] for when in ("before", "after"))
+        values = ", ".join(f"{key} {before[key]:.4g} -> {after[key]:.4g}" for key in after)
+        ended = "cut by its time budget" if found["cut_by_time"] else "ended by itself"
+        return "\n".join(
+            [
+                f"motion of {self.trajectory.duration:g} s for {len(self.exact.names)} parameters, criterion '{name}'",
+                f"  {values}",
+                f"  tightest limit: {found['worst_limit']}, {100 * found['worst_margin']:.3g} % left",
+                f"  {found['starts']} starts, {ended}",
+            ]
+        )
+
+    def plot(self) -> Figure:
+        """Draw the motions against their limits."""
+        from dynident.excitation import figures  # noqa: PLC0415 - matplotlib is an extra
+
+        return figures.motions(self)
 
     def figures(self) -> dict[str, Figure]:
         """Return the figures: motions against limits, tool path, singular values, expected deviations. Figures by name."""

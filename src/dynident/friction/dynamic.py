@@ -24,6 +24,7 @@ from dynident.errors import LogError
 from dynident.friction.forms import TILE
 from dynident.friction.friction import Friction
 from dynident.graph import Graph, Node, Routine, absolute, compile_routines, equal, floor, minimum, opposite
+from dynident.results import Result
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -36,7 +37,7 @@ MOST = 64
 
 
 @dataclass(frozen=True, eq=False)
-class Response:
+class Response(Result):
     """Friction over time.
 
     Parameters

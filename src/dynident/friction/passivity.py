@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.errors import DescriptionError
 from dynident.friction.friction import Friction
 from dynident.friction.state import State
+from dynident.results import Result
 
 Array = NDArray[np.float64]
 
@@ -25,7 +26,7 @@ ROUNDOFF = 1e-12
 
 
 @dataclass(frozen=True)
-class Dissipation:
+class Dissipation(Result):
     """Where a friction law takes power and where it feeds it.
 
     Parameters
@@ -44,6 +45,7 @@ class Dissipation:
     lowest: float
     at: float
     speed: float
+    derived = ("dissipative",)
 
     @property
     def dissipative(self) -> bool:

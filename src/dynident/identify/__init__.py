@@ -19,7 +19,16 @@ if TYPE_CHECKING:
     from dynident.identify.essential import contributing_parameters, essential_parameters
     from dynident.identify.estimators import OLS, WLS, fit_of
     from dynident.identify.factorised import JointReduction, Reduction, reduction
-    from dynident.identify.friction import AxisFit, Choice, FrictionFilter, choose, choose_friction, fit_axis, fit_log
+    from dynident.identify.friction import (
+        AxisFit,
+        Choice,
+        FrictionChoice,
+        FrictionFilter,
+        choose,
+        choose_friction,
+        fit_axis,
+        fit_log,
+    )
     from dynident.identify.gains import DriveGains, estimate_gains, with_gain_uncertainty
     from dynident.identify.load import Payload
     from dynident.identify.matching import Matched, match
@@ -61,13 +70,13 @@ _LATER = {
     "essential": "contributing_parameters essential_parameters",
     "estimators": "OLS WLS fit_of",
     "factorised": "JointReduction Reduction reduction",
-    "friction": "AxisFit Choice FrictionFilter choose choose_friction fit_axis fit_log",
+    "friction": "AxisFit Choice FrictionChoice FrictionFilter choose choose_friction fit_axis fit_log",
     "gains": "DriveGains estimate_gains with_gain_uncertainty",
     "load": "Payload",
     "matching": "Matched match",
     "methods": (
-        "BiasDiagnosis DIDIM Entropic GLS IRLS IV Kalman ML OutputError PerJoint RLS SampledRegression Stretch TLS "
-        "Visible diagnose_bias joint_estimates simulated_instruments"
+        "BiasDiagnosis DIDIM Entropic GLS IRLS IV Kalman ML OutputError "
+        "PerJoint RLS SampledRegression Stretch TLS Visible diagnose_bias joint_estimates simulated_instruments"
     ),
     "metrics": "Metrics evaluate",
     "partitions": "Partition Partitions rank_partitions",
@@ -100,6 +109,7 @@ __all__ = [
     "DriveGains",
     "Entropic",
     "Fit",
+    "FrictionChoice",
     "FrictionFilter",
     "Individual",
     "JointReduction",

@@ -21,6 +21,7 @@ from dynident.identify.factor import RowGroup
 from dynident.identify.fit import Fit
 from dynident.identify.regression import Regression
 from dynident.mechanism import Mechanism, from_com
+from dynident.results import Result
 from dynident.signals import Log
 
 Array = NDArray[np.float64]
@@ -30,7 +31,7 @@ STEP = 1e-4  # of an effort, for the derivative of a fit by a gain
 
 
 @dataclass(frozen=True, eq=False)
-class DriveGains:
+class DriveGains(Result):
     """Drive gains, relative to those that the logs were read with.
 
     Parameters
@@ -52,6 +53,7 @@ class DriveGains:
     covariance: Array
     values: Array
     sigma: Array
+    derived = ("std",)
 
     @property
     def std(self) -> Array:
@@ -67,11 +69,6 @@ class DriveGains:
         lines = ["gain, true over nominal"]
         lines += [f"  {j:<{width}}  {k:.4f} +- {s:.2g}" for j, k, s in zip(self.joints, self.factors, self.std, strict=True)]
         return "\n".join(lines)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the gains as plain data. Factor and deviation of every joint."""
-        rows = zip(self.joints, self.factors.tolist(), self.std.tolist(), strict=True)
-        return {joint: {"factor": factor, "std": std} for joint, factor, std in rows}
 
     def correct(self, log: Log) -> Log:
         """Return a log with the true gains.

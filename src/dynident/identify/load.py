@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.checks import choice
-from dynident.mechanism import INERTIA_SYMBOLS
+from dynident.results import Result
 
 Array = NDArray[np.float64]
 
@@ -23,7 +23,7 @@ UPPER = ([0, 0, 0, 1, 1, 2], [0, 1, 2, 1, 2, 2])  # Ixx Ixy Ixz Iyy Iyz Izz
 
 
 @dataclass(frozen=True, eq=False)
-class Payload:
+class Payload(Result):
     """An identified load.
 
     Parameters
@@ -58,6 +58,7 @@ class Payload:
     bias_std: Array | None = None
     gravity: Array | None = None
     notes: tuple[str, ...] = ()
+    derived = ("mass", "mass_std", "com", "com_std", "inertia", "inertia_std", "plausible", "findings", "conventions")
 
     @property
     def mass(self) -> float:
@@ -176,29 +177,10 @@ class Payload:
         lines += [f"doubtful: {text}" for text in self.findings]
         return "\n".join(lines)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the load as plain data. Numbers with deviations, findings, and every convention."""
-        data: dict[str, Any] = {
-            "frame": self.frame,
-            "mass": self.mass,
-            "mass_std": self.mass_std,
-            "com": self.com.tolist(),
-            "com_std": self.com_std.tolist(),
-            "inertia": self.inertia.tolist(),
-            "inertia_std": self.inertia_std.tolist(),
-            "parameters": dict(zip(INERTIA_SYMBOLS, self.parameters.tolist(), strict=True)),
-            "base_parameters": {
-                n: {"value": float(v), "std": float(s)} for n, v, s in zip(self.names, self.values, self.std, strict=True)
-            },
-            "bias": None if self.bias is None else self.bias.tolist(),
-            "gravity": None if self.gravity is None else self.gravity.tolist(),
-            "plausible": self.plausible,
-            "findings": list(self.findings),
-            "notes": list(self.notes),
-        }
-        if self.plausible:
-            data["conventions"] = {name: self.convention(name) for name in CONVENTIONS}
-        return data
+    @property
+    def conventions(self) -> dict[str, dict[str, Any]]:
+        """The load as controllers want it, by maker; empty for one that cannot be true."""
+        return {name: self.convention(name) for name in CONVENTIONS} if self.plausible else {}
 
     def convention(self, maker: str) -> dict[str, Any]:
         """Return the load as a robot's controller wants it, in the frame of the link (give the flange as that link).

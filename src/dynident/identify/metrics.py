@@ -11,17 +11,19 @@ worst      = the largest |e_j| / rms(tau_j), with its joint and time
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DynidentError
+from dynident.results import Result
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Metrics:
+class Metrics(Result):
     """Errors of predicted against measured efforts (definitions at the top of this module).
 
     Parameters
@@ -52,22 +54,17 @@ class Metrics:
     worst_joint: str
     worst_time: float
     samples: int
+    derived = ("worst",)
 
     def __post_init__(self) -> None:
         for label in ("rmse", "relative_per_joint", "nrms", "r2"):
             if not self.joints or np.shape(getattr(self, label)) != (len(self.joints),):
                 raise DynidentError(f"{label} has the shape {np.shape(getattr(self, label))}; give one number per channel")
 
-    def to_dict(self) -> dict[str, object]:
-        """Return all metrics as plain numbers, for JSON. Metric name to number or list; NaN becomes None."""
-        lists = {k: _plain(getattr(self, k)) for k in ("rmse", "relative_per_joint", "nrms", "r2")}
-        return {
-            "joints": list(self.joints),
-            "samples": self.samples,
-            "relative": self.relative if np.isfinite(self.relative) else None,
-            **lists,
-            "worst": {"error": self.worst_error, "joint": self.worst_joint, "time": self.worst_time},
-        }
+    @property
+    def worst(self) -> dict[str, Any]:
+        """The worst sample: its error, joint and time."""
+        return {"error": self.worst_error, "joint": self.worst_joint, "time": self.worst_time}
 
     def summary(self) -> str:
         """Return the metrics as a text table, one line per joint."""
@@ -81,10 +78,6 @@ class Metrics:
             )
         lines.append(f"worst sample: {self.worst_joint} at t = {self.worst_time:.3f} s, error {self.worst_error:.4g}")
         return "\n".join(lines)
-
-
-def _plain(values: Array) -> list[float | None]:
-    return [float(x) if np.isfinite(x) else None for x in values]
 
 
 def evaluate(

@@ -29,6 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.errors import IdentificationError
 from dynident.friction import term_of
 from dynident.identify.base import BaseParameters
+from dynident.results import Result
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -43,7 +44,7 @@ KEEP = ("all", "values", "solutions")
 
 
 @dataclass(frozen=True, eq=False)
-class Statistics:
+class Statistics(Result):
     """Mean and spread of every parameter over the solvable subsets.
 
     Parameters
@@ -70,7 +71,7 @@ class Statistics:
 
 
 @dataclass(frozen=True, eq=False)
-class Individual:
+class Individual(Result):
     """All solutions of the solvable subsets.
 
     Parameters

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import DynidentError
+from dynident.results import Result
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -18,7 +19,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Prediction:
+class Prediction(Result):
     """Predicted efforts with their uncertainty.
 
     Parameters

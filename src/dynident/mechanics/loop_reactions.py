@@ -20,6 +20,7 @@ from dynident.mechanics.equations import Equations
 from dynident.mechanics.functions import Outputs, entering, function_of, node_values, run, values_of
 from dynident.mechanics.motion import MotionLike, as_motion
 from dynident.mechanism import Mechanism, Parameters
+from dynident.results import Result
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -28,7 +29,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Conditioning:
+class Conditioning(Result):
     """How far a robot with loops is from its singularities; ratios of smallest to largest singular value, 0 is singular.
 
     Parameters

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from dynident.errors import LogError
 from dynident.identify import match
 from dynident.mechanics import coordinates_from_actuators
+from dynident.results import Result
 from dynident.signals import Log
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class Event:
 
 
 @dataclass(frozen=True, eq=False)
-class MonitorRecord:
+class MonitorRecord(Result):
     """A log as a monitor saw it.
 
     Parameters
@@ -75,6 +76,27 @@ class MonitorRecord:
     level: float
     false_alarms: float
     notes: tuple[str, ...] = ()
+    derived = ("duration", "numbers", "events")
+
+    @property
+    def duration(self) -> float:
+        """Length of the log [s]."""
+        return float(self.t[-1] - self.t[0])
+
+    @property
+    def numbers(self) -> dict[str, dict[str, float]]:
+        """What is told of every joint, by joint: `rms`, `largest`, `threshold`, `largest_share` and `within_two_sigma`."""
+        return {name: self._numbers(i) for i, name in enumerate(self.joints)}
+
+    def _numbers(self, i: int) -> dict[str, float]:
+        """Return what is told of one joint."""
+        return {
+            "rms": float(np.sqrt(np.nanmean(self.torque[:, i] ** 2))),
+            "largest": float(np.nanmax(np.abs(self.torque[:, i]))),
+            "threshold": float(np.nanmedian(self.threshold[:, i])),
+            "largest_share": float(np.nanmax(np.abs(self.shares[:, i]))),
+            "within_two_sigma": float(self.coverage[i]),
+        }
 
     @property
     def shares(self) -> Array:
@@ -101,52 +123,28 @@ class MonitorRecord:
         return tuple(found)
 
     def __repr__(self) -> str:
-        return f"MonitorRecord(log '{self.name}': {len(self.events)} events in {self.t[-1] - self.t[0]:.3g} s)"
+        return f"MonitorRecord(log '{self.name}': {len(self.events)} events in {self.duration:.3g} s)"
 
     def summary(self) -> str:
         """Return the record as text. A table of the joints, and the events."""
         width = max(len("joint"), *(len(name) for name in self.joints))
         lines = [
-            f"log '{self.name}': {self.t[-1] - self.t[0]:.3g} s, thresholds at {self.level:.2f} standard deviations "
+            f"log '{self.name}': {self.duration:.3g} s, thresholds at {self.level:.2f} standard deviations "
             f"({self.false_alarms:.2g} false alarms per hour for noise like that of the fit)",
             f"{'joint':<{width}}  {'rms':>9}  {'largest':>9}  {'threshold':>9}  {'share':>6}  within 2 sigma",
         ]
         for i, name in enumerate(self.joints):
-            r, level = self.torque[:, i], self.threshold[:, i]
-            if not np.isfinite(level).any():
+            if not np.isfinite(self.threshold[:, i]).any():
                 lines.append(f"{name:<{width}}  not watched: the fit did not use its effort")
                 continue
-            numbers = (np.sqrt(np.nanmean(r**2)), np.nanmax(np.abs(r)), np.nanmedian(level))
-            text = "  ".join(f"{x:>9.3g}" for x in numbers)
-            lines.append(
-                f"{name:<{width}}  {text}  {np.nanmax(np.abs(self.shares[:, i])):>6.2f}  {100 * self.coverage[i]:.0f} %"
-            )
+            found = self._numbers(i)
+            text = "  ".join(f"{found[key]:>9.3g}" for key in ("rms", "largest", "threshold"))
+            lines.append(f"{name:<{width}}  {text}  {found['largest_share']:>6.2f}  {100 * found['within_two_sigma']:.0f} %")
         for e in self.events:
             lines.append(
                 f"event {e.start:.3f} to {e.end:.3f} s: '{e.joint}' {e.torque:+.3g}, {e.share:.1f} times its threshold"
             )
         return "\n".join(lines if self.events else [*lines, "no event"])
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the record as plain data, without the samples. Joints with their figures, events, level and notes."""
-        joints = {}
-        for i, name in enumerate(self.joints):
-            joints[name] = {
-                "rms": float(np.sqrt(np.nanmean(self.torque[:, i] ** 2))),
-                "largest": float(np.nanmax(np.abs(self.torque[:, i]))),
-                "threshold": float(np.nanmedian(self.threshold[:, i])),
-                "largest_share": float(np.nanmax(np.abs(self.shares[:, i]))),
-                "within_two_sigma": float(self.coverage[i]),
-            }
-        return {
-            "log": self.name,
-            "duration": float(self.t[-1] - self.t[0]),
-            "level": self.level,
-            "false_alarms_per_hour": self.false_alarms,
-            "joints": joints,
-            "events": [asdict(event) for event in self.events],
-            "notes": list(self.notes),
-        }
 
     def plot(self) -> Any:
         """Draw the external torque of every joint within its thresholds, events marked."""

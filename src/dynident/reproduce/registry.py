@@ -80,7 +80,7 @@ class Row(Frozen):
 
 
 @dataclass(frozen=True)
-class Table(Frozen):
+class Table(Result):
     """Rows that belong together.
 
     Parameters

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dynident.checks import plain
 from dynident.errors import LogError, SignalWarning, warn
 from dynident.mechanics import Motion
+from dynident.results import Result
 from dynident.signals.cutoff import RATIO, SHORTEST, Cutoff, automatic_cutoff, choose_cutoff, rounding_span
 from dynident.signals.filters import HALF, SHORT, UNIFORM, Decimator, check_cutoff, stray
 from dynident.signals.log import Log
@@ -41,7 +42,7 @@ REST = 2.0
 
 
 @dataclass(frozen=True, eq=False)
-class Prepared:
+class Prepared(Result):
     """Motion and effort of one continuous, uniformly sampled stretch of a log.
 
     Parameters
@@ -95,6 +96,10 @@ class Prepared:
 
     def __len__(self) -> int:
         return int(self.motion.t.size)
+
+    def summary(self) -> str:
+        """Return every decision, and what was found wrong with the log, as text."""
+        return f"{self.explanation}\n{self.quality.summary()}"
 
     def plot(self) -> Figure:
         """Draw positions, velocities and accelerations after the filter, and the efforts before it, one curve per joint."""

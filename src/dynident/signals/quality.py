@@ -11,6 +11,7 @@ import scipy  # its sub-packages load on first use, which keeps the start fast
 from numpy.typing import NDArray
 
 from dynident.errors import LogError, require
+from dynident.results import Result
 from dynident.signals.cutoff import automatic_cutoff, stands_still
 from dynident.signals.filters import UNIFORM, butterworth
 from dynident.signals.log import Log
@@ -74,7 +75,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Quality:
+class Quality(Result):
     """All findings of one log.
 
     Parameters
@@ -87,6 +88,7 @@ class Quality:
 
     name: str
     findings: tuple[Finding, ...] = ()
+    derived = ("ok",)
 
     @property
     def ok(self) -> bool:
@@ -114,17 +116,6 @@ class Quality:
             return f"log '{self.name}': nothing suspicious"
         lines = [f"  {f.severity:8}{f.kind:16}{f.channel}: {f.sentence}" for f in self.findings]
         return "\n".join([f"log '{self.name}': {len(self.findings)} findings", *lines])
-
-    def to_dict(self) -> dict[str, object]:
-        """Return the findings as plain values, for JSON. `name`, `ok` and the list `findings`."""
-        return {
-            "name": self.name,
-            "ok": self.ok,
-            "findings": [
-                {"kind": f.kind, "channel": f.channel, "severity": f.severity, "sentence": f.sentence, "value": f.value}
-                for f in self.findings
-            ],
-        }
 
 
 def diagnose(log: Log) -> Quality:

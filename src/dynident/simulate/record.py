@@ -6,7 +6,7 @@ import hashlib
 import io
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,9 @@ from dynident.errors import SimulationError
 from dynident.files import to_json, write_atomic
 from dynident.mechanics import Motion, end_frame, forward_kinematics
 from dynident.mechanism import Mechanism, Parameters
+from dynident.results import Result
 from dynident.signals import Log
+from dynident.simulate.schedule import End
 from dynident.simulate.split import TorqueSplit, split_torques
 from dynident.simulate.steps import TrackingError, tracking_error
 
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from dynident.simulate.robot import VirtualRobot
-    from dynident.simulate.schedule import End
 
 Array = NDArray[np.float64]
 
@@ -163,8 +164,8 @@ def tool_of(mechanism: Mechanism, frame: str | None = None) -> str | None:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Run:
-    """One run of a virtual robot.
+class Run(Result):
+    """One run of a virtual robot; its file holds the machine, all signals and the end, from which it goes on.
 
     Parameters
     ----------
@@ -201,6 +202,26 @@ class Run:
 
     def __repr__(self) -> str:
         return f"Run({self.robot!r}, {self.truth.t[-1]:g} s, {self.log!r})"
+
+    def _content(self) -> dict[str, Any]:
+        return super()._content() | {"end": None if self.end is None else self.end.to_dict()}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Run:
+        """Return the run that `to_dict` described.
+
+        Parameters
+        ----------
+        data : mapping
+            What `to_dict` returned.
+
+        Returns
+        -------
+        Run
+            The same run.
+        """
+        run = super().from_dict({**data, "end": None})
+        return run if data.get("end") is None else replace(run, end=End.from_dict(data["end"], run.robot))
 
     def tracking(self, after: float = 0.0) -> TrackingError:
         """Return how far the robot was from the reference.
@@ -278,12 +299,12 @@ class Run:
             lines.append(f"at a limit: {', '.join(hit)} of the time")
         return "\n".join([*lines, *self.notes])
 
-    def to_json(self) -> str:
-        """Return the numbers of the run as JSON; the signals are in the log and the truth."""
+    def numbers(self) -> dict[str, Any]:
+        """Return what a run is judged by: errors, limits, energies; no signals."""
         error = self.tracking()
         tool = None if tool_of(self.robot.mechanism) is None else self.tool_tracking()
         names = [actuator.name for actuator in self.robot.mechanism.actuators]
-        content: dict[str, Any] = {
+        return {
             "robot": self.robot.name or self.robot.mechanism.name,
             "settings": dict(self.settings),
             "samples": len(self.log),
@@ -295,7 +316,10 @@ class Run:
             "truth_sha256": self.truth.checksum(),
             "notes": list(self.notes),
         }
-        return to_json(content)
+
+    def to_json(self) -> str:
+        """Return `numbers` as JSON text."""
+        return to_json(self.numbers())
 
 
 def _sizes(error: TrackingError) -> dict[str, dict[str, float]]:

@@ -27,7 +27,7 @@ from dynident.control import (
 )
 from dynident.drive import Drive
 from dynident.errors import SimulationError, require
-from dynident.friction import DynamicLaw, Friction, Thermal
+from dynident.friction import DynamicLaw, Friction, Thermal, ThermalModel
 from dynident.mechanics import Motion, position_limits
 from dynident.mechanism import Force, Mechanism
 from dynident.results import Frozen
@@ -41,7 +41,7 @@ from dynident.simulate.schedule import End, Options
 from dynident.simulate.sensors import Sensors, check_channels, check_voltage
 from dynident.simulate.start import Start
 from dynident.simulate.stream import StreamedRun, stream
-from dynident.simulate.thermal import heating_of
+from dynident.simulate.thermal import Heating, heating_of
 
 Array = NDArray[np.float64]
 
@@ -51,7 +51,7 @@ class _Options:
     """Keyword arguments of `VirtualRobot`."""
 
     friction: Mapping[str, Law] = field(default_factory=dict)
-    thermal: Mapping[str, Any] = field(default_factory=dict)
+    thermal: Mapping[str, ThermalModel | Thermal | Heating] = field(default_factory=dict)
     sensors: Sensors = field(default_factory=Sensors)
     step: float = 1.25e-4
     name: str = ""

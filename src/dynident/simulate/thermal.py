@@ -71,9 +71,9 @@ def heating_of(value: object, name: str) -> Heating:
 class Heat:
     """Temperatures of all joints and drives of a robot during a run, and what they do to the friction."""
 
-    def __init__(self, mechanism: Mechanism, drives: Sequence[Drive], thermal: Mapping[str, Heating], ambient: float) -> None:
+    def __init__(self, mechanism: Mechanism, drives: Sequence[Drive], thermal: Mapping[str, Any], ambient: float) -> None:
         self.ambient = ambient
-        self.heating = dict(thermal)
+        self.heating: dict[str, Heating] = dict(thermal)
         self.state = {}
         for name, heating in self.heating.items():
             start = heating.model.simulate([0.0, 1.0], 0.0, heating.start, ambient).state[0]

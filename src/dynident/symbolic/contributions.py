@@ -13,6 +13,7 @@ from dynident.errors import missing_extra
 from dynident.friction import term_of
 from dynident.mechanics import Motion, MotionLike, as_motion, inverse_dynamics, values_of
 from dynident.mechanism import Mechanism, Parameters
+from dynident.results import Result
 
 Array = NDArray[np.float64]
 
@@ -20,7 +21,7 @@ TERMS = ("inertial", "centrifugal", "coriolis", "gravity", "friction", "spring_a
 
 
 @dataclass(frozen=True, eq=False)
-class Contributions:
+class Contributions(Result):
     """Parts of the torque along a motion; they add up to the inverse dynamics.
 
     Parameters

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from dynident.errors import IdentificationError
 from dynident.friction import FrictionLaw, Polynomial
+from dynident.results import Result
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -53,7 +54,7 @@ class CurveFit:
 
 
 @dataclass(frozen=True, eq=False)
-class FrictionCurve:
+class FrictionCurve(Result):
     """Friction against speed at one temperature.
 
     Parameters

@@ -24,7 +24,7 @@ TURN = 6.0
 
 
 @dataclass(frozen=True, eq=False)
-class ThermalTest:
+class ThermalTest(Result):
     """Friction of one test over time.
 
     Parameters

@@ -10,12 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynident.checks import samples
 from dynident.errors import DynidentError
+from dynident.results import Result
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Spread:
+class Spread(Result):
     """Variance components of one parameter.
 
     Parameters

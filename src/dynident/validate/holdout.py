@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dynident.errors import DynidentError
 from dynident.identify import MAP, OLS, WLS, Fit, Regression, Score, fit_of
 from dynident.mechanism import Mechanism
+from dynident.results import Result
 from dynident.signals import Log
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, eq=False)
-class HoldOut:
+class HoldOut(Result):
     """A fit and its score on the part of the log it never saw.
 
     Parameters
@@ -25,6 +29,14 @@ class HoldOut:
 
     fit: Fit
     score: Score
+
+    def summary(self) -> str:
+        """Return fit and score as text."""
+        return f"{self.fit.summary()}\n{self.score.summary()}"
+
+    def plot(self) -> Figure:
+        """Draw measured and predicted efforts of the part that the fit never saw."""
+        return self.score.plot()  # type: ignore[no-any-return]
 
 
 def split(log: Log, fraction: float = 2.0 / 3.0, gap: float = 0.0) -> tuple[Log, Log]:

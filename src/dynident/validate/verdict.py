@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from dynident.errors import require
+from dynident.files import to_json
 from dynident.friction import term_of
 from dynident.pages import number, percent
 from dynident.results import Result
@@ -16,7 +18,7 @@ from dynident.tables import Tabular
 from dynident.validate.passivity import feeding_laws
 
 if TYPE_CHECKING:
-    from dynident.identify import Fit, Score
+    from dynident.identify import Fit, Metrics, Score
 
 # Limits that a usable rigid-body model meets; they are stated in every verdict.
 RELATIVE_LIMIT = 0.15
@@ -170,12 +172,18 @@ def judge(fit: Fit, scores: Sequence[Score] = ()) -> Verdict:
             "leverage": None if s.leverage is None else s.leverage.tolist(),
             "open_share": s.open_share,
             "all_samples_relative": s.all_samples.relative,
-            **s.metrics.to_dict(),
-            **({} if s.motors is None else {"motors": s.motors.metrics.to_dict(), "preload": s.preload}),
+            **_numbers(s.metrics),
+            **({} if s.motors is None else {"motors": _numbers(s.motors.metrics), "preload": s.preload}),
         }
         for s in scores
     )
     return Verdict(fit.mechanism.name, bool(held_out), tuple(checks), scored)
+
+
+def _numbers(metrics: Metrics) -> dict[str, Any]:
+    """Return metrics as a line of the verdict holds them; what is not a number is missing."""
+    kept = {key: value for key, value in metrics.to_dict().items() if key != "kind" and not key.startswith("worst_")}
+    return json.loads(to_json(kept))  # type: ignore[no-any-return]
 
 
 def _check(name: str, value: float, limit: float, sentence: str, least: bool = False) -> Check:

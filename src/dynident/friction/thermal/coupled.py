@@ -13,6 +13,7 @@ from dynident.friction.friction import Friction
 from dynident.friction.state import State
 from dynident.friction.thermal.fractional import Fractional
 from dynident.friction.thermal.model import ThermalModel, Warming
+from dynident.results import Result
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,7 +22,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class WarmFriction:
+class WarmFriction(Result):
     """Friction of a joint that heats itself.
 
     Parameters

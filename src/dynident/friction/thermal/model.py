@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.checks import signal, step_length, time_axis
 from dynident.errors import DescriptionError, LogError
 from dynident.friction.thermal.recursion import affine
+from dynident.results import Result
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,7 +33,7 @@ TINY = 1e-30
 
 
 @dataclass(frozen=True, eq=False)
-class Warming:
+class Warming(Result):
     """Temperatures and what they do to the friction.
 
     Parameters

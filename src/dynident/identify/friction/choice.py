@@ -31,6 +31,7 @@ from dynident.identify.friction.separable import fit_axis
 from dynident.identify.rows import Projection, Rows
 from dynident.mechanics import tree_motion
 from dynident.mechanism import Mechanism
+from dynident.results import Result
 from dynident.signals import Log, effective_samples
 
 Array = NDArray[np.float64]
@@ -84,7 +85,7 @@ class Contender:
 
 
 @dataclass(frozen=True)
-class Choice:
+class Choice(Result):
     """The comparison, best held-out error first.
 
     Parameters
@@ -285,7 +286,7 @@ def choose_law(
 
 
 @dataclass(frozen=True)
-class FrictionChoice:
+class FrictionChoice(Result):
     """The law of every joint, and how it was chosen.
 
     Parameters
