@@ -66,15 +66,7 @@ def curve(chosen: NDArray[np.int64], known: Array) -> Array:
 
 
 class Branch:
-    """Closed positions of one robot for given coordinates.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot with loops.
-    given : sequence of str
-        Tree coordinates whose positions are given.
-    """
+    """Closed positions of one robot with loops, where the positions of some tree coordinates are given."""
 
     def __init__(self, mechanism: Mechanism, given: Sequence[str]) -> None:
         closure = mechanism.closure
