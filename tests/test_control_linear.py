@@ -72,7 +72,7 @@ def test_python_control_closes_the_three_loops_the_same_way() -> None:
     mine = axis.loop("position").to_control()
     np.testing.assert_allclose(mine(s)[0, 0], position(s), rtol=1e-7)
     assert axis.loop("position", sampled=True).to_control().dt == 1e-3
-    np.testing.assert_allclose(axis.electrical.to_control()(s), winding(s), rtol=1e-12)
+    np.testing.assert_allclose(axis.drive.motor.electric().to_control()(s), winding(s), rtol=1e-12)
     np.testing.assert_allclose(axis.mechanical.to_control()(s), rotor(s), rtol=1e-12)
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dynident.checks import gain, number
 from dynident.errors import DynidentError, DynidentWarning, require
 from dynident.mechanism import Mechanism
 
@@ -38,6 +40,15 @@ def whole_ratio(owner: str, slow: tuple[str, float], fast: tuple[str, float]) ->
             f"{owner}: {slow[0]} = {slow[1]} s is {ratio:.6g} times {fast[0]} = {fast[1]} s; make it a whole multiple"
         )
     return round(ratio)
+
+
+def check_gains(owner: str, law: Any) -> None:
+    """Check what all laws that command torques have: gains, filter, cycle, preload and delay."""
+    for field in ("kp", "kd", "ki", "derivative_filter"):
+        object.__setattr__(law, field, gain(owner, field, getattr(law, field)))
+    object.__setattr__(law, "cycle", number(f"{owner}: cycle", law.cycle, above=0.0, unit="s"))
+    object.__setattr__(law, "preload", gain(owner, "preload", law.preload, signed=True))
+    object.__setattr__(law, "delay", number(f"{owner}: delay", law.delay, least=0.0, unit="s"))
 
 
 def optional_model(owner: str, field: str, value: object) -> None:

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.checks import choice, flag, gain, number, numbers
-from dynident.control.checks import optional_model, whole_ratio
+from dynident.control.checks import check_gains, optional_model, whole_ratio
 from dynident.errors import DynidentError, require
 from dynident.friction import DynamicLaw, Friction
 from dynident.mechanism import Mechanism
@@ -123,10 +123,9 @@ class Cascade:
     position_delay: float = 0.0
 
     def __post_init__(self) -> None:
-        for field in ("position_gain", "velocity_gain", "velocity_integral", "position_filter", "velocity_filter"):
+        gains = ("position_gain", "velocity_gain", "velocity_integral", "position_filter", "velocity_filter")
+        for field in (*gains, "velocity_feedforward"):
             object.__setattr__(self, field, gain("cascade", field, getattr(self, field)))
-        share = gain("cascade", "velocity_feedforward", self.velocity_feedforward)
-        object.__setattr__(self, "velocity_feedforward", share)
         object.__setattr__(self, "speed_limit", gain("cascade", "speed_limit", self.speed_limit, above=True, infinite=True))
         for field in ("position_cycle", "velocity_cycle"):
             object.__setattr__(self, field, number(f"cascade: {field}", getattr(self, field), above=0.0, unit="s"))
@@ -216,15 +215,11 @@ class PID:
     delay: float = 0.0
 
     def __post_init__(self) -> None:
-        for field in ("kp", "kd", "ki", "derivative_filter"):
-            object.__setattr__(self, field, gain("PID", field, getattr(self, field)))
-        object.__setattr__(self, "cycle", number("PID: cycle", self.cycle, above=0.0, unit="s"))
+        check_gains("PID", self)
         optional_model("PID", "feedforward", self.feedforward)
         flag("PID", "project", self.project)
-        object.__setattr__(self, "preload", gain("PID", "preload", self.preload, signed=True))
         if self.friction is not None and self.feedforward is None:
             raise DynidentError("PID: friction is given without feedforward; give the model whose feed-forward it completes")
-        object.__setattr__(self, "delay", number("PID: delay", self.delay, least=0.0, unit="s"))
 
 
 @dataclass(frozen=True)
@@ -279,11 +274,7 @@ class ComputedTorque:
 
     def __post_init__(self) -> None:
         require(self.model, Mechanism, "computed torque: model")
-        for field in ("kp", "kd", "ki", "derivative_filter"):
-            object.__setattr__(self, field, gain("computed torque", field, getattr(self, field)))
-        object.__setattr__(self, "cycle", number("computed torque: cycle", self.cycle, above=0.0, unit="s"))
-        object.__setattr__(self, "preload", gain("computed torque", "preload", self.preload, signed=True))
-        object.__setattr__(self, "delay", number("computed torque: delay", self.delay, least=0.0, unit="s"))
+        check_gains("computed torque", self)
         choice("computed torque: on", self.on, ("measurement", "reference"))
 
 

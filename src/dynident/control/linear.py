@@ -97,11 +97,6 @@ class Axis:
         return replace(chain, viscous=(self.viscous, *([0.0] * (len(chain) - 1))))
 
     @property
-    def electrical(self) -> TransferFunction:
-        """Current per voltage less back-EMF, 1 / (L s + R) (eq. 3.3)."""
-        return self.drive.motor.electric()
-
-    @property
     def mechanical(self) -> TransferFunction:
         """Speed of the rotor per torque of the motor (eq. 3.6; with elastic shafts s TF1)."""
         return self.chain.receptance(0, 0).rate

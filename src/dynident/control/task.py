@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynident.checks import gain, number
-from dynident.control.checks import optional_model
+from dynident.control.checks import check_gains, optional_model
 from dynident.control.laws import Cascade
 from dynident.control.workspace import Bound, Workspace
 from dynident.errors import DynidentError, require
@@ -45,20 +45,15 @@ def _check_space(space: object) -> None:
         raise DynidentError(f"space is a {type(space).__name__}; give a ToolSpace, CoordinateSpace or MapSpace")
 
 
-def _check_gains(law: TaskPID | TaskComputedTorque) -> None:
+def _check(law: TaskPID | TaskComputedTorque) -> None:
     """Check what the two laws that command torques have in common."""
     _check_space(law.space)
-    set_, owner = object.__setattr__, law.owner
-    for field in ("kp", "kd", "ki", "derivative_filter"):
-        set_(law, field, gain(owner, field, getattr(law, field)))
-    set_(law, "cycle", number(f"{owner}: cycle", law.cycle, above=0.0, unit="s"))
-    set_(law, "preload", gain(owner, "preload", law.preload, signed=True))
-    set_(law, "delay", number(f"{owner}: delay", law.delay, least=0.0, unit="s"))
+    check_gains(law.owner, law)
     if law.posture is not None:
-        values = np.asarray(gain(owner, "posture", law.posture))
+        values = np.asarray(gain(law.owner, "posture", law.posture))
         if values.shape != (2,):
-            raise DynidentError(f"{owner}: posture has shape {values.shape}; give two numbers, kp [1/s^2] and kd [1/s]")
-        set_(law, "posture", tuple(values.tolist()))
+            raise DynidentError(f"{law.owner}: posture has shape {values.shape}; give two numbers, kp [1/s^2] and kd [1/s]")
+        object.__setattr__(law, "posture", tuple(values.tolist()))
 
 
 @dataclass(frozen=True)
@@ -106,7 +101,7 @@ class TaskPID:
     posture: ArrayLike | None = None
 
     def __post_init__(self) -> None:
-        _check_gains(self)
+        _check(self)
         optional_model(self.owner, "feedforward", self.feedforward)
 
 
@@ -158,7 +153,7 @@ class TaskComputedTorque:
 
     def __post_init__(self) -> None:
         require(self.model, Mechanism, f"{self.owner}: model")
-        _check_gains(self)
+        _check(self)
 
 
 @dataclass(frozen=True)

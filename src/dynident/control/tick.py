@@ -74,20 +74,7 @@ def pid_law(error: Any, slope: Any, integral: Any, gains: Any) -> Any:
 
 
 def low_pass_share(frequency: ArrayLike, cycle: float) -> Array:
-    """Return how much of the way to its input a sampled first-order low-pass goes in one cycle.
-
-    Parameters
-    ----------
-    frequency : array_like, (...)
-        Corner frequency [Hz]; 0 is no filter.
-    cycle : float
-        Cycle time [s].
-
-    Returns
-    -------
-    ndarray, (...)
-        1 - exp(-2 pi f T), and 1 where there is no filter.
-    """
+    """Return how much of the way to its input a sampled low-pass goes in one cycle: 1 - exp(-2 pi f T), 1 where f is 0."""
     corner = numbers(frequency, "frequency")
     if not (np.isfinite(cycle) and cycle > 0.0):
         raise DynidentError(f"cycle is {cycle}; give the cycle time in seconds, above zero")

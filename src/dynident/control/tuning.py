@@ -351,11 +351,10 @@ def place(axis_of: Callable[[float, float], Axis], start: Placed, scale: float, 
     return np.asarray(gains)
 
 
-def pair(axis: Axis, frequency: float, damping: float, *, sampled: bool = True) -> tuple[float, float]:
+def pair(axis: Axis, frequency: float, damping: float) -> tuple[float, float]:
     """Return natural frequency and damping of the pole pair of a closed position loop that is nearest to an expected one."""
-    poles = np.asarray(axis.loop("position", sampled=sampled).poles, dtype=np.complex128)
-    if sampled:
-        poles = np.asarray(np.log(poles[np.abs(poles) > 1e-9]) / axis.loops.position_cycle, dtype=np.complex128)
+    poles = axis.loop("position", sampled=True).poles
+    poles = np.asarray(np.log(poles[np.abs(poles) > 1e-9]) / axis.loops.position_cycle, dtype=np.complex128)
     real = poles[np.abs(poles.imag) <= 1e-9 * np.abs(poles)].real
     above = poles[poles.imag > 1e-9 * np.abs(poles)]
     pairs = [(float(np.abs(s)), float(-s.real / np.abs(s))) for s in above]

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.checks import number, shown, whole
 from dynident.errors import DynidentError, require
 from dynident.excitation.checks import fits, motion_curve, text, vector
-from dynident.excitation.limits import State, all_excess, all_names
+from dynident.excitation.limits import State, all_excess, all_names, least_margins
 from dynident.excitation.limits_file import MotionLimits
 from dynident.excitation.plan import Plan, Stage
 from dynident.excitation.postures import CHECK_RATE, free_box, posture_of, rates_of, reach
@@ -77,7 +77,7 @@ def plan_within(
     Plan
         The plan; a sentence names the limit that its motions or joins would break.
     """
-    plan = _joined(robot, limits, stages, rate, cycles, period, home, notes)
+    plan = _joined(robot, limits, stages, rate, home, cycles, period, notes)
     check_plan(plan, limits)
     return plan
 
@@ -87,9 +87,9 @@ def _joined(
     limits: MotionLimits,
     stages: list[Stage],
     rate: float,
+    home: ArrayLike | None,
     cycles: int = 1,
     period: float = 0.0,
-    home: ArrayLike | None = None,
     notes: Mapping[str, Any] | None = None,
 ) -> Plan:
     """Return the plan of `plan_within` before it is checked."""
@@ -121,7 +121,7 @@ def check_plan(plan: Plan, limits: MotionLimits) -> dict[str, float]:
     """
     require(plan, Plan, "plan")
     require(limits, MotionLimits, "limits")
-    t, excess = _excess(plan.curve, limits)
+    t, excess = curve_excess(plan.curve, limits)
     names = all_names(limits.all)
     worst = np.unravel_index(int(np.argmax(excess)), excess.shape)
     if excess[worst] > _touch(names[worst[1]]):
@@ -131,16 +131,15 @@ def check_plan(plan: Plan, limits: MotionLimits) -> dict[str, float]:
             f"plan: {part} breaks limit '{names[worst[1]]}' by {excess[worst]:.3g} of its size at t = {t[worst[0]]:.2f} s; "
             "choose another posture or home, or relax the limit"
         )
-    margins: dict[str, float] = {}
-    for name, value in zip(names, excess.max(axis=0), strict=True):
-        margins[name] = min(margins.get(name, np.inf), -float(value))
-    return margins
+    return least_margins(names, excess.max(axis=0))
 
 
-def _excess(curve: Curve, limits: MotionLimits) -> tuple[Array, Array]:
-    """Return times and the excess of all limits along a curve; the jerk is by differences."""
-    fits(curve.duration, CHECK_RATE, curve.dof, "a cycle of the plan")
-    motion = sample(curve, CHECK_RATE)
+def curve_excess(
+    curve: Curve, limits: MotionLimits, rate: float = CHECK_RATE, what: str = "a cycle of the plan"
+) -> tuple[Array, Array]:
+    """Return times (N,) and the excess of all limits (N, k) along a curve; the jerk is by differences."""
+    fits(curve.duration, rate, curve.dof, what)
+    motion = sample(curve, rate)
     jerk = np.gradient(motion.a, motion.t, axis=0)
     return motion.t, all_excess(limits.all, State(motion.q, motion.v, motion.a, jerk))
 
@@ -156,7 +155,7 @@ def _fitting(make: Callable[[float], Strokes], limits: MotionLimits, what: str) 
     for share in SHRINK:
         try:
             curve = make(share)
-            excess = _excess(curve, limits)[1].max(axis=0)
+            excess = curve_excess(curve, limits)[1].max(axis=0)
         except DynidentError as error:  # too short for the speed, or the robot cannot follow
             reason = reason or str(error)
             continue
@@ -236,7 +235,7 @@ def complete_test(
         stages.append(Stage("validation", "validation", validation))
     for longest in PLATEAUS:
         friction = _first_of(partial(plateaus, longest), limits)  # checked below, once its length is known
-        used = _joined(robot, limits, [*stages, Stage("friction", "friction", friction)], rate, home=rest).curve.duration
+        used = _joined(robot, limits, [*stages, Stage("friction", "friction", friction)], rate, rest).curve.duration
         left = min(warming_time, period - used - SPARE) if period else warming_time
         if left >= warming_time:
             break
@@ -246,7 +245,7 @@ def complete_test(
             f"excitation and plateaus take {used:.0f} s of a cycle of {period:.0f} s; shorten them or lengthen the cycle"
         )
     warm = Stage("warming", "warming", _warming(limits, rest, rates, keep, left), record=False)
-    over = _joined(robot, limits, [*measured, warm], rate, home=rest).curve.duration - period
+    over = _joined(robot, limits, [*measured, warm], rate, rest).curve.duration - period
     if period and over > 0.0:  # slow joints need more for the joins around the warming
         warm = replace(warm, curve=_warming(limits, rest, rates, keep, max(left - over, LEAST)))
     return plan_within(robot, limits, [*measured, warm], rate, cycles, period, rest, notes)
@@ -309,7 +308,7 @@ def _full_speed(limits: MotionLimits, rest: Array, rates: tuple[Array, Array], k
     box = free_box(limits, *_inside(limits.lower, limits.upper, keep), least)
     if box is not None:
         curve = cycloid_section(*box, speed, push, jerk)
-        excess = _excess(curve, limits)[1].max(axis=0)
+        excess = curve_excess(curve, limits)[1].max(axis=0)
         if np.all(excess <= [_touch(name) for name in all_names(limits.all)]):
             return curve
     low, high = reach(limits, rest)

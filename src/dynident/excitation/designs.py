@@ -11,11 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynident.checks import number, shown, whole
 from dynident.errors import DynidentError, require
-from dynident.excitation.campaigns import complete_test, plan_within, validation_motion
+from dynident.excitation.campaigns import complete_test, curve_excess, plan_within, validation_motion
 from dynident.excitation.checks import fits, motion_curve, motion_family, vector
 from dynident.excitation.criteria import NAMES, Criterion
 from dynident.excitation.equations import ExcitationEquations, RobotEquations
-from dynident.excitation.limits import State, all_excess, all_names
+from dynident.excitation.limits import all_names, least_margins
 from dynident.excitation.limits_file import MotionLimits, limits_of
 from dynident.excitation.objective import Objective, expected_deviations, information, prior_factor
 from dynident.excitation.optimise import Optimum, Progress, optimise
@@ -426,10 +426,5 @@ def check_motion(limits: MotionLimits, curve: Curve, rate: float = 200.0) -> dic
     """
     require(limits, MotionLimits, "limits")
     motion_curve(curve, "curve")
-    fits(curve.duration, positive("rate", rate), curve.dof, "a motion")
-    motion = sample(curve, rate)
-    state = State(motion.q, motion.v, motion.a, np.gradient(motion.a, motion.t, axis=0))
-    worst: dict[str, float] = {}
-    for name, value in zip(all_names(limits.all), all_excess(limits.all, state).max(axis=0), strict=True):
-        worst[name] = min(worst.get(name, np.inf), -float(value))
-    return worst
+    excess = curve_excess(curve, limits, positive("rate", rate), "a motion")[1]
+    return least_margins(all_names(limits.all), excess.max(axis=0))

@@ -353,6 +353,14 @@ def all_names(limits: Sequence[Limit]) -> tuple[str, ...]:
     return tuple(name for limit in limits for name in limit.names)
 
 
+def least_margins(names: Sequence[str], excess: Array) -> dict[str, float]:
+    """Return the smallest share of every limit that is left, by name, from the worst excess of all columns (k,)."""
+    margins: dict[str, float] = {}
+    for name, value in zip(names, excess, strict=True):
+        margins[name] = min(margins.get(name, np.inf), -float(value))
+    return margins
+
+
 def all_excess(limits: Sequence[Limit], state: State) -> Array:
     """Return the excess of all limits side by side, (N, k)."""
     return np.concatenate([limit.excess(state) for limit in limits], axis=1) if limits else np.zeros((len(state.q), 0))

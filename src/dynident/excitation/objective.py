@@ -220,18 +220,7 @@ class Objective:
         return q, v, a
 
     def factor(self, x: Array) -> Array:
-        """Return the factor R of the whole information.
-
-        Parameters
-        ----------
-        x : ndarray, (n * size,)
-            Parameters.
-
-        Returns
-        -------
-        ndarray, (b, b)
-            Upper triangle.
-        """
+        """Return the factor R (b, b) of the whole information, an upper triangle, of parameters (n * size,)."""
         return information(self.equations, Motion(self.t, *self.states(x)), self.noise, self.prior)
 
     def value(self, x: Array) -> dict[str, float]:

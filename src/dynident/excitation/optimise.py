@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 import multiprocessing
-from collections.abc import Callable, Iterable
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import chain
 from time import monotonic
@@ -208,34 +208,29 @@ def _all(
     found: dict[int, Run] = {}
     waiting = enumerate(runs)
 
-    def following() -> tuple[int, Run] | None:
-        return None if found and limit.over else next(waiting, None)
+    def following() -> Iterator[Run]:
+        while not (found and limit.over) and (entry := next(waiting, None)) is not None:
+            yield entry[1]
+
+    def take(i: int, run: Run) -> None:
+        found[i] = run
+        report(run)
 
     if client is not None:
-        going = iter(following, None)
-        items = ((problem, method, entry[1], rung, limit, limit.deadline - monotonic()) for entry in going if entry is not None)
+        items = ((problem, method, run, rung, limit, limit.deadline - monotonic()) for run in following())
         for i, future in completed(client, _remote, items, many):
-            found[i] = future.result()
-            report(found[i])
+            take(i, future.result())
     elif many > 1 and "fork" in multiprocessing.get_all_start_methods():
         _SHARED[:] = [problem]
         try:
             with ProcessPoolExecutor(many, mp_context=multiprocessing.get_context("fork")) as pool:
-                working: dict[Future[Run], int] = {}
-                while True:
-                    while len(working) < many and (entry := following()) is not None:
-                        working[pool.submit(_worker, method, entry[1], rung, limit)] = entry[0]
-                    if not working:
-                        break
-                    for future in wait(working, return_when=FIRST_COMPLETED).done:
-                        found[working.pop(future)] = future.result()
-                        report(future.result())
+                for i, future in completed(pool, _worker, ((method, run, rung, limit) for run in following()), many):
+                    take(i, future.result())
         finally:
             _SHARED.clear()
     else:
-        while (entry := following()) is not None:
-            found[entry[0]] = _go_on(problem, method, entry[1], rung, limit)
-            report(found[entry[0]])
+        for i, run in enumerate(following()):
+            take(i, _go_on(problem, method, run, rung, limit))
     if rung:
         found |= {i: replace(run, cut=True) for i, run in waiting}
     elif next(waiting, None) is not None:

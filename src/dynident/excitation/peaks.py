@@ -13,10 +13,11 @@ Pick = tuple[int, int, int]
 """Limit, its column, sample."""
 
 NEAR = 1.0  # peaks with a smaller margin are handed to the optimiser
+MOST = 6  # peaks of one limit
 STEP = 1e-6  # of differences of limits by the state
 
 
-def peaks(problem: Problem, x: Array, most: int = 6) -> set[Pick]:
+def peaks(problem: Problem, x: Array) -> set[Pick]:
     """Return the samples where limits are exceeded or nearly so: local maxima of each column."""
     state = problem.state(x)
     found: set[Pick] = set()
@@ -26,7 +27,7 @@ def peaks(problem: Problem, x: Array, most: int = 6) -> set[Pick]:
         top = (e >= padded[:-2]) & (e > padded[2:]) & (e > -NEAR)
         for k in range(e.shape[1]):
             samples = np.flatnonzero(top[:, k])
-            for s in samples[np.argsort(-e[samples, k])][:most]:
+            for s in samples[np.argsort(-e[samples, k])][:MOST]:
                 found.add((i, k, int(s)))
     return found
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import DynidentError, require
-from dynident.excitation.limits import State, all_excess, all_names
+from dynident.excitation.limits import State, all_excess, all_names, least_margins
 from dynident.excitation.limits_file import MotionLimits
 from dynident.excitation.objective import Objective
 from dynident.trajectory import Family
@@ -98,23 +98,20 @@ class Problem:
 
     def margins(self, x: Array) -> dict[str, float]:
         """Return the smallest margin of every limit on the dense grid: the share of it that is left, by name."""
-        worst: dict[str, float] = {}
-        for name, value in zip(self.names, self.excess(x, True), strict=True):
-            worst[name] = min(worst.get(name, np.inf), -float(value))
-        return worst
+        return least_margins(self.names, self.excess(x, True))
 
     def still(self, posture: Array) -> Array:
         """Return the parameters (n * size,) of standing still at a position (n,)."""
         return np.outer(posture, self.family.constant()).ravel()
 
-    def shrink(self, x: Array, dense: bool = True, towards: Array | None = None) -> Array | None:
+    def shrink(self, x: Array, towards: Array | None = None) -> Array | None:
         """Return the motion scaled down towards another (rest at its mean place) until it keeps all limits; None if never."""
         rest = self.still(self.state(x).q.mean(axis=0)) if towards is None else towards
-        worst = self._over(x, dense)
+        worst = self._over(x, True)
         if worst <= 0.0:
             return x
         low, high, found = 0.0, 1.0, None
-        below, above = self._over(rest, dense), worst
+        below, above = self._over(rest, True), worst
         for k in range(8):
             if below > 0.0 or not np.isfinite(above):  # rest itself is outside, or the motion cannot be followed
                 middle = 0.5 * (low + high)
@@ -122,7 +119,7 @@ class Problem:
                 middle = low + (high - low) * np.clip(-below / (above - below), 0.05, 0.95)
                 middle -= 0.002 * (middle - low)
             candidate = rest + middle * (x - rest)
-            value = self._over(candidate, dense)
+            value = self._over(candidate, True)
             if value <= 0.0:
                 low, found, below = middle, candidate, value
                 if k and value > -0.005:

@@ -35,22 +35,24 @@ def _joint(limits: MotionLimits, joint: str) -> int:
     return limits.coordinates.index(joint)
 
 
-def _test(limits: MotionLimits, j: int, rest: Array) -> Stage:
-    """Return the plateaus of one joint."""
+def _room(limits: MotionLimits, rest: Array) -> tuple[Array, Array, Array, Array, Array]:
+    """Return lowest and highest positions about a posture, and the largest speeds, accelerations and jerks."""
     keep = 1.0 - max(limits.margin, 0.01)
     speed, push = rates_of(limits)
     low, high = (rest + keep * (x - rest) for x in reach(limits, rest))
-    jerk = keep * limits.jerk
-    plateaus = friction_plateaus(low, high, speed, keep * push, longest=LONGEST, posture=rest, jerk=jerk, joints=[j])
-    return Stage("test", "friction", plateaus)
+    return low, high, speed, keep * push, keep * limits.jerk
+
+
+def _test(limits: MotionLimits, j: int, rest: Array) -> Stage:
+    """Return the plateaus of one joint."""
+    *bounds, jerk = _room(limits, rest)
+    return Stage("test", "friction", friction_plateaus(*bounds, longest=LONGEST, posture=rest, jerk=jerk, joints=[j]))
 
 
 def _to_and_fro(limits: MotionLimits, j: int, rest: Array, duty: float, interval: float) -> Strokes:
     """Return one joint to and fro at full speed; it rests after each pair of strokes as the duty cycle wants."""
-    keep = 1.0 - max(limits.margin, 0.01)
-    speed, push = rates_of(limits)
-    low, high = (rest + keep * (x - rest) for x in reach(limits, rest))
-    once = warming(low[j : j + 1], high[j : j + 1], speed[j], keep * push[j], interval, SHARE, keep * limits.jerk[j])
+    low, high, speed, push, jerk = _room(limits, rest)
+    once = warming(low[j : j + 1], high[j : j + 1], speed[j], push[j], interval, SHARE, jerk[j])
     (_, _, way, top, ramp), back = once.moves[:2]
     stroke = back[1]  # the second stroke begins when the first has ended
     pairs = math.ceil(duty * interval / (2.0 * stroke) - 1e-9)

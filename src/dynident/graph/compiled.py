@@ -24,15 +24,7 @@ WIDEST = 64  # samples per step
 
 
 class Compiled:
-    """Machine code of one function for batches of samples.
-
-    Parameters
-    ----------
-    function : Function
-        What to compile.
-    width : int, optional
-        Samples per step; what the processor's registers hold when omitted.
-    """
+    """Machine code of one function for batches of samples, `width` at a time: as many as the processor's registers hold."""
 
     def __init__(self, function: Function, width: int | None = None) -> None:
         self.function = _without_expressions(function)

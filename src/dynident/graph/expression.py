@@ -30,32 +30,16 @@ LOGICAL = ("lt", "le", "eq")
 
 
 class Node:
-    """One expression; make it with operators and the functions of its `Graph`.
-
-    Parameters
-    ----------
-    graph : Graph
-        Graph that owns it.
-    index : int
-        Position in the graph; arguments always have a smaller one.
-    op : str
-        ``const``, ``symbol`` or one of `OPERATIONS`.
-    args : tuple of Node
-        Arguments.
-    value : float
-        Number of a constant.
-    name : str
-        Name of a symbol.
-    """
+    """One expression; make it with operators and the functions of its `Graph`."""
 
     __slots__ = ("args", "graph", "index", "name", "op", "value")
 
     graph: Graph
-    index: int
-    op: str
+    index: int  # position in the graph; arguments always have a smaller one
+    op: str  # "const", "symbol" or one of OPERATIONS
     args: tuple[Node, ...]
-    value: float
-    name: str
+    value: float  # of a constant
+    name: str  # of a symbol
 
     def __init__(self, graph: Graph, index: int, op: str, args: tuple[Node, ...], value: float = 0.0, name: str = "") -> None:
         self.graph = graph
@@ -163,15 +147,7 @@ class Node:
 
 
 class Graph:
-    """The store of all nodes of one derivation.
-
-    Parameters
-    ----------
-    max_nodes : int
-        Number of nodes at which the derivation gives up with an error.
-    max_seconds : float
-        Time after which it gives up.
-    """
+    """The store of all nodes of one derivation, which gives up with an error at so many nodes or after so much time."""
 
     zero: Node
     one: Node

@@ -15,27 +15,13 @@ from dynident.graph.expression import Node
 
 @dataclass(frozen=True, eq=False)
 class Function:
-    """A function of arrays.
+    """A function of arrays."""
 
-    Parameters
-    ----------
-    name : str
-        Its name, an identifier.
-    inputs : mapping of str to int
-        Arrays with one row per sample, and how many columns they have.
-    outputs : mapping of str to sequence of (Node or None)
-        Arrays that are written, and the expression of every column; None leaves an entry as it is.
-    shared : mapping of str to int
-        Arrays that are the same for all samples, such as parameters.
-    rows : frozenset of str
-        Inputs and outputs stored with samples last: entry k is a row over time. The others have one row per sample.
-    """
-
-    name: str
-    inputs: Mapping[str, int]
-    outputs: Mapping[str, Sequence[Node | None]]
-    shared: Mapping[str, int] = field(default_factory=dict)
-    rows: frozenset[str] = frozenset()
+    name: str  # an identifier
+    inputs: Mapping[str, int]  # arrays with one row per sample, and how many columns they have
+    outputs: Mapping[str, Sequence[Node | None]]  # the expression of every column that is written; None leaves it as it is
+    shared: Mapping[str, int] = field(default_factory=dict)  # arrays that are the same for all samples, such as parameters
+    rows: frozenset[str] = frozenset()  # inputs and outputs stored with samples last: entry k is a row over time
 
     @property
     def arrays(self) -> tuple[str, ...]:

@@ -48,16 +48,9 @@ def vector_width() -> int:
 
 
 class MachineCode:
-    """Machine code of some functions; it lives as long as this object, or any of them.
+    """Machine code of the functions of a module in LLVM's language; it lives as long as this object, or any of them.
 
-    Parameters
-    ----------
-    text : str
-        Module in LLVM's language.
-    what : str
-        What it is, for messages.
-    loops : bool
-        Whether it has loops and memory of its own: those gain from LLVM's passes, straight lines do not.
+    `loops` says that it has loops and memory of its own: those gain from LLVM's passes, straight lines do not.
     """
 
     def __init__(self, text: str, what: str = "functions", loops: bool = False) -> None:

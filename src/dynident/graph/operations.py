@@ -54,18 +54,10 @@ def _safe(function: Callable[..., float]) -> Callable[..., float]:
 
 @dataclass(frozen=True)
 class Operation:
-    """One operation: its value on NumPy arrays and its partial derivatives as expressions.
+    """One operation."""
 
-    Parameters
-    ----------
-    numpy : callable
-        Value on arrays.
-    partials : callable
-        ``partials(node)`` gives one expression per argument.
-    """
-
-    numpy: Callable[..., Any]
-    partials: Callable[[Node], tuple[Node, ...]]
+    numpy: Callable[..., Any]  # its value on arrays
+    partials: Callable[[Node], tuple[Node, ...]]  # its partial derivatives, one expression per argument
 
     @property
     def fold(self) -> Callable[..., float]:

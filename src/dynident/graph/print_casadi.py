@@ -46,21 +46,9 @@ def casadi_helpers(text: str) -> list[str]:
 
 
 def casadi_function(function: Function, about: str = "", shapes: Mapping[str, tuple[int, ...]] | None = None) -> str:
-    """Return the definition of a name that is a `casadi.Function`.
+    """Return the definition of a name that is a `casadi.Function` of one sample; it needs ``ca`` and `casadi_helpers`.
 
-    Parameters
-    ----------
-    function : Function
-        What to print, for one sample.
-    about : str
-        What it is, in one line.
-    shapes : mapping of str to tuple of int, optional
-        Shape of an output that is a matrix; a column when omitted.
-
-    Returns
-    -------
-    str
-        Source that needs ``ca`` and what `casadi_helpers` gives. Entries that are None are zero.
+    `shapes` are those of outputs that are matrices, not columns. Entries that are None are zero.
     """
     inputs = {**function.inputs, **function.shared}
     statements, texts = schedule(function.entries, Dialect(str, _number, _CALLS), local_name(function.arrays))

@@ -45,13 +45,7 @@ Instruction = Node | Turn | Store
 
 
 class Emitter:
-    """Prints operations on vectors of a given width, one line each.
-
-    Parameters
-    ----------
-    width : int
-        Samples per vector, 1 for plain numbers.
-    """
+    """Prints operations on vectors of `width` samples, or on plain numbers where it is 1, one line each."""
 
     def __init__(self, width: int) -> None:
         self.width = width

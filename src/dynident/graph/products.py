@@ -23,13 +23,7 @@ HIGH, WIDE = 4, 3  # rows that meet: twelve sums and what they need fit into six
 
 
 class Products:
-    """Sums of products of rows, group by group.
-
-    Parameters
-    ----------
-    groups : sequence of ndarray of int
-        Rows of the array that belong to each group.
-    """
+    """Sums of products of rows; `groups` are the rows of the array that belong together."""
 
     def __init__(self, groups: Sequence[NDArray[np.int64]]) -> None:
         table: list[list[int]] = []

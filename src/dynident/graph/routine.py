@@ -80,17 +80,7 @@ Statement = Load | Save | Repeat | Leave | When | Call
 
 
 class Routine:
-    """A compiled procedure on arrays of doubles.
-
-    Parameters
-    ----------
-    graph : Graph
-        Where its expressions live.
-    name : str
-        Its name, an identifier.
-    arrays : sequence of str
-        Arrays that the caller passes.
-    """
+    """A compiled procedure on the arrays of doubles that its caller passes; its expressions live in a graph."""
 
     def __init__(self, graph: Graph, name: str, arrays: Sequence[str]) -> None:
         if isinstance(arrays, str) or not isinstance(arrays, Sequence):

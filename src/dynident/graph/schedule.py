@@ -17,28 +17,14 @@ _RANK = {"add": 1, "sub": 1, "neg": 2, "mul": 3, "div": 3}  # and 4 for what nee
 
 @dataclass(frozen=True)
 class Dialect:
-    """How a language writes expressions.
+    """How a language writes expressions."""
 
-    Parameters
-    ----------
-    symbol : callable
-        Text of a symbol's name.
-    number : callable
-        Text of a constant.
-    call : mapping of str to str
-        Format of every other operation, with ``{0}``, ``{1}``, ... for its arguments.
-    times, over : str
-        Text between factors, and of a quotient with ``{0}`` and ``{1}``.
-    square : str
-        Format of a square with ``{0}`` for its base; a product when empty.
-    """
-
-    symbol: Callable[[str], str]
-    number: Callable[[float], str]
-    call: Mapping[str, str]
-    times: str = " * "
+    symbol: Callable[[str], str]  # text of a symbol's name
+    number: Callable[[float], str]  # text of a constant
+    call: Mapping[str, str]  # format of every other operation, with {0}, {1}, ... for its arguments
+    times: str = " * "  # between factors
     over: str = "{0} / {1}"
-    square: str = ""
+    square: str = ""  # format of a square; a product when empty
 
 
 @dataclass(frozen=True)
@@ -73,16 +59,8 @@ def use_counts(outputs: Iterable[Node]) -> dict[int, int]:
 class Writer:
     """Writes expressions one after the other; what was written before is known.
 
-    Parameters
-    ----------
-    dialect : Dialect
-        How to write them.
-    uses : mapping of int to int
-        How often each node is used in all that will be written.
-    name : callable
-        ``name(node, count)`` of the count-th named sub-expression, sines and cosines of coordinates not counted.
-    longest : int
-        Characters above which an expression gets a name although it is used once.
+    `uses` says how often each node is used in all that will be written. ``name(node, count)`` names the count-th named
+    sub-expression, sines and cosines of coordinates not counted; above `longest` characters also one that is used once.
     """
 
     def __init__(

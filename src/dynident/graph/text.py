@@ -87,19 +87,7 @@ def _parsed(text: str) -> ast.expr:
 def parse(graph: Graph, text: str, lookup: Lookup) -> Node:
     """Return the expression that a text stands for; nothing of it is run.
 
-    Parameters
-    ----------
-    graph : Graph
-        Where it lives.
-    text : str
-        The expression.
-    lookup : callable
-        ``lookup(name, index)`` gives the node of ``name`` (index None) or ``name[index]``, or raises KeyError.
-
-    Returns
-    -------
-    Node
-        The expression.
+    ``lookup(name, index)`` gives the node of ``name`` (index None) or ``name[index]``, or raises KeyError.
     """
     return _Reader(graph, text, lookup).node(_parsed(text), 0)
 
@@ -178,18 +166,7 @@ _WRITTEN |= {"lt": "({0} < {1})", "le": "({0} <= {1})", "eq": "({0} == {1})", "s
 
 
 def write_text(node: Node) -> str:
-    """Return an expression as text that `parse` reads back, symbols by their names, numbers exact.
-
-    Parameters
-    ----------
-    node : Node
-        The expression.
-
-    Returns
-    -------
-    str
-        Its text.
-    """
+    """Return an expression as text that `parse` reads back, symbols by their names, numbers exact."""
     texts: dict[int, str] = {}
     for part in reachable([node]):
         if part.op == "const":

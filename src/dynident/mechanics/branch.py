@@ -77,17 +77,7 @@ def branch_routine(mechanism: Mechanism, label: str = "") -> Routine:
 
 
 class Branch:
-    """Closed positions of one robot for given coordinates.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot with loops.
-    given : sequence of str
-        Tree coordinates whose positions are given.
-    label : str
-        Ending of the names of its functions, where code of several robots is printed together.
-    """
+    """Closed positions of one robot with loops, some coordinates of whose tree are given; `label` ends its functions' names."""
 
     def __init__(self, mechanism: Mechanism, given: Sequence[str], label: str = "") -> None:
         closure = mechanism.closure

@@ -26,23 +26,13 @@ SINGULAR = 1e-7  # pivot ratio of the closure below which the independent coordi
 
 @dataclass(frozen=True, eq=False)
 class ClosedMotion:
-    """A motion of all tree coordinates that keeps the loops closed.
-
-    Parameters
-    ----------
-    q, v, a : ndarray, (N, n_tree)
-        Tree positions, velocities and accelerations.
-    G : ndarray, (N, n_tree, n)
-        v = G nu.
-    pivot : ndarray, (N,)
-        Ratio of the smallest to the largest pivot of the closure; near zero at a singularity of the chosen coordinates.
-    """
+    """A motion of all tree coordinates, (N, n_tree) each, that keeps the loops closed."""
 
     q: Array
     v: Array
     a: Array
-    G: Array
-    pivot: Array
+    G: Array  # (N, n_tree, n), v = G nu
+    pivot: Array  # (N,), smallest over largest pivot of the closure; near zero at a singularity of the chosen coordinates
 
 
 def close_positions(

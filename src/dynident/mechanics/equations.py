@@ -10,9 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dynident.errors import DescriptionError
 from dynident.friction import TERMS
 from dynident.graph import Graph, Node, absolute, derivative, forward, substitute, total, where
@@ -23,27 +20,15 @@ from dynident.mechanics.solving import NodeRows
 from dynident.mechanics.vectors import Inertia, dot, moved
 from dynident.mechanism import FREE, NODE_DOF, SPHERICAL, Force, Mechanism
 
-Array = NDArray[np.float64]
-
 LOAD = "load"  # symbol of a load that nobody gave
 
 
 class Equations(MovingTree):
     """One robot in one state, every quantity made when first asked for.
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot.
-    graph : Graph, optional
-        Where the expressions live; a new one when omitted.
-    geometry : Geometry, optional
-        Its placements; its own numbers when omitted.
-    phi : sequence of Node, optional
-        Standard parameters in link frames; symbols ``phi[i]`` when omitted.
-    links : bool
-        Whether symbols of inertial parameters are those in link frames; else in node frames (`batch.node_values`), which
-        saves the change of frame at every sample.
+    Omitted are a new graph, placements of the robot's own numbers, and symbols ``phi[i]`` as standard parameters. Those given
+    are in link frames; of symbols `links` says so, else they are in node frames (`functions.node_values`), which saves the
+    change of frame at every sample.
     """
 
     def __init__(

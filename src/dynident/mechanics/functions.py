@@ -98,12 +98,17 @@ def compiled(
 
 
 def function_of(
-    mechanism: Mechanism, name: str, make: Callable[[Equations], Outputs], key: Hashable = (), parameters: bool = False
+    mechanism: Mechanism,
+    name: str,
+    make: Callable[[Equations], Outputs],
+    key: Hashable = (),
+    parameters: bool = False,
+    links: bool = False,
 ) -> Compiled:
     """Return a compiled function of a robot; `make` gives its outputs and is called when there is no such function yet."""
 
     def made() -> Compiled:
-        outputs = make(Equations(mechanism))
+        outputs = make(Equations(mechanism, links=links))
         if not isinstance(outputs, Mapping):
             raise DynidentError(f"function '{name}': make returned {outputs!r:.100}; return lists of expressions by name")
         return compiled(mechanism, name, outputs, parameters=parameters)
@@ -250,20 +255,12 @@ def run(
 
 
 class TreeMotion(NamedTuple):
-    """Motion of all tree coordinates and how it follows from the robot's own.
-
-    Parameters
-    ----------
-    q, v, a : ndarray, (N, n_tree)
-        Tree positions, velocities and accelerations.
-    G : ndarray (N, n_tree, n) or None
-        v = G nu; None for a plain tree.
-    """
+    """Motion of all tree coordinates, (N, n_tree) each, and how it follows from the robot's own."""
 
     q: Array
     v: Array
     a: Array
-    G: Array | None
+    G: Array | None  # (N, n_tree, n), v = G nu; None for a plain tree
 
 
 def tree_motion(mechanism: Mechanism, motion: Motion) -> TreeMotion:

@@ -15,27 +15,13 @@ SNAP = 1e-12  # direction cosines closer than this to 0, 1, 1/2, ... are taken a
 
 @dataclass
 class Geometry:
-    """Placement of every tree node and of every body with parameters, as expressions.
+    """Placement of every tree node and of every body with parameters, as expressions."""
 
-    Parameters
-    ----------
-    placements : list of Pose
-        Per tree node: orientation and origin of its joint frame in the parent node's frame.
-    axes : list of Vector
-        Per tree node: axis in the joint frame.
-    frames : dict of str to (int, Pose)
-        Per link: the node that carries it and its pose there.
-    gravity : Vector
-        Gravity in the base frame.
-    symbols : dict of str to float
-        Symbols of the lengths (and of gravity) with the robot's own numbers, in order.
-    """
-
-    placements: list[Pose]
-    axes: list[Vector]
-    frames: dict[str, tuple[int, Pose]]
-    gravity: Vector
-    symbols: dict[str, float] = field(default_factory=dict)
+    placements: list[Pose]  # per tree node: orientation and origin of its joint frame in the parent node's frame
+    axes: list[Vector]  # per tree node: axis in the joint frame
+    frames: dict[str, tuple[int, Pose]]  # per link: the node that carries it and its pose there
+    gravity: Vector  # in the base frame
+    symbols: dict[str, float] = field(default_factory=dict)  # of lengths (and gravity) with the robot's own numbers, in order
 
 
 def compose(a: Pose, b: Pose) -> Pose:

@@ -69,20 +69,27 @@ def two_links(first: float, second: float, reach: Array, scale: float) -> tuple[
     return (reach**2 - first**2 - second**2) / (2.0 * first * second), sine
 
 
+def waist_angles(chain: Chain, v: Array, offset: float) -> tuple[Array, Array, Array]:
+    """Return middle and swing of both waist angles q1, middle +- swing, for points v from axis 1, and how far they miss [m].
+
+    Parallel axes after the waist cannot change the offset along k2, so k2 . Rot(k1, -q1) v = offset fixes it.
+    """
+    k1, k2 = chain.axes[:2]
+    across, along = k2 - (k2 @ k1) * k1, v @ k1
+    radius = np.linalg.norm(v - along[:, None] * k1, axis=1) * np.linalg.norm(across)
+    level = offset - (k2 @ k1) * along
+    root = np.sqrt(np.maximum((radius - level) * (radius + level), 0.0))
+    inside = np.maximum(np.abs(level) - radius, 0.0)
+    swing = np.where(inside > TOUCH * chain.length, np.nan, np.arctan2(root, level))
+    return np.arctan2(np.cross(across, v) @ k1, v @ across), swing, inside
+
+
 @dataclass(frozen=True, eq=False)
 class PlanarArm:
-    """One to three parallel revolute joints and at most one slide along them (SCARA): motions in a plane.
-
-    Parameters
-    ----------
-    chain : Chain
-        Joint axes.
-    mismatch : float
-        How far the axes are from parallel [rad].
-    """
+    """One to three parallel revolute joints and at most one slide along them (SCARA): motions in a plane."""
 
     chain: Chain
-    mismatch: float
+    mismatch: float  # how far the axes are from parallel [rad]
 
     @property
     def kind(self) -> str:
@@ -168,21 +175,11 @@ class PlanarArm:
 
 @dataclass(frozen=True, eq=False)
 class ElbowArm:
-    """Three revolute joints, the second and third parallel, the first not: places a point, with any offsets.
+    """Three revolute joints, the second and third parallel, the first not: places a point, with any offsets."""
 
-    Parameters
-    ----------
-    chain : Chain
-        Joint axes (the first three are used).
-    mismatch : float
-        How far axes 2 and 3 are from parallel [rad].
-    point : ndarray, (3,)
-        The point to place, at q = 0 in the base frame [m].
-    """
-
-    chain: Chain
-    mismatch: float
-    point: Array
+    chain: Chain  # of which the first three are used
+    mismatch: float  # how far axes 2 and 3 are from parallel [rad]
+    point: Array  # (3,), the point to place, at q = 0 in the base frame [m]
 
     @property
     def kind(self) -> str:
@@ -225,13 +222,7 @@ class ElbowArm:
         forward, second, side, up = self._plane()
         first_link, second_link, offset = self._links()
         v = position - o1
-        # Axes 2 and 3 cannot change the offset along k2, so k2 . Rot(k1, -q1) v = offset fixes the waist.
-        across, along = k2 - (k2 @ k1) * k1, v @ k1
-        radius = np.linalg.norm(v - along[:, None] * k1, axis=1) * np.linalg.norm(across)
-        level = offset - (k2 @ k1) * along
-        root = np.sqrt(np.maximum((radius - level) * (radius + level), 0.0))
-        swing = np.where(np.abs(level) - radius > TOUCH * self.chain.length, np.nan, np.arctan2(root, level))
-        middle = np.arctan2(np.cross(across, v) @ k1, v @ across)
+        middle, swing, _ = waist_angles(self.chain, v, offset)
         out = np.empty((len(position), 4, 3))
         for b, (front, elbow) in enumerate(((1.0, 1.0), (1.0, -1.0), (-1.0, 1.0), (-1.0, -1.0))):
             # Turning v back by more than to the middle brings it to the side of k1 x k2.
@@ -345,21 +336,11 @@ def wrist_angles(axes: Array, x: Array, turn: Array) -> list[tuple[Array, Array,
 
 @dataclass(frozen=True, eq=False)
 class WristArm:
-    """An elbow arm whose last three axes meet in one point [Pieper1968]: arm and wrist are solved one after the other.
-
-    Parameters
-    ----------
-    chain : Chain
-        Six joint axes.
-    mismatch : float
-        How far the structure is from exact [rad, or parts of the arm's length].
-    centre : ndarray, (3,)
-        Wrist centre at q = 0 in the base frame [m].
-    """
+    """An elbow arm whose last three axes meet in one point [Pieper1968]: arm and wrist are solved one after the other."""
 
     chain: Chain
-    mismatch: float
-    centre: Array
+    mismatch: float  # how far the structure is from exact [rad, or parts of the arm's length]
+    centre: Array  # (3,), of the wrist at q = 0 in the base frame [m]
 
     @property
     def arm(self) -> ElbowArm:

@@ -27,33 +27,15 @@ TOUCH = 4e-13  # parts of the arm's length by which a target may overstep the re
 
 @dataclass(frozen=True, eq=False)
 class Chain:
-    """Joint axes of a serial arm at q = 0 in the base frame.
+    """Joint axes of a serial arm at q = 0 in the base frame."""
 
-    Parameters
-    ----------
-    joints : tuple of str
-        Coordinate names, base first.
-    revolute : ndarray of bool, (n,)
-        True for joints that turn, False for joints that slide.
-    axes : ndarray, (n, 3)
-        Unit vectors k_i.
-    points : ndarray, (n, 3)
-        A point o_i on each axis [m].
-    rotation : ndarray, (3, 3)
-        Orientation of the end frame at q = 0.
-    position : ndarray, (3,)
-        Origin of the end frame at q = 0 [m].
-    gravity : ndarray, (3,)
-        Gravity in the base frame [m/s^2]; tells up from down.
-    """
-
-    joints: tuple[str, ...]
-    revolute: NDArray[np.bool_]
-    axes: Array
-    points: Array
-    rotation: Array
-    position: Array
-    gravity: Array
+    joints: tuple[str, ...]  # coordinate names, base first
+    revolute: NDArray[np.bool_]  # (n,), True for joints that turn, False for joints that slide
+    axes: Array  # (n, 3), unit vectors k_i
+    points: Array  # (n, 3), a point o_i on each axis [m]
+    rotation: Array  # (3, 3), of the end frame at q = 0
+    position: Array  # (3,), origin of the end frame at q = 0 [m]
+    gravity: Array  # (3,) [m/s^2]; tells up from down
 
     @property
     def length(self) -> float:

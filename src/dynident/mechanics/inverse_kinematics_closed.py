@@ -60,7 +60,7 @@ def arm_structure(mechanism: Mechanism, frame: str | None = None) -> Arm:
         if found is not None:
             return found
     if n in (3, 6) and turns == n:
-        centre, gap = (chain.position, 0.0) if n == 3 else _meeting_point(chain)
+        centre, gap = (chain.position, 0.0) if n == 3 else _meeting_point(chain.axes[3:], chain.points[3:])
         lack = _not_an_elbow(chain, centre)
         if n == 6 and gap > PARALLEL * chain.length:
             lack.append(f"axes 4, 5 and 6 meeting in one point (spherical wrist): they pass it at {gap:.3g} m")
@@ -289,10 +289,10 @@ def _angle(a: Array, b: Array) -> float:
     return float(np.arctan2(np.linalg.norm(np.cross(a, b)), abs(a @ b)))
 
 
-def _meeting_point(chain: Chain) -> tuple[Array, float]:
-    """Return the point nearest to the last three axes, and how far it is from the farthest of them."""
-    projectors = [np.eye(3) - np.outer(k, k) for k in chain.axes[3:]]
-    right = [P @ o for P, o in zip(projectors, chain.points[3:], strict=True)]
+def _meeting_point(axes: Array, points: Array) -> tuple[Array, float]:
+    """Return the point nearest to some axes, and how far it is from the farthest of them."""
+    projectors = [np.eye(3) - np.outer(k, k) for k in axes]
+    right = [P @ o for P, o in zip(projectors, points, strict=True)]
     point = np.linalg.lstsq(np.vstack(projectors), np.concatenate(right), rcond=None)[0]
     return point, max(float(np.linalg.norm(P @ point - r)) for P, r in zip(projectors, right, strict=True))
 
@@ -301,10 +301,8 @@ def _parallel_arm(chain: Chain) -> ParallelArm | None:
     """Return the arm with three parallel axes after the waist and two last ones that meet; None where it is not one."""
     k1, k2, k3, k4, k5, k6 = chain.axes
     points = chain.points
-    projectors = [np.eye(3) - np.outer(k, k) for k in (k5, k6)]
-    right = [P @ o for P, o in zip(projectors, points[4:], strict=True)]
-    meeting = np.linalg.lstsq(np.vstack(projectors), np.concatenate(right), rcond=None)[0]
-    gap = max(float(np.linalg.norm(P @ meeting - r)) for P, r in zip(projectors, right, strict=True)) / chain.length
+    meeting, away = _meeting_point(chain.axes[4:], points[4:])
+    gap = away / chain.length
     across = np.eye(3) - np.outer(k2, k2)
     links = [float(np.linalg.norm(across @ (points[i + 1] - points[i]))) for i in (1, 2)]
     turned_away = min(_angle(k1, k2), _angle(k2, k5), _angle(k5, k6)) > PARALLEL

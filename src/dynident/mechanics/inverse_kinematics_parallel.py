@@ -13,27 +13,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dynident.mechanics.inverse_kinematics_arms import two_links, wrist_angles
-from dynident.mechanics.inverse_kinematics_chain import TOUCH, Array, Chain, angle_between, rotations, turned, wrapped
+from dynident.mechanics.inverse_kinematics_arms import two_links, waist_angles, wrist_angles
+from dynident.mechanics.inverse_kinematics_chain import Array, Chain, angle_between, rotations, turned, wrapped
 
 
 @dataclass(frozen=True, eq=False)
 class ParallelArm:
-    """Six revolute joints: a waist, three parallel axes, and two more that meet.
-
-    Parameters
-    ----------
-    chain : Chain
-        Joint axes.
-    mismatch : float
-        How far axes 2, 3, 4 are from parallel, and axes 5 and 6 from meeting [rad, parts of the length].
-    meeting : ndarray, (3,)
-        Where axes 5 and 6 meet, at q = 0 in the base frame [m].
-    """
+    """Six revolute joints: a waist, three parallel axes, and two more that meet."""
 
     chain: Chain
-    mismatch: float
-    meeting: Array
+    mismatch: float  # how far axes 2, 3, 4 are from parallel, and axes 5 and 6 from meeting [rad, parts of the length]
+    meeting: Array  # (3,), where axes 5 and 6 meet, at q = 0 in the base frame [m]
 
     @property
     def kind(self) -> str:
@@ -66,15 +56,8 @@ class ParallelArm:
 
     def _waist(self, wanted: Array) -> tuple[Array, Array]:
         """Return both waist angles (2, N) for places of the meeting point, and how far it lies inside the cylinder [m]."""
-        k1, k, o1 = self.chain.axes[0], self.chain.axes[1], self.chain.points[0]
-        v, offset = wanted - o1, float(k @ (self.meeting - o1))
-        across, along = k - (k @ k1) * k1, v @ k1
-        radius = np.linalg.norm(v - along[:, None] * k1, axis=1) * np.linalg.norm(across)
-        level = offset - (k @ k1) * along
-        root = np.sqrt(np.maximum((radius - level) * (radius + level), 0.0))
-        inside = np.maximum(np.abs(level) - radius, 0.0)
-        swing = np.where(inside > TOUCH * self.chain.length, np.nan, np.arctan2(root, level))
-        middle = np.arctan2(np.cross(across, v) @ k1, v @ across)
+        k, o1 = self.chain.axes[1], self.chain.points[0]
+        middle, swing, inside = waist_angles(self.chain, wanted - o1, float(k @ (self.meeting - o1)))
         return np.array([middle - swing, middle + swing]), inside
 
     def _ways(self, rotation: Array, position: Array) -> list[tuple[Array, Array, Array, Array, Array]]:

@@ -39,7 +39,7 @@ def mass_matrix(x: Recursion, bodies: Sequence[Inertia | None]) -> list[list[Nod
 
 
 def coriolis_matrix(x: Recursion, bodies: Sequence[Inertia | None]) -> list[list[Node]]:
-    """Return C of the Christoffel symbols [Echeandia2021], as `matrix_kernels.coriolis_matrix`."""
+    """Return C of the Christoffel symbols [Echeandia2021]."""
     n, zero = len(x.q), x.graph.zero
     C = [[zero] * n for _ in range(n)]
     derivatives: list[dict[int, Twist]] = []

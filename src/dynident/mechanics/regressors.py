@@ -146,13 +146,12 @@ def energy_regressor(mechanism: Mechanism, motion: MotionLike) -> tuple[Array, A
     """
     motion = as_motion(motion)
 
-    def make(_: Equations) -> Outputs:
-        x = Equations(mechanism, links=True)
+    def make(x: Equations) -> Outputs:
         kinetic, potential = x.energies()
         return {"T": reverse([kinetic], [1.0], x.phi), "U": reverse([potential], [1.0], x.phi)}
 
     arrays, p = entering(mechanism, motion), len(mechanism.parameters)
-    out = run(function_of(mechanism, "energies", make), arrays, None, {"T": (p,), "U": (p,)})
+    out = run(function_of(mechanism, "energies", make, links=True), arrays, None, {"T": (p,), "U": (p,)})
     return out["T"], out["U"]
 
 
@@ -173,9 +172,8 @@ def momentum_regressor(mechanism: Mechanism, motion: MotionLike) -> Array:
     """
     motion = as_motion(motion)
 
-    def make(_: Equations) -> Outputs:
-        x = Equations(mechanism, links=True)
+    def make(x: Equations) -> Outputs:
         return {"Y": [entry for momentum in x.momentum() for entry in reverse([momentum], [1.0], x.phi)]}
 
     arrays, shape = entering(mechanism, motion), (mechanism.dof, len(mechanism.parameters))
-    return run(function_of(mechanism, "momentum", make), arrays, None, {"Y": shape})["Y"]
+    return run(function_of(mechanism, "momentum", make, links=True), arrays, None, {"Y": shape})["Y"]

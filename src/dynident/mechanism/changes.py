@@ -97,7 +97,7 @@ def with_friction(self: Mechanism, laws: Mapping[str, str | FrictionLaw | Fricti
     -------
     Mechanism
         The changed copy. A law without numbers gets linear parameters of zero and shape parameters in the middle of what a
-        speed of 1 rad/s or m/s can show; `dynident.fit_friction` finds them.
+        speed of 1 rad/s or m/s can show; `dynident.identify.fit_log` finds them.
     """
     from dynident.friction import Friction, law_of  # noqa: PLC0415 - most robots have linear terms alone
 

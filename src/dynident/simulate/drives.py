@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from dynident.control import clip
 from dynident.friction import TERMS
@@ -39,13 +39,12 @@ class Drive(NamedTuple):
     rates: dict[str, list[Node]]  # of its own states
 
 
-def within(x: Node, low: Node, high: Node) -> Node:
-    """Return x between two limits."""
-    result: Node = minimum(maximum(x, low), high)
-    return result
+def within(x: Any, low: Any, high: Any) -> Any:
+    """Return x between two limits, of expressions or arrays."""
+    return minimum(maximum(x, low), high)
 
 
-def within_voltage(current: Node, back: Node, top: Node, ohm: Node) -> Node:
+def within_voltage(current: Any, back: Any, top: Any, ohm: Any) -> Any:
     """Return what an ideal source can hold of a current against a back-EMF: |R i + K_E omega| is within the voltage limit."""
     return within(current, (-top - back) / ohm, (top - back) / ohm)
 
@@ -224,7 +223,7 @@ class Drives:
         i, j = self._owner(a, False), self._owner(a, True)
         kept, loss = self.graph.one, self.graph.zero
         if shape.shafts:
-            friction = self.graph.zero if i is None else self._shaft_friction(a, i, motor)
+            friction = self.graph.zero if i is None else self._shaft_friction(i, motor)
             front, more = self._shafts(a, motor - friction)
             rates |= more
             loss = loss if j is None else self.slid(j, self.gear_loss(a, front))
@@ -285,7 +284,7 @@ class Drives:
             for e in range(shape.shafts)
         ]
 
-    def _shaft_friction(self, a: int, i: int, motor: Node) -> Node:
+    def _shaft_friction(self, i: int, motor: Node) -> Node:
         """Return the friction of a rotor in front of a shaft, sliding or held."""
         if self.side(i) is None:
             return self.forces[i](1.0)

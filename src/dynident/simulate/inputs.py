@@ -251,13 +251,6 @@ def sampled(signal: Signal, t: ArrayLike | None, when: Array, width: int, what: 
     return np.ascontiguousarray(out)
 
 
-def disturbance_of(value: object) -> Disturbance | None:
-    """Return what a user gave as a disturbance."""
-    if value is None or isinstance(value, Disturbance):
-        return value
-    return Disturbance(value)  # type: ignore[arg-type]
-
-
 def wrench_tables(mechanism: Mechanism, wrenches: Mapping[str, Any] | None, when: Array) -> dict[str, Array]:
     """Return the external wrenches on links at given times."""
     if wrenches is None:
@@ -273,9 +266,3 @@ def wrench_tables(mechanism: Mechanism, wrenches: Mapping[str, Any] | None, when
         else:
             tables[link] = sampled(value, None, when, 6, what)
     return tables
-
-
-def push_table(actuators: int, rows: int, torques: Array | None, wrenches: list[Array]) -> Array:
-    """Return external torques and wrenches side by side, one row per time: k torques, then (force, moment) of each link."""
-    first = np.zeros((rows, actuators)) if torques is None else torques
-    return np.ascontiguousarray(np.concatenate([first, *wrenches], axis=1))

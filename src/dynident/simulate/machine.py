@@ -13,13 +13,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.control import coupling_rows
+from dynident.control import clip, coupling_rows
 from dynident.drive import Drive
 from dynident.errors import SimulationError
 from dynident.friction import TERMS
 from dynident.graph import SLOW, Graph, compile_routines
 from dynident.mechanics import at_rest, node_values, tree_motion
 from dynident.mechanism import Mechanism
+from dynident.simulate.drives import within_voltage
 from dynident.simulate.dynamics import Dynamics
 from dynident.simulate.friction import Law, owners_of, ramp_of
 from dynident.simulate.laws import fed_with_voltage, fill, joint_terms, shape_of, sticking
@@ -308,13 +309,12 @@ class Machine:
         if kind == "torque":
             wanted = wanted / (ratio * torque)
         if kind == "voltage":
-            held = np.clip(wanted, -top, top)
+            held = clip(wanted, top)
         else:
-            held = np.clip(wanted, -most, most)
+            held, back = clip(wanted, most), emf * ratio * self.of("sensed_v")
             bound = (R > 0.0) & np.isfinite(top)
             ohm, reach = np.where(bound, R, 1.0), np.where(bound, top, 0.0)
-            back = emf * ratio * self.of("sensed_v")
-            held = np.where(bound, np.clip(held, (-reach - back) / ohm, (reach - back) / ohm), held)
+            held = np.where(bound, within_voltage(held, back, reach, ohm), held)
         self.of("sent")[:], self.of("beyond")[:] = held, held != wanted
         if self.number("late") == 0.0:
             self.of("command")[:] = held

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dynident.errors import SimulationError
 from dynident.figures import BLUE, CURVES, GREEN, INK, MUTED, ORANGE, WIDTH, extremes, label, new_figure, plain_axes
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from dynident.simulate.record import Run
     from dynident.simulate.split import TorqueSplit
 
-Array = NDArray[np.float64]
-
-MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")
 PART_NAMES = {
     "inertia": "inertia of links",
     "velocity": "centrifugal, Coriolis",

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from dynident.drive import Drive
 from dynident.errors import SimulationError, SimulationWarning, warn
-from dynident.mechanics import Motion
 from dynident.simulate.inputs import Reference
 from dynident.simulate.record import Run, Truth
 from dynident.simulate.sensors import record
@@ -30,15 +29,8 @@ NOTICEABLE = 0.01  # share of time at a limit above which a warning says so
 
 def finish(robot: VirtualRobot, reference: Reference, raw: Raw, options: Options) -> Run:
     """Return what a run leaves, with its log."""
-    for values in raw.signals.values():
-        if not np.all(np.isfinite(values)):
-            bad = int(np.argwhere(~np.isfinite(values))[0][0])
-            raise SimulationError(
-                f"instability: signals are no longer finite at t = {raw.t[bad]:.6g} s; lower the gains or the step"
-            )
-    truth = _truth(robot, raw)
-    busy = np.flatnonzero(raw.at_limit > NOTICEABLE)
-    unstable = limit_cycle(robot, raw.machine, truth, raw.at_limit, busy) if busy.size else ""
+    truth, busy = raw.truth, np.flatnonzero(raw.at_limit > NOTICEABLE)
+    unstable = limit_cycle(robot, truth, raw.at_limit, busy) if busy.size else ""
     if unstable:
         raise SimulationError(unstable)
     names = [drive.actuator for drive in robot.drives]
@@ -50,25 +42,7 @@ def finish(robot: VirtualRobot, reference: Reference, raw: Raw, options: Options
     settings = {"seed": seed, **raw.settings, "reference": dict(reference.source)}
     facts = {"saturation": saturation, "notes": [*notes, *robot.model_notes], "ambient": robot.ambient}
     log = record(robot, truth, raw.streams, settings, facts, raw.readings)
-    return Run(log, truth, robot, reference.sample(raw.t), saturation, raw.energy, settings, notes, raw.end())
-
-
-def _truth(robot: VirtualRobot, raw: Raw) -> Truth:
-    s = raw.signals
-    names = ("rho", "rho_v", "theta", "omega", "current", "voltage", "friction", "joint_friction", "energy")
-    return Truth(
-        t=raw.t,
-        motion=Motion(raw.t, s["q"], s["v"], s["a"]),
-        torques=s["torque"],
-        gear_loss=s["loss"],
-        motor_torque=s["motor"],
-        external=raw.push,
-        parameters=robot.model.parameters,
-        wrenches=raw.wrenches,
-        temperature=raw.temperature,
-        zones=raw.zones,
-        **{name: s[name] for name in (*names, "mean_current", "mean_voltage")},
-    )
+    return Run(log, truth, robot, reference.sample(truth.t), saturation, raw.energy, settings, notes, raw.end())
 
 
 def _notes(robot: VirtualRobot, truth: Truth, saturation: Mapping[str, float]) -> tuple[str, ...]:

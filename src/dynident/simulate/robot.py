@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any
@@ -46,20 +46,8 @@ from dynident.simulate.thermal import Heating, heating_of
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Options:
-    """Keyword arguments of `VirtualRobot`."""
-
-    friction: Mapping[str, Law] = field(default_factory=dict)
-    thermal: Mapping[str, ThermalModel | Thermal | Heating] = field(default_factory=dict)
-    sensors: Sensors = field(default_factory=Sensors)
-    step: float = 1.25e-4
-    name: str = ""
-    ambient: float = 20.0
-
-
 @dataclass(frozen=True, eq=False)
-class VirtualRobot(_Options, Frozen):
+class VirtualRobot(Frozen):
     """A robot with its drives and its controller, to be run in time.
 
     The actuator coordinates rho are those behind the gears, rho = c q; a rotor turns by theta = ratio rho with the ratio of its
@@ -105,6 +93,13 @@ class VirtualRobot(_Options, Frozen):
     mechanism: Mechanism
     drives: Sequence[Drive]
     controller: Cascade | PID | ComputedTorque | OpenLoop | TaskPID | TaskComputedTorque | TaskCascade | Controller
+    _: KW_ONLY
+    friction: Mapping[str, Law] = field(default_factory=dict)
+    thermal: Mapping[str, ThermalModel | Thermal | Heating] = field(default_factory=dict)
+    sensors: Sensors = field(default_factory=Sensors)
+    step: float = 1.25e-4
+    name: str = ""
+    ambient: float = 20.0
 
     def __post_init__(self) -> None:
         require(self.mechanism, Mechanism, "mechanism")

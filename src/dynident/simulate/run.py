@@ -14,9 +14,11 @@ from numpy.typing import NDArray
 from dynident.checks import choice, numbers
 from dynident.control import OpenLoop
 from dynident.errors import SimulationError, SimulationWarning, warn
-from dynident.simulate.inputs import Reference, disturbance_of, push_table, wrench_tables
+from dynident.mechanics import Motion
+from dynident.simulate.inputs import Disturbance, Reference, wrench_tables
 from dynident.simulate.laws import COMPILED, believed, fed_with_voltage, table_of
 from dynident.simulate.machine import Machine, Tables
+from dynident.simulate.record import Truth
 from dynident.simulate.results import energies, means
 from dynident.simulate.schedule import End, Options, Raw, Schedule, loop_cycles, schedule
 from dynident.simulate.sensors import Readings, streams
@@ -99,7 +101,8 @@ class _Run:
             x, v = start_state(mechanism, start, (x, v))  # type: ignore[arg-type]
         self.x, self.v = x, v
         how = {"method": options.method, "loop": options.loop, "integrator": options.integrator}
-        push = disturbance_of(options.disturbance)
+        push = options.disturbance
+        push = push if push is None or isinstance(push, Disturbance) else Disturbance(push)
         links = tuple(options.wrenches) if isinstance(options.wrenches, Mapping) else ()
         wrench_tables(mechanism, options.wrenches, np.zeros(1))  # checks them
         moving = tuple(link for link in links if mechanism.frame(link)[0] >= 0)
@@ -159,12 +162,16 @@ class _Run:
                 known[key] = table
         pace = tick if self.plan.cycles else self.plan.every
         when = _grid(self.first // pace, last // pace + 3, pace * step)
-        torque = None if self.push is None else self.push.sample(when, len(robot.drives))
         wrenches = wrench_tables(robot.mechanism, self.options.wrenches, when)
-        push = push_table(len(robot.drives), when.size, torque, [wrenches[link] for link in self.links])
+        push = np.concatenate([self._torques(when), *(wrenches[link] for link in self.links)], axis=1)
         noise, readings = self._noise(last)
         sense = int(self.machine.number("sense"))
-        return Tables(table, noise, push, (row, self.first // sense, self.first // pace), pace), readings
+        return Tables(table, noise, np.ascontiguousarray(push), (row, self.first // sense, self.first // pace), pace), readings
+
+    def _torques(self, when: Array) -> Array:
+        """Return the torques on the actuators from outside, (M, k)."""
+        count = len(self.robot.drives)
+        return np.zeros((when.size, count)) if self.push is None else self.push.sample(when, count)
 
     def _noise(self, last: int) -> tuple[Array, Readings | None]:
         """Return the sensors' noise at every sensing tick: encoders, then current sensors at each tick of their loop.
@@ -332,8 +339,7 @@ class _Run:
     # ---- what it leaves
 
     def _raw(self, end_state: dict[str, Array], cut: Array, thin: int, shown: list[Any]) -> Raw:
-        robot, plan, machine, step = self.robot, self.plan, self.machine, self.robot.step
-        signals = self.signals
+        robot, plan, step, signals = self.robot, self.plan, self.robot.step, self.signals
         t = _grid(self.first // plan.every, self.first // plan.every + plan.rows, plan.every * step)
         electric = np.concatenate([signals["current"], signals["voltage"]], axis=1)
         tail = np.zeros((0, electric.shape[1])) if self.before is None else self.before.tail
@@ -345,7 +351,6 @@ class _Run:
         logged = {name: np.ascontiguousarray(values[::thin]) for name, values in signals.items()}
         count = len(robot.drives)
         logged["mean_current"], logged["mean_voltage"] = mean[:, :count], mean[:, count:]
-        zones, temperature = self._temperatures(t, shown)
         settings = {
             "step": step,
             "duration": float(t[-1] - t[0]),
@@ -362,20 +367,31 @@ class _Run:
             noise = {name: stream.state for name, stream in self.streams.items()}
             return End((self.first + plan.steps) * step, end_state, self.x, noise, self.heat, kept, self.last_noise)
 
-        return Raw(
-            machine,
-            logged,
-            t,
-            zones,
-            temperature,
-            cut / (plan.steps + 1),
-            energy,
-            self.readings,
-            np.zeros((plan.rows, count)) if self.push is None else self.push.sample(t, count),
-            wrench_tables(robot.mechanism, self.options.wrenches, t),
-            settings,
-            self.streams,
-            end,
+        truth = self._truth(t, logged, shown)
+        return Raw(truth, cut / (plan.steps + 1), energy, self.readings, settings, self.streams, end)
+
+    def _truth(self, t: Array, signals: Mapping[str, Array], shown: list[Any]) -> Truth:
+        """Return the true signals at the times of the log."""
+        for values in signals.values():
+            if not np.all(np.isfinite(values)):
+                bad = int(np.argwhere(~np.isfinite(values))[0][0])
+                raise SimulationError(
+                    f"instability: signals are no longer finite at t = {t[bad]:.6g} s; lower the gains or the step"
+                )
+        zones, temperature = self._temperatures(t, shown)
+        names = ("rho", "rho_v", "theta", "omega", "current", "voltage", "friction", "joint_friction", "energy")
+        return Truth(
+            t=t,
+            motion=Motion(t, *(signals[name] for name in "qva")),
+            torques=signals["torque"],
+            gear_loss=signals["loss"],
+            motor_torque=signals["motor"],
+            external=self._torques(t),
+            parameters=self.robot.model.parameters,
+            wrenches=wrench_tables(self.robot.mechanism, self.options.wrenches, t),
+            temperature=temperature,
+            zones=zones,
+            **{name: signals[name] for name in (*names, "mean_current", "mean_voltage")},
         )
 
     def _temperatures(self, t: Array, shown: list[Any]) -> tuple[dict[str, Array], Array | None]:

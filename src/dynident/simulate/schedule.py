@@ -14,13 +14,13 @@ from dynident.control import OpenLoop
 from dynident.errors import SimulationError
 from dynident.signals import MINIMUM_SAMPLES
 from dynident.simulate.laws import loops_of, whole_steps
-from dynident.simulate.machine import Machine
 from dynident.simulate.sensors import Readings, Stream
 from dynident.simulate.start import Start
 from dynident.simulate.thermal import Heat
 
 if TYPE_CHECKING:
     from dynident.simulate.inputs import Reference
+    from dynident.simulate.record import Truth
     from dynident.simulate.robot import VirtualRobot
 
 Array = NDArray[np.float64]
@@ -166,16 +166,10 @@ class Options:
 class Raw:
     """What the compiled machine gave."""
 
-    machine: Machine  # at the end of the run
-    signals: Mapping[str, Array]  # (N, ...) True signals by name, see `shape.Memory.record`
-    t: Array  # (N,) Times [s]
-    zones: Mapping[str, Array]  # (N, m) Temperatures of all thermal zones by joint or actuator [degree Celsius]
-    temperature: Array | None  # (N, k) Behind every actuator [degree Celsius]
+    truth: Truth
     at_limit: Array  # (k,) Share of time at a limit
     energy: dict[str, Array]  # (k,) Energies of the run by kind [J]
     readings: Readings | None  # noise of the current sensors that the control loops have seen
-    push: Array  # (N, k) Disturbance torques [N m, N]
-    wrenches: dict[str, Array]  # (N, 6) External wrenches
     settings: dict[str, Any]  # step, cycles, method, for the provenance
     streams: dict[str, Stream]  # random streams of the recorder
     end: Callable[[], End]  # from where to go on, once the recorder has drawn its noise

@@ -62,24 +62,18 @@ def drive_matrix(drive: Drive, voltage: bool) -> Array:
 
     A load on the last mass only slows it down, so its fastest eigenvalue bounds that of the robot.
     """
-    motor, shafts = drive.motor, drive.transmission
-    masses = np.array([motor.inertia, *shafts.inertias]) if shafts.stiffness else np.array([drive.inertia])
-    n = masses.size if masses.min() > 0.0 else 0
+    motor = drive.motor
+    chain = drive.chain if drive.inertia > 0.0 else None
+    A, n = (chain.state_space().A, len(chain)) if chain is not None else (np.zeros((0, 0)), 0)
     winding = voltage and motor.inductance > 0.0
-    A = np.zeros((2 * n + winding, 2 * n + winding))
-    A[:n, n : 2 * n] = np.eye(n)
-    for i, (k, c) in enumerate(zip(shafts.stiffness, shafts.damping, strict=True)):
-        for row, sign in ((i, -1.0), (i + 1, 1.0)):
-            for column, other in ((i, 1.0), (i + 1, -1.0)):
-                A[n + row, column] += sign * other * k / masses[row]
-                A[n + row, n + column] += sign * other * c / masses[row]
     if winding:
+        A = np.pad(A, (0, 1))
         A[-1, -1] = -motor.resistance / motor.inductance
-        if n:
-            A[-1, n] = -motor.emf_constant / motor.inductance
-            A[n, -1] = motor.torque_constant / masses[0]
-    elif voltage and n and motor.resistance > 0.0:
-        A[n, n] -= motor.torque_constant * motor.emf_constant / (motor.resistance * masses[0])
+    if chain is not None and winding:
+        A[-1, n] = -motor.emf_constant / motor.inductance
+        A[n, -1] = motor.torque_constant / chain.inertias[0]
+    elif chain is not None and voltage and motor.resistance > 0.0:
+        A[n, n] -= motor.torque_constant * motor.emf_constant / (motor.resistance * chain.inertias[0])
     return A
 
 
@@ -204,15 +198,7 @@ def _swings(truth: Truth, actuator: int, hit: NDArray[np.bool_]) -> bool:
     return turns >= TURNS or bool(np.median(np.abs(mean) / np.maximum(np.abs(current), 1e-300)) < HELD)
 
 
-def _stiff(robot: VirtualRobot, inertia: Array, x: Array) -> Array:
-    """Return mass matrices (N, n, n) with the masses that shafts carry, as if these were rigid."""
-    masses = [np.sum([d.motor.inertia, *d.transmission.inertias][: d.states]) for d in robot.drives]
-    reflected = np.array([d.transmission.ratio**2 for d in robot.drives]) * np.array(masses)
-    A = actuator_rows(robot.mechanism, x)
-    return np.asarray(inertia + np.swapaxes(A, -1, -2) @ (reflected[:, None] * A))
-
-
-def limit_cycle(robot: VirtualRobot, machine: Machine, truth: Truth, at_limit: Array, busy: NDArray[np.intp]) -> str:
+def limit_cycle(robot: VirtualRobot, truth: Truth, at_limit: Array, busy: NDArray[np.intp]) -> str:
     """Return in one sentence that `busy` motors were at their limits because the loops are unstable there, or nothing."""
     motors = [drive.motor for drive in robot.drives]
     amperes, volts = np.array([m.current_limit for m in motors]), np.array([m.voltage_limit for m in motors])
@@ -224,7 +210,8 @@ def limit_cycle(robot: VirtualRobot, machine: Machine, truth: Truth, at_limit: A
     found = found if found.size else np.arange(truth.t.size)  # all of them between two samples
     found = found[np.unique(np.linspace(0, found.size - 1, POSES).astype(int))]
     x, span = truth.motion.q[found], float(truth.t[-1] - truth.t[0])
-    inertia = _stiff(robot, inertia_of(robot.mechanism, machine.reflected, x), x)
+    stiff = np.array([drive.reflected_inertia for drive in robot.drives])  # with what shafts carry, as if they were rigid
+    inertia = inertia_of(robot.mechanism, stiff, x)
     for i, row in enumerate(found):
         case = small_motions(robot, x[i])
         if case is not None and span / case.period * np.log(max(case.factor, 1e-300)) >= np.log(GROWTH):

@@ -109,7 +109,7 @@ def step_metrics(
     if outside.size and outside[-1] + 1 < u.size:
         last = int(outside[-1])
         edge = 1.0 + band if u[last] > 1.0 else 1.0 - band
-        settling = float(np.interp(0.0, *_ascending(u[last : last + 2] - edge, time[last : last + 2])))
+        settling = _crossing(time, u, last + 1, edge)
     low, high = _first(time, u, 0.1), _first(time, u, 0.9)
     return StepMetrics(
         _first(time, u, 1.0 + ROUNDING),
@@ -122,8 +122,9 @@ def step_metrics(
     )
 
 
-def _ascending(x: Array, y: Array) -> tuple[Array, Array]:
-    return (x, y) if x[-1] >= x[0] else (x[::-1], y[::-1])
+def _crossing(time: Array, u: Array, i: int, level: float) -> float:
+    """Return when a signal passes a level between the samples i - 1 and i."""
+    return float(time[i - 1] + (time[i] - time[i - 1]) * (level - u[i - 1]) / (u[i] - u[i - 1]))
 
 
 def _first(time: Array, u: Array, level: float) -> float:
@@ -132,9 +133,7 @@ def _first(time: Array, u: Array, level: float) -> float:
     if not above.size:
         return float("nan")
     i = int(above[0])
-    if i == 0:
-        return 0.0
-    return float(time[i - 1] + (time[i] - time[i - 1]) * (level - u[i - 1]) / (u[i] - u[i - 1]))
+    return _crossing(time, u, i, level) if i else 0.0
 
 
 def _pair(t: ArrayLike, values: ArrayLike, what: str) -> tuple[Array, Array]:

@@ -127,7 +127,8 @@ class Tick:
         if not self.shape.drives[a].limited:
             return cut
         top, ohm = self._p(r, "voltage_limit", a), self._p(r, "resistance", a)
-        return within_voltage(cut, self._p(r, "emf", a) * omega, top, ohm)
+        held: Node = within_voltage(cut, self._p(r, "emf", a) * omega, top, ohm)
+        return held
 
     def _send(self, r: Routine, a: int, command: Node, beyond: Node) -> None:
         """Give a drive a command, which reaches it after the delay of the law; `beyond` tells that a limit has cut it."""

@@ -9,15 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.errors import missing_extra
+from dynident.figures import finish, label, new_figure
 from dynident.friction import term_of
 from dynident.mechanics import Motion, MotionLike, as_motion, inverse_dynamics, values_of
 from dynident.mechanism import Mechanism, Parameters
 from dynident.results import Result
 
 Array = NDArray[np.float64]
-
-TERMS = ("inertial", "centrifugal", "coriolis", "gravity", "friction", "spring_and_offset")
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,22 +52,17 @@ class Contributions(Result):
 
     def plot(self) -> Any:
         """Draw one panel per coordinate with all parts over time. The figure; it is neither shown nor saved."""
-        try:
-            from matplotlib.figure import Figure  # noqa: PLC0415 - an optional extra
-        except ImportError:
-            raise missing_extra("matplotlib", "report", "plotting contributions") from None
         n = len(self.coordinates)
-        figure = Figure(figsize=(8.0, 1.0 + 1.7 * n), layout="constrained")
+        figure = new_figure(8.0, 1.0 + 1.7 * n)
         axes = np.atleast_1d(figure.subplots(n, 1, sharex=True))
         for j, (axis, name) in enumerate(zip(axes, self.coordinates, strict=True)):
             for part, values in self.parts.items():
                 if np.any(values):
                     axis.plot(self.t, values[:, j], label=part.replace("_", " "), linewidth=1.0)
             axis.plot(self.t, self.total[:, j], color="black", linewidth=0.8, linestyle=":", label="total")
-            axis.set_ylabel(f"{name} [N m, N]")
-            axis.grid(alpha=0.3)
-        axes[0].legend(loc="upper right", fontsize="small", ncols=4)
-        axes[-1].set_xlabel("time [s]")
+            finish(axis, "time [s]" if j == n - 1 else "", f"{label(name)} [N m, N]", "")
+        axes[0].legend(loc="upper right", frameon=False, fontsize=8, ncols=4)
+        figure.tight_layout()
         return figure
 
 

@@ -20,8 +20,8 @@ from dynident.symbolic.program import Operations, Program
 
 LATEX = ("inverse_dynamics", "mass_matrix", "gravity", "forward_kinematics", "jacobian", "base_regressor")
 
-# Additions, products and trigonometric functions per tree node of `mechanics.kernels.inverse_dynamics`, a method that knows
-# nothing of the robot: rotation 18 + 18, motion 57 + 66, wrench 39 + 51, torque and transfer 26 + 27, one sine, one cosine.
+# Additions, products and trigonometric functions per tree node of a numeric Newton-Euler recursion that knows nothing of the
+# robot: rotation 18 + 18, motion 57 + 66, wrench 39 + 51, torque and transfer 26 + 27, one sine, one cosine.
 NUMERIC_NODE = {"+": 140, "*": 162, "sin": 1, "cos": 1}
 
 
