@@ -66,7 +66,9 @@ def description(content: Content, name: str, token: str) -> str:
     return _document(content, name, token, variables.rows, structure)
 
 
-def _inputs(content: Content, variables: _Variables, joints: Iterable[tuple[str, str]], motors: Iterable[tuple[str, str]]) -> None:
+def _inputs(
+    content: Content, variables: _Variables, joints: Iterable[tuple[str, str]], motors: Iterable[tuple[str, str]]
+) -> None:
     """Add commands of the actuators, or the wanted motion."""
     entering = 'causality="input" variability="continuous" start="{!r}"'
     if content.driven:

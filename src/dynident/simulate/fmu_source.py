@@ -1,7 +1,7 @@
 """C of a machine as an FMU: the compiled step and its surroundings, printed, with the machine's numbers as tables.
 
-The interface of FMI around it is written by hand: ``fmu.c`` (co-simulation and what both kinds share), ``fmu_exchange.c`` (model
-exchange) and ``fmu_unused.c`` (what FMI asks for and no robot has).
+The interface of FMI around it is written by hand: ``fmu.c`` (co-simulation and what both kinds share), ``fmu_exchange.c``
+(model exchange) and ``fmu_unused.c`` (what FMI asks for and no robot has).
 """
 
 from __future__ import annotations

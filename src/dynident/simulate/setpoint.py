@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.control import PID, Cascade, ComputedTorque, OpenLoop, TaskCascade, coupling_rows, friction_laws
+from dynident.control import PID, ComputedTorque, OpenLoop, TaskCascade, coupling_rows, friction_laws
 from dynident.friction import Point
-from dynident.graph import Function, Graph, Node, Place, Routine, either, equal, total, where
+from dynident.graph import Function, Graph, Node, Place, Routine, total, where
 from dynident.mechanics import (
     Equations,
     at_rest,
