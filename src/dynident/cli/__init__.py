@@ -19,6 +19,7 @@ from dynident.cli import (  # noqa: F401 - importing registers commands
     core,
     demo,
     excite,
+    export,
     fleet,
     link,
     models,

@@ -1,10 +1,9 @@
-"""The main commands: describe, identify, validate, export, report."""
+"""The main commands: describe, identify, validate, report."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated, Any
-from zipfile import ZipFile
 
 import typer
 
@@ -47,10 +46,8 @@ from dynident.cli.shared import (
     friction_laws,
     projection_of,
     stage_reader,
-    xacro_arguments,
 )
 from dynident.errors import DescriptionError, DynidentError, IdentificationError, MissingExtraError
-from dynident.files import write_atomic
 from dynident.mechanism import description, description_text, is_mjcf, write_sidecar, write_svg
 from dynident.outputs import output_set
 from dynident.signals import is_campaign
@@ -343,73 +340,6 @@ def validate(
     else:
         out.print("\n\n".join([*(score.summary() for score in scores), verdict.summary()]))
     return NOT_OK if strict and not verdict.ok else 0
-
-
-def _for_program(fit: di.Fit, target: str, robot: Path, output: Path, described: RobotOptions) -> tuple[dict[str, Any], str]:
-    """Write the identified robot for another program; return what was done as data and as text."""
-    if target == "fmu":
-        path = di.simulate.write_fmu(fit.identified, output)
-        if not any(name.startswith("binaries/") for name in ZipFile(path).namelist()):
-            note("no C compiler is installed here: the FMU holds its sources only, and the importing program must compile them")
-        return {"written": str(path)}, f"written: {path}"
-    source = robot if robot.is_file() else None
-    arguments = xacro_arguments(described.arg)
-    done = fit.export(output, target, source, search=described.search or (), arguments=arguments, trust=described.trust)
-    return done.to_dict(), done.summary()
-
-
-@app.command(epilog="Example: dynident export robot.urdf out/fit.json --for pinocchio -o exported/")
-def export(
-    robot: Robot,
-    fit: FitFile,
-    output: Annotated[
-        Path, typer.Option("-o", "--output", help="File like the robot's, or .json; with --for the folder of the files.")
-    ],
-    target: Annotated[
-        str | None,
-        typer.Option(
-            "--for",
-            help="Program it is for, read back and compared; fmu is FMI 3.",
-            metavar="[pinocchio|mujoco|gazebo|drake|fmu]",
-            autocompletion=lambda: ["pinocchio", "mujoco", "gazebo", "drake", "fmu"],
-        ),
-    ] = None,
-    described: RobotOptions = AS_WRITTEN,
-    as_json: AsJson = False,
-    debug: Debug = False,
-) -> int:
-    """Write the identified robot: a copy of its URDF or MJCF, its parameters (.json), or files for another program (--for)."""
-    if target is None:
-        endings = (".xml", ".mjcf", ".json") if is_mjcf(robot) else (".urdf", ".xml", ".json")
-        if output.suffix.lower() not in endings:
-            raise DynidentError(
-                f"output '{output}' has the ending '{output.suffix}'; for this robot it is {', '.join(endings)}, or a folder "
-                "with --for"
-            )
-    check_output(output, folder=target not in (None, "fmu"))
-    model = di.Fit.load(fit, described.robot(robot))
-    impossible = [c.sentence for c in model.consistency() if not c.ok]
-    for sentence in impossible:
-        note(sentence)
-    if target is not None:
-        data, text = _for_program(model, target, robot, output, described)
-        if as_json:
-            print_json(data | {"impossible": impossible})
-        else:
-            out.print(text)
-        return 0
-    if output.suffix.lower() == ".json":
-        path = write_atomic(output, model.standard.to_json())
-    else:
-        path = described.write(robot, model, output)
-        if model.mechanism.friction or model.mechanism.forces:
-            beside = write_sidecar(model.identified, output.with_suffix(".toml"), structure=False)
-            note(f"friction laws and force elements are in '{beside}': give it as --sidecar")
-    if as_json:
-        print_json({"written": str(path), "impossible": impossible})
-    else:
-        out.print(f"written: {path}")
-    return 0
 
 
 def _apart(one: Path, two: Path) -> tuple[str, str]:

@@ -295,10 +295,11 @@ class Drives:
         owner = self.shape.owners[i]
         first = self.shape.shafts[owner.motor]
         low, high = self.forces[i](-1.0), self.forces[i](1.0)
+        more = self.p("slack")[0] * (high - low)
         net = motor - self._twists(owner.motor)[0]
         wanted = self.p("shaft_inertia")[first] * self.y("omega")[first] / self.p("step")[0] + net
         sticks = both(equal(self.side(i), 0.0), high > low)
-        result: Node = where(sticks, within(wanted, low, high), 0.0)
+        result: Node = where(sticks, within(wanted, low - more, high + more), 0.0)
         return result
 
     def _shafts(self, a: int, torque: Node) -> tuple[Node, dict[str, list[Node]]]:

@@ -422,8 +422,10 @@ EXPORT fmi3Status fmi3Reset(fmi3Instance instance)
 {
     Robot *robot = (Robot *)instance;
     const bool exchange = robot->now.exchange;
+    const double slack = robot->now.numbers[AT_NUMBER_SLACK];
     begin(robot);
     robot->now.exchange = exchange;
+    robot->now.numbers[AT_NUMBER_SLACK] = slack;
     return fmi3OK;
 }
 

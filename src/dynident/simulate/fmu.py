@@ -39,6 +39,7 @@ from dynident.simulate.start import start_state
 Array = NDArray[np.float64]
 
 SECONDS = 600.0  # for the C compiler
+LONG = 1_000_000  # letters of C from which on the compiler optimises less: its time grows faster than the code
 STAMP = (1980, 1, 1, 0, 0, 0)  # of every file: the same robot gives the same bytes
 
 
@@ -152,10 +153,11 @@ def _compiled(source: str, name: str) -> bytes | None:
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     if compiler is None:
         return None
-    with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / f"{name}.c").write_text(source, encoding="ascii")
-        command = [compiler, "-std=c99", "-O2", "-ffp-contract=off", "-fPIC", "-shared", "-fvisibility=hidden"]
-        try:
+    level = "-O2" if len(source) < LONG else "-O1"
+    command = [compiler, "-std=c99", level, "-ffp-contract=off", "-fPIC", "-shared", "-fvisibility=hidden"]
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / f"{name}.c").write_text(source, encoding="ascii")
             done = subprocess.run(
                 [*command, f"{name}.c", "-lm", "-o", "library"],
                 cwd=folder,
@@ -164,8 +166,8 @@ def _compiled(source: str, name: str) -> bytes | None:
                 timeout=SECONDS,
                 check=False,
             )
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise SimulationError(f"the C compiler '{compiler}' did not finish: {error}") from error
-        if done.returncode:
-            raise SimulationError(f"the C compiler '{compiler}' refused the robot's code: {done.stderr.strip()[:300]}")
-        return (Path(folder) / "library").read_bytes()
+            if done.returncode:
+                raise SimulationError(f"the C compiler '{compiler}' refused the robot's code: {done.stderr.strip()[:300]}")
+            return (Path(folder) / "library").read_bytes()
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise SimulationError(f"the C compiler '{compiler}' did not finish: {error}") from error

@@ -56,9 +56,9 @@ def description(content: Content, name: str, token: str) -> str:
     structure = [f'    <Output valueReference="{r}"/>' for r in outputs]
     unknown = outputs
     if content.exchange:
-        rates, indicators = _states(content, variables)
+        states, rates, indicators = _states(content, variables)
         structure += [f'    <ContinuousStateDerivative valueReference="{r}"/>' for r in rates]
-        unknown = [*outputs, *rates]
+        unknown = [*outputs, *states, *rates]
         structure += [f'    <InitialUnknown valueReference="{r}"/>' for r in unknown]
         structure += [f'    <EventIndicator valueReference="{r}"/>' for r in indicators]
     else:
@@ -83,8 +83,8 @@ def _inputs(
             variables.add(f"{symbol}_ref_{own}", f"wanted {meaning} of {what}", entering.format(held))
 
 
-def _states(content: Content, variables: _Variables) -> tuple[list[int], list[int]]:
-    """Add the states of model exchange, their derivatives and event indicators; return references of the last two."""
+def _states(content: Content, variables: _Variables) -> tuple[list[int], list[int], list[int]]:
+    """Add the states of model exchange, their derivatives and event indicators; return their references."""
     memory = content.machine.memory
     names = [f"{field}_{i}" for field in ("q", "v", "theta", "omega", "coil") for i in range(memory.state.count(field))]
     if content.heat is not None:
@@ -96,7 +96,7 @@ def _states(content: Content, variables: _Variables) -> tuple[list[int], list[in
         for name, state in zip(names, states, strict=True)
     ]
     count = 2 * len(content.machine.shape.jumping)
-    return rates, [variables.add(f"z_{i}", "event indicator of dry friction", local) for i in range(count)]
+    return states, rates, [variables.add(f"z_{i}", "event indicator of dry friction", local) for i in range(count)]
 
 
 def _document(content: Content, name: str, token: str, variables: Sequence[str], structure: Sequence[str]) -> str:

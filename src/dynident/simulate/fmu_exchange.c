@@ -7,28 +7,14 @@
 
 #define CLOSING 100.0  /* rate at which positions are pulled back on closed loops [1/s] */
 #define REVERSED 1.0e-9 /* speed beyond zero at which an owner counts as stopped: a start from rest is no stop [rad/s, m/s] */
+#define SLACK 1.0e9     /* ranges by which a held force may leave its levels until the solver has found the moment */
 #define SPARE 1.0e-9    /* share of its range by which a force leaves its levels before an owner slides */
 
 #if HAS_EXCHANGE
-/* The force that would hold an owner at rest, beyond its levels too. */
-static double wanted(const Robot *robot, int o)
+/* The force that holds an owner at rest, beyond its levels too. */
+static double holding(const Robot *robot, int o)
 {
-    const double step = robot->now.numbers[AT_NUMBER_STEP];
-    double force;
-    if (o < COUNT_BOUND)
-    {
-        const double W = robot->work[AT_WORK_W + (o * COUNT_BOUND) + o];
-        const double pull = robot->work[AT_WORK_SPEED + o] + (robot->motion[AT_MOTION_NOW + o] / step);
-        force = robot->work[AT_WORK_IMPULSE + o] + ((W > 0.0) ? (pull / W) : 0.0);
-    }
-    else
-    {
-        const int place = rotor_of[o - COUNT_BOUND];
-        const double inertia = robot->now.numbers[rotor_inertia[o - COUNT_BOUND]];
-        const double pull = robot->work[AT_WORK_RATES + place] + (robot->now.state[place] / step);
-        force = robot->motion[AT_MOTION_HELD + (o - COUNT_BOUND)] + (inertia * pull);
-    }
-    return force;
+    return (o < COUNT_BOUND) ? robot->now.state[AT_STATE_HELD + o] : robot->motion[AT_MOTION_HELD + (o - COUNT_BOUND)];
 }
 
 static void indicate(Robot *robot)
@@ -44,7 +30,7 @@ static void indicate(Robot *robot)
         z[1] = 1.0;
         if (!(fabs(side) > 0.0))
         {
-            const double force = (high > low) ? wanted(robot, o) : (2.0 * high) + 1.0;
+            const double force = (high > low) ? holding(robot, o) : (2.0 * high) + 1.0;
             const double spare = SPARE * (high - low);
             z[0] = (high - force) + spare;
             z[1] = (force - low) + spare;
@@ -131,7 +117,11 @@ EXPORT fmi3Instance fmi3InstantiateModelExchange(
     Robot *robot = NULL;
     (void)name; (void)resources; (void)visible; (void)logging;
     if (HAS_EXCHANGE != 0) { robot = instance_of(token, environment, log); }
-    if (robot != NULL) { robot->now.exchange = true; }
+    if (robot != NULL)
+    {
+        robot->now.exchange = true;
+        robot->now.numbers[AT_NUMBER_SLACK] = SLACK;
+    }
     return robot;
 }
 

@@ -1,7 +1,7 @@
 """C of a machine as an FMU: the compiled step and its surroundings, printed, with the machine's numbers as tables.
 
-The interface of FMI around it is written by hand: ``fmu.c`` (co-simulation and what both kinds share), ``fmu_exchange.c`` (model
-exchange) and ``fmu_unused.c`` (what FMI asks for and no robot has).
+The interface of FMI around it is written by hand: ``fmu.c`` (co-simulation and what both kinds share), ``fmu_exchange.c``
+(model exchange) and ``fmu_unused.c`` (what FMI asks for and no robot has).
 """
 
 from __future__ import annotations
@@ -164,9 +164,9 @@ def _sizes(content: Content, setpoint: Setpoint) -> list[str]:
     lines += [f"#define ORDER {ORDER}", f"#define ZONE {ZONE}"]
     lines += [f"#define STEP {c_number(machine.step)}", f"#define COLDEST {c_number(COLDEST)}"]
     lines += _places(memory.state, ("q", "v", "side", "held"), "STATE_")
-    lines += _places(memory.work, ("rates", "W", "impulse", "speed", "status"), "WORK_")
+    lines += _places(memory.work, ("rates",), "WORK_")
     lines += _places(memory.motion, ("high", "low", "now", "held", "fix"), "MOTION_")
-    lines += _places(memory.numbers, ("step", "warm", "temperature", "every"), "NUMBER_")
+    lines += _places(memory.numbers, ("step", "slack", "warm", "temperature"), "NUMBER_")
     lines += _places(memory.record, ("friction", "omega", "current", "joint_power"), "RECORD_")
     lines += _places(memory.call, tuple(memory.call), "CALL_")
     lines += [f"#define AT_COUNTER {memory.state.at('step')}", f"#define HAS_LOOPS {int(bool(machine.mechanism.loops))}"]
@@ -190,14 +190,7 @@ def _tables(content: Content, setpoint: Setpoint) -> list[str]:
         "start_pose": setpoint.poses.start(content.start),
     }
     tables |= _thermal(content)
-    shape = machine.shape
-    rotors = [shape.shafts[shape.owners[i].motor] for i in shape.jumping[shape.bound :]]
-    places = {
-        "shown": shown,
-        "zone_of": _zones(content),
-        "rotor_of": [machine.memory.state.at("omega", first) for first in rotors],
-        "rotor_inertia": [machine.memory.numbers.at("shaft_inertia", first) for first in rotors],
-    }
+    places = {"shown": shown, "zone_of": _zones(content)}
     return [*(_table(name, x) for name, x in tables.items()), *(_whole(name, x) for name, x in places.items())]
 
 

@@ -251,7 +251,8 @@ class Memory:
         self.state.add(**each(("issued", "wish", "asked", "electric"), k), integral=wide, slope=wide)
         self.state.add(pose=positions_of(model), step=1)
         # Behind the state come commands on their way, `late` rows of k, and `late_wish` rows of wanted speeds.
-        self.numbers = Fields("p", step=1, limit=1, **each(("phi", "lumped"), len(shape.mechanism.parameters)))
+        # `slack` widens the levels of friction that sticks, in ranges: 0, or much for solvers that find the moment of slip.
+        self.numbers = Fields("p", step=1, limit=1, slack=1, **each(("phi", "lumped"), len(shape.mechanism.parameters)))
         self.numbers.add(**each(DRIVE_NUMBERS, k), **each(("shaft_inertia", "stiffness", "damping"), c))
         self.numbers.add(law=starts(shape.owners, "numbers")[-1], **each(("warm", "temperature", "ramp"), owners))
         self.numbers.add(**each(CONTROL_NUMBERS, 1), **each(GAINS, wide), **each(SENSOR_NUMBERS, k))

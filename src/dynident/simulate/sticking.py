@@ -84,17 +84,19 @@ class Sticking:
         force: str,
         speed: str,
         pull: Sequence[Node],
+        slack: Node | float = 0.0,
     ) -> None:
         """Find the forces (or impulses) between limits that bring the speeds (or accelerations) of owners to -pull."""
         w, B = self.memory.work, self.B
         W = [[r.load("w", w.at("W", i * B + j)) for j in range(B)] for i in range(B)]
         inverse = [1.0 / where(W[o][o] > 0.0, W[o][o], 1.0) for o in range(B)]
-        scale = [1.0 / where(high[o] > low[o], high[o] - low[o], 1.0) for o in range(B)]
+        size = [high[o] - low[o] for o in range(B)]
+        scale = [1.0 / where(high[o] > low[o], size[o], 1.0) for o in range(B)]
         with r.until(SWEEPS):
             f, u = (r.load_all("w", w.at(name), B) for name in (force, speed))
             change = self.graph.zero
             for o in range(B):
-                wanted = within(f[o] + (u[o] + pull[o]) * inverse[o], low[o], high[o])
+                wanted = within(f[o] + (u[o] + pull[o]) * inverse[o], low[o] - slack * size[o], high[o] + slack * size[o])
                 step = where(on[o], wanted - f[o], 0.0)
                 f[o] = where(on[o], wanted, f[o])
                 u = [x - W[j][o] * step for j, x in enumerate(u)]
@@ -120,12 +122,13 @@ class Sticking:
         rate = 1.0 / r.load("p", self.memory.numbers.at("step"))
         on = [both(equal(side[o], 0.0), high[o] > low[o]) for o in range(B)]
         first = [where(on[o], within(held[o], low[o], high[o]), 0.0) for o in range(B)]
+        slack = r.load("p", self.memory.numbers.at("slack"))
         u = r.load_all("w", w.at("speed"), B)
         for o in range(B):
             u = [x - r.load("w", w.at("W", j * B + o)) * first[o] for j, x in enumerate(u)]
         r.store_all("w", w.at("impulse"), first)
         r.store_all("w", w.at("speed"), u)
-        self._sweep(r, on, low, high, "impulse", "speed", [x * rate for x in now])
+        self._sweep(r, on, low, high, "impulse", "speed", [x * rate for x in now], slack)
         found = r.load_all("w", w.at("impulse"), B)
         r.store_all("s", s.at("held"), [where(on[o], found[o], held[o]) for o in range(B)])
         at = s.at("v")
