@@ -1,9 +1,19 @@
-"""Fleets: ``python -m benchmarks.fleet [--samples 1e6,1e7] [--bare 1e7] [--robots 100] [--kills 10] [--folder FOLDER]``.
+"""Fleets on two processes: one long log (--samples), and many robots with five faults (--robots).
 
-Logs are one motion of the 6-axis arm with computed torques and noise. Times are processor seconds of all processes of a run
-after every process has imported and compiled; the share of Dask is that of the same work on a pool of two processes, without
-Dask. Dask's processes look after themselves all the time, also while a busy machine lets them wait: what that costs in a
-second is measured, and the seconds that the run waited for other programs are taken off at that price (both are told).
+    python -m benchmarks.fleet --samples 1e6,1e7,1e8 --robots 0     one long log: time per sample, memory, share of Dask
+    python -m benchmarks.fleet --samples "" --robots 1000           1 000 robots x 3 logs: faults, false alarms, prior, kills
+    python -m benchmarks.fleet --samples "" --robots 1000 --motion random
+    python -m benchmarks.fleet --samples 1e5 --bare 1e5 --robots 12 --kills 1 --every 5     everything, small
+
+On two free cores a sample of a long log takes about 7 us of one core, with and without Dask (10 GB of disk for 1e8), and a
+robot about half a second of one core, twice (the second time workers are killed), and 3 MB of disk. Progress goes to stderr.
+
+Logs are motions of the 6-axis arm with computed torques and noise. Robots of a fleet move as `dynident.design` says within the
+limits of the description (--motion designed: three motions, which all robots share, one for each log), or by chance, each log
+another way and beyond those limits (--motion random). Times are processor seconds of all processes of a run after every
+process has imported and compiled; the share of Dask is that of the same work on a pool of two processes, without Dask. Dask's
+processes look after themselves all the time, also while a busy machine lets them wait: what that costs in a second is
+measured, and the seconds that the run waited for other programs are taken off at that price (both are told).
 """
 
 from __future__ import annotations
@@ -13,12 +23,14 @@ import multiprocessing
 import os
 import shutil
 import signal
+import sys
 import tempfile
 import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -35,10 +47,13 @@ from dynident.mechanics import inverse_dynamics
 Array = NDArray[np.float64]
 
 CUTOFF, BAND = 17.0, 8.0  # Hz: the motion ends at 0.5 Hz
+RATE = 500.0  # Hz, of the logs of a fleet
 PERIOD = 10  # s of the motion
 GROUP = 130_000  # rows of a Parquet row group: 13 motions
 NOISES = 10  # row groups with noise of their own; later ones repeat them
 SPREAD, FRICTION = 0.01, 0.02  # relative spread of bodies and of joint terms from robot to robot
+DESIGNS, STARTS, STEPS = 3, 2, 40  # designed motions, one for each log of a robot; starts of each and steps of a start
+MOTIONS = ("designed", "random")
 CAD = 0.15  # relative error of the description, which all robots share
 FAULTS = {1: ("fc_joint2", 1.3), 2: ("fv_joint3", 1.25), 3: ("m_link3", 1.15), 4: ("fc_joint5", 1.2), 5: ("ia_joint4", 1.3)}
 
@@ -52,6 +67,36 @@ def motion(samples: int, rate: float, seed: int) -> di.Motion:
     angle = t[:, None, None] * w + phase
     q, v = np.sum(amplitude * np.sin(angle), axis=2), np.sum(amplitude * w * np.cos(angle), axis=2)
     return di.Motion(t, q, v, np.sum(-amplitude * w**2 * np.sin(angle), axis=2))
+
+
+@cache
+def designed() -> tuple[di.Motion, ...]:
+    """Return motions of 20 s at 500 Hz that show the base parameters best within the limits of the description."""
+    robot, found = described(arms.arm()), []
+    for seed in range(DESIGNS):
+        progress("designed motions", seed + 1, DESIGNS)
+        best = di.design(robot, noise=sensor_noise(), starts=STARTS, seed=seed, iterations=STEPS, workers=1)
+        found.append(best.plan(repetitions=2).motion(RATE))
+    return tuple(found)
+
+
+def moved(kind: str, seconds: float, seed: int, rate: float = RATE) -> di.Motion:
+    """Return the motion of a log: one of the designed ones, or one by chance."""
+    if kind == "random":
+        return motion(int(rate * seconds), rate, seed)
+    own, at = designed()[seed % DESIGNS], slice(0, int(RATE * seconds), round(RATE / rate))
+    return di.Motion(own.t[at], own.q[at], own.v[at], own.a[at])
+
+
+def sensor_noise() -> Array:
+    """Return the standard deviation of the torque sensors of a fleet [N m]."""
+    return 0.2 * np.array(arms.NOISE)
+
+
+def progress(what: str, done: int, of: int) -> None:
+    """Tell every tenth on stderr."""
+    if done == of or 10 * done // of > 10 * (done - 1) // of:
+        print(f"  {time.strftime('%H:%M:%S')} {what}: {done} of {of}", file=sys.stderr, flush=True)
 
 
 # ---- one long log --------------------------------------------------------------------------------------------------------
@@ -115,7 +160,9 @@ def on_dask(robot: di.Mechanism, path: Path, folder: Path) -> tuple[Cost, FleetR
         time.sleep(5.0)
         share = (idle[0] + _processor(client)) / (time.perf_counter() - idle[1])
         before, wall = _processor(client), time.perf_counter()
-        found = identify(robot, [entry(path)], folder, client=client, reading=READING, cutoff=CUTOFF, band=BAND)
+        found = identify(
+            robot, [entry(path)], folder, client=client, reading=READING, cutoff=CUTOFF, band=BAND, progress=progress
+        )
         wall = time.perf_counter() - wall
         cost = Cost(_processor(client) - before, wall, max(peak for _, peak in client.run(usage).values()), share)
     return cost, found, told
@@ -142,7 +189,7 @@ def warm_up(robot: di.Mechanism, client: Any, folder: Path) -> None:
     rows = []
     for k in range(6):
         path = folder.parent / f"warm{k}.npz"
-        recorded(robot, arms.truth(robot), 20.0, k).save(path)
+        recorded(robot, arms.truth(robot), "random", 20.0, k).save(path)
         rows.append({"serial": f"W{k}", "log": str(path)})
     identify(robot, rows, client=client, cutoff=CUTOFF, band=BAND)
 
@@ -218,11 +265,11 @@ def drawn(robot: di.Mechanism, number: int) -> Array:
     return phi
 
 
-def recorded(robot: di.Mechanism, phi: Array, seconds: float, seed: int) -> di.Log:
+def recorded(robot: di.Mechanism, phi: Array, kind: str, seconds: float, seed: int) -> di.Log:
     """Return a log at 500 Hz with noise of encoders and torque sensors."""
-    own, rng = motion(int(500 * seconds), 500.0, seed), np.random.default_rng(seed)
+    own, rng = moved(kind, seconds, seed), np.random.default_rng(seed)
     effort = inverse_dynamics(robot, own, phi)
-    effort = effort + 0.2 * np.array(arms.NOISE) * rng.standard_normal(effort.shape)
+    effort = effort + sensor_noise() * rng.standard_normal(effort.shape)
     position = own.q + 1e-5 * rng.standard_normal(own.q.shape)
     return di.Log(t=own.t, joints=robot.coordinate_names, position=position, effort=effort, effort_kind="joint_torque")
 
@@ -234,15 +281,16 @@ def described(robot: di.Mechanism) -> di.Mechanism:
     return robot.with_parameters(robot.parameters.replace(phi))
 
 
-def write_logs(robot: di.Mechanism, folder: Path, robots: int, logs: int = 3) -> list[dict[str, str]]:
+def write_logs(robot: di.Mechanism, folder: Path, robots: int, kind: str, logs: int = 3) -> list[dict[str, str]]:
     rows = []
     for number in range(1, robots + 1):
         phi = drawn(robot, number)
         for k in range(logs):
             path = folder / f"R{number:04d}_{k}.npz"
             if not path.exists():  # of an earlier run in the same folder
-                recorded(robot, phi, 20.0, 100 * number + k).save(path)
+                recorded(robot, phi, kind, 20.0, 100 * number + k).save(path)
             rows.append({"serial": f"R{number:04d}", "date": f"2026-{k + 1:02d}-15", "log": str(path)})
+        progress("robots whose logs are written", number, robots)
     return rows
 
 
@@ -269,14 +317,15 @@ def same(one: FleetResult, other: FleetResult) -> bool:
     )
 
 
-def many(robots: int, kills: int, every: float, folder: Path) -> Iterator[Result]:
+def many(robots: int, kills: int, every: float, kind: str, parent: Path) -> Iterator[Result]:
     """Many robots with five faults; workers killed; logs added; what moves; the shared prior."""
-    robot = described(arms.arm())
-    rows = write_logs(robot, folder, robots)
-    name = f"{robots} robots x 3 logs"
+    robot, folder = described(arms.arm()), parent / kind
+    folder.mkdir(exist_ok=True)
+    rows = write_logs(robot, folder, robots, kind)
+    name = f"{robots} robots x 3 {kind} logs"
     with connect(workers=2) as client:
         wall = time.perf_counter()
-        found = identify(robot, rows, folder / "out", client=client, cutoff=CUTOFF, band=BAND)
+        found = identify(robot, rows, folder / "out", client=client, cutoff=CUTOFF, band=BAND, progress=progress)
         wall = time.perf_counter() - wall
         sent = sum(client.run(_sent).values())
     answers = found.type(robot.name)
@@ -292,12 +341,12 @@ def many(robots: int, kills: int, every: float, folder: Path) -> Iterator[Result
             1000.0,
             f"Dask counts {sent / len(rows) / 1e3:.0f} kB sent by workers per log",
         ),
-        prior(robot, answers.population),
+        prior(robot, answers.population, kind),
     ]
     with connect(workers=2) as client:
         killer = Killer(client, every, kills)
         killer.start()
-        again = identify(robot, rows, folder / "killed", client=client, cutoff=CUTOFF, band=BAND)
+        again = identify(robot, rows, folder / "killed", client=client, cutoff=CUTOFF, band=BAND, progress=progress)
         killer.ended.set()
     yield (
         Result(
@@ -311,10 +360,10 @@ def many(robots: int, kills: int, every: float, folder: Path) -> Iterator[Result
     extra = []
     for k in range(10):
         path = folder / f"R{k + 1:04d}_new.npz"
-        recorded(robot, drawn(robot, k + 1), 20.0, 900_000 + k).save(path)
+        recorded(robot, drawn(robot, k + 1), kind, 20.0, 900_000 + k).save(path)
         extra.append({"serial": f"R{k + 1:04d}", "date": "2026-06-15", "log": str(path)})
     with connect(workers=2) as client:
-        later = identify(robot, [*rows, *extra], folder / "out", client=client, cutoff=CUTOFF, band=BAND)
+        later = identify(robot, [*rows, *extra], folder / "out", client=client, cutoff=CUTOFF, band=BAND, progress=progress)
     yield (
         Result(
             f"{name}: logs read after adding 10", later.counters["logs_read"], "of", 10.0, f"{later.counters['seconds']:.1f} s"
@@ -323,7 +372,7 @@ def many(robots: int, kills: int, every: float, folder: Path) -> Iterator[Result
 
 
 def faults(name: str, answers: FleetType) -> Iterator[Result]:
-    """Which of the five faults are named, and who else is."""
+    """Which of the five faults are named, who else is, and what changes would be."""
     serials = {f"R{number:04d}": fault for number, fault in FAULTS.items()}
     hit = {d.serial for d in answers.deviations} & set(serials)
     right = sum(
@@ -334,20 +383,24 @@ def faults(name: str, answers: FleetType) -> Iterator[Result]:
     text = f"{right} told in their own parameter, limit {answers.limit:.2f}, z {z}"
     yield Result(f"{name}: faults found at a rate of {answers.false_alarms}", float(len(hit)), "x", 5.0, text)
     yield Result(f"{name}: false alarms at that rate", float(len(false)), "of", 0.0, f"{len(answers.watched)} robots to watch")
+    smallest = dict(zip(answers.parameters, answers.detectable_relative, strict=True))
+    share = [100 * smallest[fault] for fault, _ in FAULTS.values()]
+    text = ", ".join(f"{fault} {own:.1f} %" for (fault, _), own in zip(FAULTS.values(), share, strict=True))
+    yield Result(f"{name}: largest of the changes named 9 times of 10 at that rate", max(share), "%", None, text)
 
 
 def _sent(dask_worker: Any) -> float:
     return float(dask_worker.transfer_outgoing_bytes_total)
 
 
-def prior(robot: di.Mechanism, population: Any) -> Result:
+def prior(robot: di.Mechanism, population: Any, kind: str) -> Result:
     """Held-out error of ten new robots with 2 s of data: the description as belief over the fleet's."""
     ratios = []
     base = di.base_parameters(robot)
     for k in range(10):
         phi = drawn(robot, 5000 + k)
-        train = di.Regression.from_log(robot, recorded(robot, phi, 2.0, 700 + k), base, cutoff=CUTOFF, band=BAND)
-        test = di.Regression.from_log(robot, recorded(robot, phi, 20.0, 800 + k), base, cutoff=CUTOFF, band=BAND)
+        train = di.Regression.from_log(robot, recorded(robot, phi, kind, 2.0, 700 + k), base, cutoff=CUTOFF, band=BAND)
+        test = di.Regression.from_log(robot, recorded(robot, phi, kind, 20.0, 800 + k), base, cutoff=CUTOFF, band=BAND)
         errors = []
         for known in (None, di.Knowledge(population=population)):
             beta = di.MAP(known=known).fit(train).coef_
@@ -361,11 +414,12 @@ def prior(robot: di.Mechanism, population: Any) -> Result:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--samples", default="1e6,1e7", help="lengths of one log, by commas; empty for none")
     parser.add_argument("--bare", default="1e7", help="longest log that is also run without Dask")
     parser.add_argument("--robots", type=int, default=100, help="robots of the fleet; 0 for none")
-    parser.add_argument("--kills", type=int, default=10)
+    parser.add_argument("--motion", choices=MOTIONS, default="designed", help="how the robots of the fleet move")
+    parser.add_argument("--kills", type=int, default=10, help="workers killed during the second run of the fleet")
     parser.add_argument("--every", type=float, default=20.0, help="seconds between two kills")
     parser.add_argument("--folder", default=None, help="where to work; a temporary folder if not given")
     given = parser.parse_args()
@@ -375,7 +429,7 @@ def main() -> None:
         sizes = [int(float(x)) for x in given.samples.split(",") if x]
         for r in chain(
             scaling(sizes, int(float(given.bare)), folder) if sizes else (),
-            many(given.robots, given.kills, given.every, folder) if given.robots else (),
+            many(given.robots, given.kills, given.every, given.motion, folder) if given.robots else (),
         ):
             goal = "" if r.target is None else f"  goal {r.target:g}  {'reached' if r.passed else 'MISSED'}"
             print(f"{r.what:<72} {r.value:>9.4g} {r.unit:<3}{goal}  {r.detail}", flush=True)

@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.stats import binom, kstest
+from scipy.special import ndtr, stdtrit
+from scipy.stats import binom, kstest, nct
 
 import dynident as di
 from dynident.errors import DynidentError
-from dynident.fleet import RobotEstimate, RobotPeriod, questions
-from dynident.fleet.alarms import deviates, independent_tests, limits_of, step_up
+from dynident.fleet import FleetType, RobotEstimate, RobotPeriod, questions
+from dynident.fleet.alarms import deviates, independent_tests, limits_of, noncentrality, step_up
 from dynident.fleet.effect import Effect, Fleet, estimate
 from dynident.validate import Verdict
 from identify_cases import DOWN_Y, PLANAR, arm
@@ -168,6 +169,35 @@ def test_a_fault_is_found_and_told_in_its_parameter(base, R):
     assert (found.serial, found.parameter) == ("R004", "fc_joint_2")
     assert abs(found.change - 0.5) < 4.0 * found.std
     assert rest == []
+
+
+def testnoncentrality_against_scipy():
+    for freedom in (3, 10, 200):
+        t = -stdtrit(freedom, ndtr(-4.5))
+        assert nct.sf(t, freedom, noncentrality(freedom, 4.5)) == pytest.approx(0.9, abs=2e-4)
+
+
+@pytest.mark.parametrize(("R", "fleets"), [(8, 24), (40, 8)])
+def test_the_smallest_change_stated_is_named_nine_times_of_ten(base, R, fleets):
+    named, tried = 0, 0
+    for seed in range(fleets):
+        robots, _, _ = robots_of(base, R, np.random.default_rng(3000 + seed), spread=0.01, noise=0.02)
+        smallest = questions(robots, base).detectable
+        seen = np.flatnonzero(np.isfinite(smallest))
+        r, p = seed % R, seen[3 * seed % seen.size]
+        change = robots[r].information @ base.regrouping[:, p] * smallest[p]
+        changed = [*robots[:r], replace(robots[r], score=robots[r].score + change), *robots[r + 1 :]]
+        named += f"R{r:03d}" in {d.serial for d in questions(changed, base).deviations}
+        tried += 1
+    assert abs(named / tried - 0.9) < 4.0 * np.sqrt(0.09 / tried)
+
+
+def test_parameters_that_no_log_shows_have_no_smallest_change(base):
+    robots, _, _ = robots_of(base, 12, np.random.default_rng(7))
+    found = questions(robots, base)
+    hidden = ~np.any(base.regrouping != 0.0, axis=0)
+    np.testing.assert_array_equal(np.isnan(found.detectable), hidden)
+    assert FleetType.from_dict(found.to_dict()).detectable.tobytes() == found.detectable.tobytes()
 
 
 def test_temperature_is_compensated(base):

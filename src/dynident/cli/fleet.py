@@ -73,7 +73,9 @@ def identify(
             raise
     page = write_fleet_report(output, result)
     if as_json:
-        print_json({"robots": result.to_table(), "counters": dict(result.counters), "refused": len(result.refused)})
+        told = {"robots": result.to_table(), "counters": dict(result.counters), "refused": len(result.refused)}
+        smallest = {t.robot: dict(zip(t.parameters, t.detectable.tolist(), strict=False)) for t in result.types}
+        print_json({**told, "detectable": smallest})
     elif not quiet:
         out.print(result.summary())
         out.print(f"\nwritten: {output / 'fleet.json'}, {page}, {output / 'robots'}")

@@ -27,7 +27,9 @@ SEARCH = 0.1  # share of the rate of false alarms for robots that hide each othe
 MEDIAN = 0.37  # efficiency of a median: share of the degrees of freedom that it makes use of
 DRAWS = 30_000  # of the number of independent tests, which they tell to about 1 %
 SAMPLED = 24  # robots whose correlations of parameters are drawn from
+QUANTILES = 2000  # by which a distribution is averaged over
 LEAST = 1e-300  # probability that a number can hold
+POWER = 0.9  # probability with which the smallest change that is stated is named
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,8 +37,8 @@ class Alarms:
     """Outcome of the tests.
 
     `named` (R,) are the robots that deviate, `z` and `t` (R, p) the deviates of every robot among itself and those not named,
-    `limit` the z from which on a robot is named, `tests` how many independent tests the parameters of a robot are, and
-    `effect` what the robots that are not named have in common.
+    `limit` the z from which on a robot is named, `tests` how many independent tests the parameters of a robot are, `effect`
+    what the robots that are not named have in common, and `detectable` (p,) the changes that `smallest_changes` returns.
     """
 
     named: Flags
@@ -45,6 +47,7 @@ class Alarms:
     limit: float
     tests: float
     effect: Effect
+    detectable: Array
 
 
 def check_rate(false_alarms: float) -> None:
@@ -88,7 +91,8 @@ def alarms_of(fleet: Fleet, K: Array, rate: float) -> Alarms:
     largest = np.where(named, np.max(np.abs(own[0]), axis=1), 0.0)
     count = step_up(largest, limits)
     named = largest > (limits[count - 1] if count else np.inf)
-    return Alarms(named, own[0], own[1], float(limits[max(count, 1) - 1]), tests, effect)
+    smallest = smallest_changes(fleet.part(~named), effect, K, float(limits[0]))
+    return Alarms(named, own[0], own[1], float(limits[max(count, 1) - 1]), tests, effect, smallest)
 
 
 def own_deviates(fleet: Fleet, healthy: Flags, effect: Effect, r: int, h: Array, K: Array) -> tuple[Array, Array]:
@@ -105,16 +109,47 @@ def own_deviates(fleet: Fleet, healthy: Flags, effect: Effect, r: int, h: Array,
 
 def deviates(fleet: Fleet, effect: Effect, K: Array) -> tuple[Array, Array]:
     """Return z and t of every robot and parameter, (R, p)."""
-    pull, size = scores(fleet, effect, K)
-    seen = size > 0.0
-    x = np.divide(pull, np.sqrt(size), out=np.zeros_like(pull), where=seen)
-    t, freedom = _studentised(x, seen, fleet.X)
+    t, _, freedom = _tested(fleet, effect, K)
     return normal(t, freedom), t
 
 
-def _studentised(x: Array, seen: Flags, X: Array) -> tuple[Array, Array]:
-    """Return residuals over the scatter of all other robots, (R, p), and their degrees of freedom (p,)."""
-    t, freedom = np.zeros_like(x), np.ones(x.shape[1])
+def smallest_changes(fleet: Fleet, effect: Effect, K: Array, limit: float) -> Array:
+    """Return by how much each parameter (p,) must differ in one robot for |z| > limit with probability POWER; NaN if unseen.
+
+    A change of d makes t of that robot noncentral, by d over its standard deviation; the robot has the fleet's middle one. The
+    change enters T, too, but only along k_p, which multiplies x_p of all robots alike and leaves t as it is.
+    """
+    _, deviation, freedom = _tested(fleet, effect, K)
+    middle = [float(np.median(own[np.isfinite(own)])) if np.any(np.isfinite(own)) else np.nan for own in deviation.T]
+    needed = {f: noncentrality(f, limit) for f in set(freedom.tolist())}
+    return np.array([d * needed[f] for d, f in zip(middle, freedom.tolist(), strict=True)])
+
+
+def noncentrality(freedom: float, limit: float) -> float:
+    """Return m with P((g + m) / w > t) = POWER, g normal, f w^2 chi-square, t as improbable as the normal deviate `limit`."""
+    from scipy.special import chdtri, ndtr, stdtrit  # noqa: PLC0415
+
+    w = np.sqrt(chdtri(freedom, (np.arange(QUANTILES) + 0.5) / QUANTILES) / freedom)
+    t = -float(stdtrit(freedom, ndtr(-limit)))
+    low, high = 0.0, t * float(w[0]) + limit
+    while high - low > 1e-6 * high:
+        m = 0.5 * (low + high)
+        low, high = (m, high) if np.mean(ndtr(m - t * w)) < POWER else (low, m)
+    return high
+
+
+def _tested(fleet: Fleet, effect: Effect, K: Array) -> tuple[Array, Array, Array]:
+    """Return t and the standard deviation of a change, infinite where nothing is seen, (R, p), and degrees of freedom (p,)."""
+    pull, size = scores(fleet, effect, K)
+    seen = size > 0.0
+    x = np.divide(pull, np.sqrt(size), out=np.zeros_like(pull), where=seen)
+    t, scale, freedom = _studentised(x, seen, fleet.X)
+    return t, np.divide(scale, np.sqrt(size), out=np.full_like(scale, np.inf), where=seen), freedom
+
+
+def _studentised(x: Array, seen: Flags, X: Array) -> tuple[Array, Array, Array]:
+    """Return residuals t over the scatter of all other robots and dx / dt, (R, p), and degrees of freedom (p,)."""
+    t, scale, freedom = np.zeros_like(x), np.full_like(x, np.inf), np.ones(x.shape[1])
     patterns, which = np.unique(seen, axis=1, return_inverse=True)
     for number, rows in enumerate(patterns.T):
         own = np.flatnonzero(which.ravel() == number)
@@ -129,9 +164,11 @@ def _studentised(x: Array, seen: Flags, X: Array) -> tuple[Array, Array]:
         tested = free > 1e-6  # a robot that alone tells the effect of its temperature cannot deviate
         square = np.divide(e**2, free, out=np.zeros_like(e), where=tested)
         others = np.maximum((np.sum(e**2, axis=0) - square) / f, 0.0) * free
-        t[np.ix_(rows, own)] = np.divide(e, np.sqrt(others), out=np.zeros_like(e), where=tested & (others > 0.0))
+        told = tested & (others > 0.0)
+        t[np.ix_(rows, own)] = np.divide(e, np.sqrt(others), out=np.zeros_like(e), where=told)
+        scale[np.ix_(rows, own)] = np.divide(np.sqrt(others), free, out=np.full_like(e, np.inf), where=told)
         freedom[own] = f
-    return t, freedom
+    return t, scale, freedom
 
 
 def normal(t: Array, freedom: Array | float) -> Array:

@@ -83,7 +83,7 @@ def connect(scheduler: str | None = None, workers: int | None = None, memory: st
             processes=True,
             memory_limit=memory,
             dashboard_address=":0",
-            silence_logs=logging.ERROR,  # what is wrong with a log is told once, by its sentence
+            silence_logs=logging.CRITICAL,  # a task that fails is told once, by the sentence of its log
         ) as cluster,
         Client(cluster) as client,  # type: ignore[no-untyped-call]
     ):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from dynident.errors import DynidentError, IdentificationError, LogError
@@ -79,9 +78,7 @@ def collect_evidence(session: Session, entries: Sequence[LogEntry], signatures: 
             if receipt is not None:
                 _store(session, entry, signatures[entry.log], task, fingerprint(receipt["sha256"], task), receipt)
             session.progress("logs", done + 1, len(short))
-    for entry, job, task in new:
-        if _long(job, entry.log):
-            _long_log(session, entry, job, task, signatures[entry.log])
+    _long_logs(session, [(entry, job, task) for entry, job, task in new if _long(job, entry.log)], signatures)
 
 
 def _long(job: Job, path: str) -> bool:
@@ -121,27 +118,49 @@ def _store(session: Session, entry: LogEntry, sign: str, task: str, key: str, re
     session.count(entry, record)
 
 
-def _long_log(session: Session, entry: LogEntry, job: Job, task: str, sign: str) -> None:
-    """Compute the factors of a long log by its pieces, those that an earlier run stored left out."""
-    _, future = next(completed(session.client, log_layout, [(job, entry.log)]))
-    try:
-        layout: Layout = future.result()
-    except DynidentError as error:
-        return session.refuse(entry, str(error))
-    keys = [fingerprint(layout.content, task, number, span) for number, span in enumerate(layout.tasks)]
-    missing = [number for number, key in enumerate(keys) if not session.store.has(key)]
-    rows, samples = 0, layout.samples
-    with closing(completed(session.client, part_evidence, ((job, entry.log, layout, n) for n in missing))) as tasks:
+def _long_logs(session: Session, new: Sequence[tuple[LogEntry, Job, str]], signatures: Mapping[str, str]) -> None:
+    """Compute the factors of long logs by the pieces of all of them at once, those that an earlier run stored left out."""
+    layouts = _layouts(session, new)
+    keys, missing = dict[int, list[str]](), list[tuple[int, int]]()
+    for log, layout in layouts.items():
+        keys[log] = [fingerprint(layout.content, new[log][2], number, span) for number, span in enumerate(layout.tasks)]
+        missing += [(log, number) for number, key in enumerate(keys[log]) if not session.store.has(key)]
+    failed = set[int]()
+
+    def work() -> Iterable[tuple[Any, ...]]:
+        for log, number in missing:
+            yield new[log][1], new[log][0].log, layouts[log], number
+
+    with closing(completed(session.client, part_evidence, work())) as tasks:
         for done, (k, part) in enumerate(tasks):
-            receipt = _receipt(session, entry, part, sign, task)
+            log, number = missing[k]
+            entry, _, task = new[log]
+            receipt = None if log in failed else _receipt(session, entry, part, signatures[entry.log], task)
             if receipt is None:
-                return None
-            session.store.put(keys[missing[k]], receipt["factors"])
-            session.progress(f"pieces of {Path(entry.log).name}", done + 1, len(missing))
-    whole = _merged(session, job, keys)
-    rows = Regression.from_bytes(whole, job.robot, job.base()).rows
-    receipt = {"factors": whole, "sha256": layout.content, "rows": rows, "samples": samples}
-    return _store(session, entry, sign, task, fingerprint(layout.content, task), receipt)
+                failed.add(log)
+            else:
+                session.store.put(keys[log][number], receipt["factors"])
+            session.progress("pieces of long logs", done + 1, len(missing))
+    for log in sorted(set(layouts) - failed):
+        entry, job, task = new[log]
+        layout, whole = layouts[log], _merged(session, job, keys[log])
+        rows = Regression.from_bytes(whole, job.robot, job.base()).rows
+        receipt = {"factors": whole, "sha256": layout.content, "rows": rows, "samples": layout.samples}
+        _store(session, entry, signatures[entry.log], task, fingerprint(layout.content, task), receipt)
+
+
+def _layouts(session: Session, new: Sequence[tuple[LogEntry, Job, str]]) -> dict[int, Layout]:
+    """Return how long logs are cut, by their number; those that cannot be are refused."""
+    found = {}
+    with closing(completed(session.client, log_layout, ((job, entry.log) for entry, job, _ in new))) as tasks:
+        for log, future in tasks:
+            try:
+                found[log] = future.result()
+            except DynidentError as error:
+                session.refuse(new[log][0], str(error))
+            except Exception as error:  # what engines raise when workers die or run out of memory
+                session.refuse(new[log][0], engine_failure(error))
+    return dict(sorted(found.items()))
 
 
 def _merged(session: Session, job: Job, keys: Sequence[str]) -> bytes:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.fleet.alarms import Alarms, alarms_of, check_rate, own_deviates, probability
+from dynident.fleet.alarms import Alarms, alarms_of, check_rate, normal, own_deviates, probability
 from dynident.fleet.drift import drifts_of
 from dynident.fleet.effect import FEWEST, RANGE, Effect, Fleet, estimate, scaled, scores
 from dynident.fleet.results import Deviation, FleetType, RobotEstimate, alike
@@ -15,6 +15,7 @@ from dynident.identify import BaseParameters, Population, recover_standard
 from dynident.parallel import one_core
 
 Array = NDArray[np.float64]
+Flags = NDArray[np.bool_]
 
 TOLD = 5  # deviations of one robot at most
 
@@ -76,6 +77,8 @@ def questions(robots: Sequence[RobotEstimate], base: BaseParameters, false_alarm
         tuple(notes),
         tuple(watched),
         alarms.tests,
+        alarms.detectable,
+        base.mechanism.parameters.units,
     )
 
 
@@ -85,17 +88,23 @@ class _Teller:
     def __init__(self, fleet: Fleet, alarms: Alarms, K: Array, base: BaseParameters, nominal: Array) -> None:
         self.fleet, self.alarms, self.K, self.parameters, self.nominal = fleet, alarms, K, base.mechanism.parameters, nominal
 
-    def _told(self, robot: RobotEstimate, r: int, h: Array, z: Array, t: Array) -> tuple[Deviation, Array]:
-        """Return the parameter that explains a robot best, and the score vector without its change."""
-        best = int(np.argmax(np.abs(z)))
+    def _told(self, robot: RobotEstimate, r: int, h: Array, z: Array, t: Array, among: Flags) -> tuple[Deviation, Array]:
+        """Return the parameter, of some, that explains a robot best, and the score vector without its change.
+
+        The tests let the robot take part in T, which is the same for all, so they tell whether it deviates. What deviates is
+        told by T of the others, which the deviation is not in: d^T S^-1 d falls most by the change of the best parameter.
+        """
         alone = Fleet(self.fleet.H[[r]], h[None], self.fleet.unit, self.fleet.X[[r]], self.fleet.acts)
         others = ~self.alarms.named
         effect = self.alarms.effect
-        if others[r]:  # the change is that against the others
+        if others[r]:
             others[r] = False
             effect = estimate(self.fleet.part(others), effect)
-        pull, size = (x[0, best] for x in scores(alone, effect, self.K))
-        change = float(pull / size)
+        pull, size = (x[0] for x in scores(alone, effect, self.K))
+        x = np.divide(pull, np.sqrt(size), out=np.zeros_like(pull), where=size > 0.0)
+        explained = normal(x, max(1, int(others.sum()) - self.fleet.X.shape[1]))
+        best = int(np.argmax(np.where(among, np.abs(explained), -1.0)))
+        change = float(pull[best] / size[best])
         found = Deviation(
             robot.serial,
             robot.robot,
@@ -105,14 +114,15 @@ class _Teller:
             abs(change / float(t[best])),
             float(self.nominal[best]),
             float(z[best]),
-            tuple(self.parameters.names[k] for k in alike(z, best)),
+            tuple(self.parameters.names[k] for k in alike(explained, best)),
             probability(z[best], self.alarms.tests),
         )
         return found, h - self.fleet.H[r] @ self.K[:, best] * change
 
     def watched(self, r: int, robot: RobotEstimate) -> Deviation:
         """Return the parameter in which a robot that is not named differs most."""
-        return self._told(robot, r, self.fleet.h[r], self.alarms.z[r], self.alarms.t[r])[0]
+        z = self.alarms.z[r]
+        return self._told(robot, r, self.fleet.h[r], z, self.alarms.t[r], np.abs(z) == np.max(np.abs(z)))[0]
 
     def named(self, r: int, robot: RobotEstimate) -> list[Deviation]:
         """Return the parameters that explain one robot, the best first; each is taken out before the next is sought."""
@@ -120,7 +130,7 @@ class _Teller:
         h = self.fleet.h[r]
         z, t = self.alarms.z[r], self.alarms.t[r]
         while len(found) < TOLD and np.max(np.abs(z)) > self.alarms.limit:
-            deviation, h = self._told(robot, r, h, z, t)
+            deviation, h = self._told(robot, r, h, z, t, np.abs(z) > self.alarms.limit)
             found.append(deviation)
             z, t = own_deviates(self.fleet, ~self.alarms.named, self.alarms.effect, r, h, self.K)
         return found

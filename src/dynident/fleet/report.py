@@ -96,7 +96,9 @@ def write_fleet_report(folder: str | os.PathLike[str], result: FleetResult) -> P
     ]
     for own in result.types:
         anchor = f"type-{file_name(own.robot)}"
-        parts.append((anchor, own.robot, section(anchor, f"Nominal {own.robot}", *_nominal(own, result.robots))))
+        parts.append(
+            (anchor, own.robot, section(anchor, f"Nominal {own.robot}", *_nominal(own, result.robots), *_detectable(own)))
+        )
     parts.append(("logs", "Logs", section("logs", "Logs that were not counted", _logs(result))))
     footer = escape(f"Written by dynident {__version__}. This page loads nothing; its script only sorts and searches.")
     return write_atomic(target / "report.html", page("Fleet report", head, parts, footer, SCRIPT))
@@ -246,6 +248,28 @@ def _nominal(own: FleetType, robots: Sequence[RobotEstimate]) -> list[Html]:
         slopes = [(name, number(slope, 3)) for name, slope in own.temperature.items()]
         content.append(table(("joint term", "change per \N{DEGREE SIGN}C"), slopes, "Effect of temperature", numeric=(1,)))
     return content
+
+
+def _detectable(own: FleetType) -> list[Html]:
+    """Return what change of each parameter would be named."""
+    if not np.any(np.isfinite(own.detectable)):
+        return []
+    rows = [
+        (name, f"{number(value, 4)} {unit}", f"{number(change, 3)} {unit}", percent(share, 1))
+        for name, value, unit, change, share in zip(
+            own.parameters, own.nominal, own.units, own.detectable, own.detectable_relative, strict=True
+        )
+        if math.isfinite(change)
+    ]
+    hidden = len(own.parameters) - len(rows)
+    text = (
+        "If this parameter alone changed in one robot whose logs show as much as the others', a change of this size would be "
+        f"named 9 times of 10 at the rate of {own.false_alarms:g}. More or longer logs, and a motion that is designed for the "
+        "parameter, make it smaller, down to what the robots scatter by."
+    )
+    unseen = f" {several(hidden, 'parameter')} more do not show in these logs." if hidden else ""
+    heads = ("parameter", "nominal", "smallest change named", "of nominal")
+    return [tag("h3", "Smallest change that would be named"), tag("p", text + unseen), table(heads, rows, numeric=(1, 2, 3))]
 
 
 def _logs(result: FleetResult) -> Html:

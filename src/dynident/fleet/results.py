@@ -206,6 +206,11 @@ class FleetType(Result):
         are `false_alarms` times the number of robots.
     tests : float
         How many independent tests the correlated parameters of a robot amount to.
+    detectable : ndarray, (p,)
+        Smallest change of each parameter that is named with a probability of 90 %, if it alone changed in one robot whose logs
+        show as much as the fleet's usually do; NaN where they show nothing. Empty with fewer than five robots.
+    units : tuple of str, length p
+        Units of the standard parameters.
     """
 
     robot: str
@@ -222,6 +227,14 @@ class FleetType(Result):
     notes: tuple[str, ...] = ()
     watched: tuple[Deviation, ...] = ()
     tests: float = math.nan
+    detectable: Array = field(default_factory=lambda: np.zeros(0))
+    units: tuple[str, ...] = ()
+
+    @property
+    def detectable_relative(self) -> Array:
+        """Smallest changes over the nominal values, (p,); NaN where nothing is shown or the nominal value is zero."""
+        size = np.abs(self.nominal[: self.detectable.size])
+        return np.divide(self.detectable, size, out=np.full_like(self.detectable, np.nan), where=size > 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -376,6 +389,7 @@ class FleetResult(Result):
                     f"{own.robot}: {count} to watch below the limit of {own.limit:.2f} ({chance} expected by chance), first "
                     f"{told(own.watched[0], '')}"
                 )
+            lines += [f"{own.robot}: {sentence}" for sentence in shown_by(own)]
         lines += [f"robot '{serial}': {sentence}" for serial, sentence in self.failed.items()]
         lines += [f"not counted: {record.path}: {record.sentence}" for record in self.refused]
         return "\n".join(lines)
@@ -417,6 +431,14 @@ def told(deviation: Deviation, unit: str) -> str:
     size = f"{deviation.change:+.4g} +- {deviation.std:.2g} {deviation.unit}{share}{unit}"
     chance = f" (by chance {deviation.chance})" if deviation.chance else ""
     return f"{deviation.serial}: {deviation.parameter} {size}, {abs(deviation.z):.1f} standard deviations{chance}{close}"
+
+
+def shown_by(own: FleetType) -> list[str]:
+    """Return a sentence on what changes would be named; none where there are too few robots."""
+    seen, relative = int(np.isfinite(own.detectable).sum()), own.detectable_relative
+    small, large = (int(np.sum(relative <= share)) for share in (0.1, 0.3))
+    text = f"of the {seen} parameters that these logs show, a change by 10 % in one robot would be named 9 times of 10 in"
+    return [f"{text} {small}, by 30 % in {large}"] if seen else []
 
 
 def file_name(serial: str) -> str:
