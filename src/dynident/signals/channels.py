@@ -27,7 +27,9 @@ FAMILIES_OF_KIND: dict[str, tuple[str, ...]] = {
 }
 MOVED = 1e-3  #: a joint that was moved by more, in whatever unit, is one that moves
 #: A column that names a joint and nothing else.
-_AXIS = re.compile(r"(?:(?:feedback|actual|measured)[_ ]*)?(?:joints?[_ ]+)?(?P<joint>(?:joint|axis|achse|motor|j|a)[_ ]?\d+)", re.I)
+_AXIS = re.compile(
+    r"(?:(?:feedback|actual|measured)[_ ]*)?(?:joints?[_ ]+)?(?P<joint>(?:joint|axis|achse|motor|j|a)[_ ]?\d+)", re.I
+)
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ def read_data_set(path: str | os.PathLike[str]) -> Table:
     files = sorted(folder.glob("data/*/*.parquet"))
     if len(files) != 1:
         some = f" ({', '.join(str(f.relative_to(folder)) for f in files[:3])} ...)" if files else ""
-        raise LogError(f"cannot read '{folder}': the LeRobot data set has {len(files)} files of numbers{some}; give one of them")
+        raise LogError(f"cannot read '{folder}': this data set has {len(files)} files of numbers{some}; give one of them")
     return replace(read_table(files[0]), labels=_joints(folder / "meta" / "info.json"))
 
 

@@ -51,7 +51,8 @@ _MEASURED = (
 )
 _COMMANDED = ("target", "desired", "des", "reference", "ref", "commanded", "command", "cmd", "setpoint", "goal")
 _SEP = r"[_.\s/]"
-_BEFORE = rf"(?:(?:(?P<commanded>{'|'.join(_COMMANDED)})|{'|'.join((*_MEASURED, 'joint', 'joints', 'jnt', 'motor', 'axis'))}){_SEP}*)*"
+_NO_QUANTITY = (*_MEASURED, "joint", "joints", "jnt", "motor", "axis")
+_BEFORE = rf"(?:(?:(?P<commanded>{'|'.join(_COMMANDED)})|{'|'.join(_NO_QUANTITY)}){_SEP}*)*"
 _NUMBER = rf"(?:{_SEP}*[\[({{]?(?P<number>\d+)[\])}}]?)"
 #: A mark between the word and the number: q_meas[0], joint_position_measured[0], q_d[0] of libfranka ("d" is desired).
 _MARK = re.compile(

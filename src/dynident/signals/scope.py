@@ -1,8 +1,7 @@
 """TwinCAT Scope exports: a block of lines per signal above pairs of columns, time in ms and value.
 
-    Name <tab> ActPos1 <tab> Name <tab> ActPos2 ...
-    SampleTime[ms] <tab> 2 <tab> ...
-    0 <tab> 0.31 <tab> 0 <tab> -1.2
+The lines of the block are "Name, ActPos1, Name, ActPos2, ...", "SampleTime[ms], 2, SampleTime[ms], 2, ..." and so on; the rows
+below are "0, 0.31, 0, -1.2, ...".
 """
 
 from __future__ import annotations
