@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,9 @@ FAMILIES_OF_KIND: dict[str, tuple[str, ...]] = {
 }
 MOVED = 1e-3  #: a joint that was moved by more, in whatever unit, is one that moves
 #: A column that names a joint and nothing else.
-_AXIS = re.compile(r"(joint|axis|achse|motor|j|a)[_ ]?\d+", re.I)
+_AXIS = re.compile(
+    r"(?:(?:feedback|actual|measured)[_ ]*)?(?:joints?[_ ]+)?(?P<joint>(?:joint|axis|achse|motor|j|a)[_ ]?\d+)", re.I
+)
 
 
 @dataclass(frozen=True)
@@ -258,8 +260,9 @@ def _automatic(
         return families[chosen[0]]
     if role == "position" and not families:
         # J1, J2, ... with nothing else that could be positions.
-        bare = {c: Channel(v, None, c) for c, v in pool.items() if v.ndim == 1 and _AXIS.fullmatch(split_unit(c)[0])}
-        families = {"position": {split_unit(c)[0]: replace(x, unit=split_unit(c)[1]) for c, x in bare.items()}} if bare else {}
+        axes = {c: _AXIS.fullmatch(split_unit(c)[0]) for c, v in pool.items() if v.ndim == 1}
+        bare = {c: match["joint"] for c, match in axes.items() if match}
+        families = {"position": {joint: Channel(pool[c], split_unit(c)[1], c) for c, joint in bare.items()}} if bare else {}
         if bare:
             notes.append(f"position: '{next(iter(bare))}', ..., columns that name a joint and no quantity")
     return next(iter(families.values()), {})

@@ -23,7 +23,7 @@ WORDS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "acceleration": {"acceleration": ("accelerations?", "acc", "qacc", "ddq", "qdd", "a")},
     "effort": {
-        "torque": ("torques?", "moments?", "tau_j", "tau", "trq", "drehmoment", "qfrc_actuator"),
+        "torque": ("torques?", "moments?", "tau_j", "tau", "trq", "tq", "drehmoment", "qfrc_actuator"),
         "force": ("forces?",),
         "current": ("currents?", "cur", "strom", "i"),
         "voltage": ("voltages?", "u"),
@@ -44,13 +44,22 @@ _MEASURED = (
     "present",
     "observation",
     "observed",
+    "est",
+    "estimated",
     "ai",
     "ma",
 )
 _COMMANDED = ("target", "desired", "des", "reference", "ref", "commanded", "command", "cmd", "setpoint", "goal")
 _SEP = r"[_.\s/]"
-_BEFORE = rf"(?:(?:(?P<commanded>{'|'.join(_COMMANDED)})|{'|'.join((*_MEASURED, 'joint', 'joints', 'motor', 'axis'))}){_SEP}*)*"
+_NO_QUANTITY = (*_MEASURED, "joint", "joints", "jnt", "motor", "axis")
+_BEFORE = rf"(?:(?:(?P<commanded>{'|'.join(_COMMANDED)})|{'|'.join(_NO_QUANTITY)}){_SEP}*)*"
 _NUMBER = rf"(?:{_SEP}*[\[({{]?(?P<number>\d+)[\])}}]?)"
+#: A mark between the word and the number: q_meas[0], joint_position_measured[0], q_d[0] of libfranka ("d" is desired).
+_MARK = re.compile(
+    rf"(?P<head>.*[A-Za-z]){_SEP}(?P<mark>d|{'|'.join((*_MEASURED, *_COMMANDED))})(?P<number>[\[({{_.]\d+[\])}}]?)", re.I
+)
+#: Torques that others exert on the robot are no efforts of its motors.
+_EXTERNAL = re.compile(rf"(^|{_SEP})(ext|external)({_SEP}|[\[(]|$)|^ext_?(tau|torque|trq|moment)", re.I)
 #: Cartesian quantities, and the layout of a ROS array, have the same words and are no joints.
 _CARTESIAN = re.compile(rf"(^|{_SEP})(tcp|tool|ee|cartesian|pose|wrench|imu|gps|layout)({_SEP}|$)|tcp", re.I)
 #: Columns of LeRobot datasets: what was measured, and what was asked for.
@@ -72,6 +81,7 @@ _TIME_NAMES = (
     "|seconds|secs?|ts|elapsed|elapsed[_ ]time|time_elapsed|date_?time|epoch"
     "|(?:robot|controller|ros)_time|header_stamp|rosbag_?timestamp"
 )
+_TICK = re.compile(r"(?:.*[./])?(?:time[_ ]?)?ticks?", re.I)  # a controller's count, mostly of ms
 _TIME_NAME = re.compile(rf"(?P<path>.*[./])?(?P<name>{_TIME_NAMES})", re.I)
 
 
@@ -131,6 +141,10 @@ def _recognise(text: str, unit: str | None) -> Name | None:
         return Name(*_LEROBOT[text.lower()], "", unit)
     if _CARTESIAN.search(text):
         return None
+    between = _MARK.fullmatch(text)
+    plain = _recognise(between["head"] + between["number"], unit) if between else None
+    if between and plain is not None:
+        return _commanded(plain) if between["mark"].lower() in ("d", *_COMMANDED) else plain
     lower = text.lower()
     for role, family, word, expression in _PATTERNS:
         match = _compiled(expression).fullmatch(text) if word.lower() in lower else None
@@ -146,16 +160,23 @@ def _recognise(text: str, unit: str | None) -> Name | None:
         number = groups.get("number")
         if number is not None:  # what stands before a numbered word is a path, not a joint
             joint = f"{joint}/{number}" if joint else number
-        commanded = commanded or marked or mark in _COMMANDED
-        if commanded and role in ("velocity", "acceleration", "temperature"):
+        if role == "effort" and _EXTERNAL.search(text):
             return None
-        if commanded and role == "position":
-            return Name("reference", family, joint, unit or inner)
-        return Name(role, family + AS_COMMANDED if commanded else family, joint, unit or inner)
-    # out.q_meas: the last part of a path says what it is, the rest where it is from.
-    path, dot, last = text.rpartition(".")
+        found = Name(role, family, joint, unit or inner)
+        return _commanded(found) if commanded or marked or mark in _COMMANDED else found
+    # out.q_meas, data/q_meas: the last part of a path says what it is, the rest where it is from.
+    path, dot, last = text.rpartition("/" if text.rfind("/") > text.rfind(".") else ".")
     known = recognise(last) if dot and path else None
     return replace(known, joint=path, unit=unit) if known is not None and not known.joint else None
+
+
+def _commanded(name: Name) -> Name | None:
+    """What was asked for, not measured: a position is the reference, an effort a commanded one, others are not kept."""
+    if name.role == "position":
+        return replace(name, role="reference")
+    if name.role != "effort" or name.family.endswith(AS_COMMANDED):
+        return name if name.role in ("effort", "reference") else None
+    return replace(name, family=name.family + AS_COMMANDED)
 
 
 def _without_marks(joint: str) -> tuple[str, bool, str | None]:
@@ -187,13 +208,18 @@ def split_unit(column: str, time: bool = False) -> tuple[str, str | None]:
 
 
 def time_name(column: str) -> tuple[int, str | None] | None:
-    """Rank and unit of a column that names the clock (0: the sensor's own stamp, 1: bare, 2: inside a structure), or None."""
+    """Rank and unit of a column that names the clock, or None.
+
+    0: the sensor's own stamp, 1: bare, 2: inside a structure, 3: ticks, where there is nothing else.
+    """
     text = re.sub(r"^[^A-Za-z]+", "", column.strip())
     for name, unit in (split_unit(text, time=True), (text, None)):
         match = _TIME_NAME.fullmatch(name)
         if match and (unit is None or is_time_unit(unit)):
             stamp = re.search(r"header[./_]stamp$", name, re.I)
             return 0 if stamp else 2 if match["path"] else 1, unit
+        if _TICK.fullmatch(name) and (unit is None or is_time_unit(unit)):
+            return 3, unit
     return None
 
 

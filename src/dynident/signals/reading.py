@@ -19,6 +19,7 @@ from dynident.signals.log_parts import FIELDS
 from dynident.signals.names import ROLES, is_time
 from dynident.signals.schema import files_beside, rules_of
 from dynident.signals.tables import Table, is_key, read_table
+from dynident.signals.turns import unwrapped
 from dynident.signals.units import to_si
 
 Array = NDArray[np.float64]
@@ -80,6 +81,7 @@ def log_of(tables: list[Table], by_role: Mapping[str, Table], rules: Mapping[str
     arrays = _in_si(found, kind, rules, notes)
     clock, arrays = on_one_clock(clock, arrays, notes)
     clock, arrays = without_repeats(clock, arrays, rules.get("rate"), clock_column, notes)
+    _unwrap(clock, arrays, found.joints, notes)
     first = tables[0].label
     return Log(
         t=clock,
@@ -143,6 +145,16 @@ def _in_si(found: Found, kind: str, rules: Mapping[str, Any], notes: list[str]) 
     return arrays
 
 
+def _unwrap(clock: Array, arrays: dict[str, Any], joints: list[str], notes: list[str]) -> None:
+    """Make angles that jump by whole turns continuous, and say so."""
+    for role in ("position", "reference"):
+        if role in arrays:
+            arrays[role], jumping = unwrapped(clock, arrays[role])
+            if jumping:
+                names = ", ".join(joints[k] for k in jumping)
+                notes.append(f"{role} of {names} jumps by whole turns of 2 pi rad: made continuous")
+
+
 # ---------------------------------------------------------------------- columns of all files
 def topics_of(rules: Mapping[str, Any]) -> list[str] | None:
     """The topics asked for."""
@@ -168,7 +180,7 @@ def _tables(path: object, topics: list[str] | None) -> tuple[list[Table], dict[s
         unique = {str(p): read_table(p, topics) for p in path.values()}
         return list(unique.values()), {role: unique[str(p)] for role, p in path.items() if role != "time"}
     if isinstance(path, str | os.PathLike):
-        return [read_table(path, topics)], {}
+        return [_file(path, topics)], {}
     if isinstance(path, list | tuple):
         if not path or not all(isinstance(p, str | os.PathLike) for p in path):
             raise LogError(f"path is a list of {len(path)} things that are not all files; give names of files")
@@ -176,6 +188,16 @@ def _tables(path: object, topics: list[str] | None) -> tuple[list[Table], dict[s
     if path is None or isinstance(path, int | float | bytes):
         raise LogError(f"path is {path!r}; give a file, a list of files, a mapping from quantity to file, or a table")
     return [_frame(path)], {}
+
+
+def _file(path: PathLike, topics: list[str] | None) -> Table:
+    """Take a file, a bag, or the folder of a data set."""
+    if Path(path).is_dir():
+        from dynident.signals.lerobot import is_data_set, read_data_set  # noqa: PLC0415  (few logs are folders)
+
+        if is_data_set(path):
+            return read_data_set(path)
+    return read_table(path, topics)
 
 
 def _frame(table: object) -> Table:

@@ -43,8 +43,11 @@ def read_json(data: bytes, room: int) -> Content:
         raise LogError(f"it is not JSON ({str(error)[:80]})") from error
     while isinstance(value, dict) and len(value) == 1 and isinstance(next(iter(value.values())), dict | list):
         value = next(iter(value.values()))
-    if isinstance(value, list) and value and all(isinstance(record, dict) for record in value):
+    if _is_records(value):
         return columns_of(value, room, content)
+    inner = [v for v in value.values() if _is_records(v)] if isinstance(value, dict) else []
+    if len(inner) == 1:  # beside what is said about the recording
+        return columns_of(inner[0], room, content)
     if not isinstance(value, dict):
         raise LogError("its JSON is neither a list of records nor an object with a list per quantity")
     for name, entry in _flat(value):
@@ -53,6 +56,10 @@ def read_json(data: bytes, room: int) -> Content:
         elif isinstance(entry, int | float):
             content.columns[name] = np.array([float(entry)])
     return content
+
+
+def _is_records(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(record, dict) for record in value)
 
 
 def _lines(body: bytes) -> Iterator[dict[str, Any]]:
@@ -71,13 +78,16 @@ def _lines(body: bytes) -> Iterator[dict[str, Any]]:
 
 
 def _flat(record: Mapping[str, Any], prefix: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
-    """Values of a record by their path, as 'header.stamp.sec'."""
+    """Values of a record by their path, as 'header.stamp.sec'; of a list of records as 'motor_state.q[3]'."""
     if depth > DEPTH:
         raise LogError(f"'{prefix[:60]}' is more than {DEPTH} levels deep")
     for key, value in record.items():
         name = f"{prefix}.{key}" if prefix else str(key)
         if isinstance(value, dict):
             yield from _flat(value, name, depth + 1)
+        elif _is_records(value):
+            for k, entry in enumerate(value):
+                yield from ((f"{inner}[{k}]", x) for inner, x in _flat(entry, name, depth + 1))
         else:
             yield name, value
 

@@ -51,6 +51,10 @@ def without_preamble(body: bytes, notes: list[str]) -> bytes:
         notes.append("a LabVIEW measurement file")
         body = body[: 64 * COLUMNS].rpartition(b"***End_of_Header***")[2].partition(b"\n")[2] + body[64 * COLUMNS :]
         return body.replace(b"\tComment\n", b"\n", 1)
+    if body.startswith(b"Name"):
+        from dynident.signals.scope import plain_scope  # noqa: PLC0415  (it stands on this file)
+
+        body = plain_scope(body, notes)
     lines = [line.decode(errors="replace") for line in body[: 64 * COLUMNS].split(b"\n", PREAMBLE)[:-1]]
     delimiter = next((d for d in DELIMITERS if len(lines) > 2 and d in lines[-1]), None)
     if delimiter is None or lines[0].count(delimiter) == lines[-1].count(delimiter):
