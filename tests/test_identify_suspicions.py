@@ -101,3 +101,16 @@ def test_gravity_of_the_command_line(tmp_path):
     refused = runner.invoke(app, ["describe", *here, "--gravity", "up"])
     assert isinstance(refused.exception, di.DynidentError)
     assert "--gravity is 'up'" in str(refused.exception)
+
+
+def test_a_slow_robot_on_the_ceiling_is_told_by_its_description():
+    """Its bodies could as well be lighter than nothing; its friction says that the efforts are not turned."""
+    robot = arm(RRR)
+    motion = simulated_log(robot, seconds=40.0)
+    slow = di.Motion(
+        4 * motion.t, motion.position, np.gradient(motion.position, 4 * motion.t, axis=0), np.zeros(motion.position.shape)
+    )
+    effort = di.inverse_dynamics(robot.with_gravity((0, 0, 9.81)), slow)
+    effort = effort + np.random.default_rng(1).normal(size=effort.shape) * 0.05
+    found = said(di.Log(t=slow.t, joints=robot.coordinate_names, position=slow.q, effort=effort, effort_kind="joint_torque"))
+    assert found.startswith("gravity acts along 0,0,9.81")

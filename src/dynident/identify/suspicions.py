@@ -27,8 +27,8 @@ from dynident.mechanism import Joint, Mechanism
 Array = NDArray[np.float64]
 
 SURE = 0.7  # correlation from which a described torque counts as seen
-DOUBTFUL = 0.3  # correlation below zero from which on a described torque is doubted
 EXCHANGED = 0.25  # of the error: so much better two joints must fit crosswise
+HALF = 0.5  # of the description's error, where that is worse than nothing: so much less another gravity must leave
 GAIN = 1.5  # ratio of measured to described torque of all joints alike from which on it is no matter of wrong masses ...
 ALONE = 3.0  # ... and of a single joint
 KNOWN = 0.1  # relative deviation of such a ratio up to which it is known
@@ -68,9 +68,10 @@ def suspicions(
         return np.asarray((specimen.effort + np.stack(there, axis=1) * np.any(specimen.effort, axis=0))[:, order])
 
     faults = find_faults(names, specimen.equations, part, measured, independent, later, angles)
-    own = np.diag(_correlations(measured, described))
-    if faults.sentences or faults.poor() or np.any(own < -DOUBTFUL):
-        other = _turned_gravity(rows, part, measured, specimen, independent, faults)
+    error = float(np.linalg.norm(measured - described))
+    contradicted = error > np.linalg.norm(measured)
+    if faults.sentences or faults.poor() or contradicted:
+        other = _turned_gravity(rows, part, measured, specimen, independent, faults, HALF * error if contradicted else 0.0)
         if other is not None:
             faults, robot, described, said = other
             found += (f"{HEAD}{said}",)
@@ -98,13 +99,13 @@ def _described(robot: Mechanism, equations: Callable[[Motion], Array], base: Bas
 
 
 def _turned_gravity(
-    rows: Rows, part: Motion, measured: Array, specimen: Specimen, independent: float, faults: Faults
+    rows: Rows, part: Motion, measured: Array, specimen: Specimen, independent: float, faults: Faults, enough: float
 ) -> tuple[Faults, Mechanism, Array, str] | None:
     """Return the faults left when gravity acts elsewhere, the robot, its torques and the sentence; None where it does not.
 
     Another direction must explain the data better than all faults of the described one together. Slow motions cannot tell
-    gravity from masses below zero: there it is enough that it explains them as well, and spares faults. The axis of the root
-    frame comes last, and is preferred to the estimate beside it.
+    gravity from masses below zero: there it is enough that it explains them as well, and spares faults, or that the described
+    bodies leave an error below `enough`. The axis of the root frame comes last, and is preferred to the estimate beside it.
     """
     best: tuple[Faults, Mechanism, Array, str] | None = None
     alive = np.any(specimen.effort, axis=0)
@@ -117,9 +118,10 @@ def _turned_gravity(
 
         other = find_faults(robot.coordinate_names, equations, part, measured, independent)
         spared = len(faults.sentences) + len(faults.turned) > len(other.sentences) + len(other.turned)
-        slack = other.limit if spared else -other.limit
+        described = _described(robot, equations, base, part)
+        slack = other.limit if spared or np.linalg.norm(measured - described) < enough else -other.limit
         if other.misfit < faults.misfit + slack and (best is None or other.misfit < best[0].misfit + other.limit):
-            best = (other, robot, _described(robot, equations, base, part), turned_gravity(rows.mechanism, g))
+            best = (other, robot, described, turned_gravity(rows.mechanism, g))
     return best
 
 
