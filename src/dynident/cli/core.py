@@ -58,6 +58,8 @@ RankTolerance = Annotated[
     float, typer.Option(help="Relative size below which a parameter counts as unseen; 1e-3 where axes are almost parallel.")
 ]
 
+UPRIGHT = (0.0, 0.0, -9.81)  # gravity that readers of a URDF take for granted [m/s^2]
+
 
 @app.command(epilog="Example: dynident describe robot.urdf --sidecar drives.toml --json")
 def describe(
@@ -305,7 +307,8 @@ def _write_model(robot: Path, fit: di.Fit, stage: Path, output: Path, described:
     except DescriptionError as error:
         stale = "; the one in the folder is of an earlier fit" if (output / name).exists() else ""
         note(f"{name} is not written: {error}{stale}")
-    if fit.mechanism.friction or fit.mechanism.forces:
+    upright = bool(abs(fit.mechanism.gravity - UPRIGHT).max() < 0.01)
+    if fit.mechanism.friction or fit.mechanism.forces or not upright:
         write_sidecar(fit.identified, stage / "identified.toml", structure=False)
 
 

@@ -121,6 +121,10 @@ Effort = Annotated[
 Schema = Annotated[Path | None, typer.Option(help="TOML file that maps columns, units and drive gains of the logs.")]
 Joints = Annotated[str | None, typer.Option(help="Joint names of the log's channels, separated by commas.")]
 Gain = Annotated[str | None, typer.Option(help="Drive gains (Nm/A, N/V ...), one number or one per channel, by commas.")]
+Delay = Annotated[
+    str | None,
+    typer.Option(help="Seconds by which efforts are later than positions, one number or one per channel."),
+]
 Topic = Annotated[
     list[str] | None,
     typer.Option(help="Topic of a ROS bag or MCAP file; several may be given, the first gives the clock."),
@@ -189,12 +193,10 @@ def log_reader(
     unit: list[str] | None = None,
     rate: float | None = None,
     episode: str | None = None,
+    delay: str | None = None,
 ) -> Callable[[Path], di.Log]:
     """Return a function that reads logs with the options of the command line and says once what it understood."""
-    try:
-        gains = None if gain is None else [float(g) for g in gain.split(",")]
-    except ValueError:
-        raise DynidentError(f"--gain is '{gain}'; give numbers separated by commas") from None
+    gains, delays = _numbers(gain, "--gain"), _numbers(delay, "--delay")
     names = None if joints is None else [name.strip() for name in joints.split(",")]
     units: dict[str, object] = {}
     for entry in unit or []:
@@ -210,7 +212,8 @@ def log_reader(
             effort=effort,
             schema=schema,
             joints=names,
-            gain=gains[0] if gains and len(gains) == 1 else gains,
+            gain=gains,
+            delay=delays,
             topic=topic or None,
             episode=episode,
             units=units or None,
@@ -226,6 +229,15 @@ def log_reader(
     return read
 
 
+def _numbers(text: str | None, option: str) -> float | list[float] | None:
+    """Return the numbers of an option: one alone, several as a list."""
+    try:
+        found = None if text is None else [float(x) for x in text.split(",")]
+    except ValueError:
+        raise DynidentError(f"{option} is '{text}'; give numbers separated by commas") from None
+    return found[0] if found is not None and len(found) == 1 else found
+
+
 @dataclass(frozen=True)
 class LogOptions:
     """How the logs of a command are read; a parameter of this kind stands for one option per field."""
@@ -233,6 +245,7 @@ class LogOptions:
     schema: Schema = None
     joints: Joints = None
     gain: Gain = None
+    delay: Delay = None
     topic: Topic = None
     episode: Episode = None
     unit: Unit = None
@@ -240,7 +253,8 @@ class LogOptions:
 
     def reader(self, effort: str | None) -> Callable[[Path], di.Log]:
         """Return a function that reads logs with these options and says once what it understood."""
-        return log_reader(effort, self.schema, self.joints, self.gain, self.topic, self.unit, self.log_rate, self.episode)
+        options = (self.schema, self.joints, self.gain, self.topic, self.unit, self.log_rate, self.episode, self.delay)
+        return log_reader(effort, *options)
 
 
 def stage_reader(read: Callable[[Path], di.Log], plan: Path | None) -> Callable[[Path], di.Log]:

@@ -1,4 +1,4 @@
-"""Options that every command with a robot has: which joints are held, and whether the base is free."""
+"""Options that every command with a robot has: which joints are held, how it is mounted, and whether the base is free."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ROBOT_OPTIONS = "Robot"  # panel of the help
 LOG_OPTIONS, OUTPUT = "Logs", "Output"
 GROUPS = {
     **dict.fromkeys(("sidecar", "search", "arg", "trust", "terms"), ROBOT_OPTIONS),
-    **dict.fromkeys(("effort", "schema", "joints", "gain", "topic", "episode", "unit", "log_rate"), LOG_OPTIONS),
+    **dict.fromkeys(("effort", "schema", "joints", "gain", "delay", "topic", "episode", "unit", "log_rate"), LOG_OPTIONS),
     **dict.fromkeys(("output", "as_json", "quiet", "strict", "debug"), OUTPUT),
 }
 SMALLEST, LARGEST = 1e-100, 1e100  # size of a number that an option can mean: squares and quotients stay finite
@@ -48,6 +48,14 @@ Floating = Annotated[
         "--floating", help="The base is free to move (legged, flying robots).", metavar=" ", rich_help_panel=ROBOT_OPTIONS
     ),
 ]
+Gravity = Annotated[
+    str | None,
+    typer.Option(
+        help="Gravity x,y,z in the root frame [m/s^2], for a robot on a ceiling, a wall or a slope, as --gravity=0,0,9.81.",
+        metavar="TEXT",
+        rich_help_panel=ROBOT_OPTIONS,
+    ),
+]
 
 
 @dataclass(frozen=True)
@@ -57,6 +65,7 @@ class Structure:
     lock: tuple[str, ...] = ()
     keep: str | None = None
     floating: bool = False
+    gravity: str | None = None
 
 
 _NOTHING = Structure()
@@ -75,7 +84,7 @@ def with_structure(command: Callable[..., Any]) -> Callable[..., Any]:
     """Return a command that has the options too; `restructured` applies them while it runs."""
     signature = inspect.signature(command)
     own = list(signature.parameters.values())
-    added = {"lock": Lock, "keep": Keep, "floating": Floating}
+    added = {"lock": Lock, "keep": Keep, "floating": Floating, "gravity": Gravity}
     more = [
         inspect.Parameter(
             name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=False if name == "floating" else None, annotation=kind
@@ -84,8 +93,8 @@ def with_structure(command: Callable[..., Any]) -> Callable[..., Any]:
     ]
 
     @functools.wraps(command)
-    def run(*args: Any, lock: list[str] | None, keep: str | None, floating: bool, **options: Any) -> Any:
-        token = _CHOSEN.set(Structure(tuple(lock or ()), keep, floating))
+    def run(*args: Any, lock: list[str] | None, keep: str | None, floating: bool, gravity: str | None, **options: Any) -> Any:
+        token = _CHOSEN.set(Structure(tuple(lock or ()), keep, floating, gravity))
         try:
             return command(*args, **options)
         finally:
@@ -172,8 +181,16 @@ def _shown(name: str, hint: Any) -> Any:
 
 
 def restructured(robot: di.Mechanism) -> di.Mechanism:
-    """Return the robot with its base freed and joints held as the options say."""
+    """Return the robot with its base freed, joints held and gravity as the options say."""
     chosen = _CHOSEN.get(_NOTHING)
+    if chosen.gravity is not None:
+        try:
+            down = [float(x) for x in chosen.gravity.split(",")]
+        except ValueError:
+            down = []
+        if len(down) != 3:
+            raise DynidentError(f"--gravity is '{chosen.gravity}'; give three numbers separated by commas, such as 0,0,9.81")
+        robot = robot.with_gravity(down)
     if chosen.floating:
         robot = robot.with_free_base()
     if chosen.keep is not None:

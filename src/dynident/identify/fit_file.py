@@ -67,6 +67,14 @@ def fit_content(fit: Fit) -> dict[str, Any]:
     }
 
 
+def _other_gravity(data: Mapping[str, Any], mechanism: Mechanism) -> str:
+    """Say which gravity a fit was made with, where that is what differs."""
+    stored = (data.get("mechanism") or {}).get("gravity")
+    if stored is None or np.allclose(stored, mechanism.gravity, atol=1e-9):
+        return ""
+    return f"; gravity of the fit is {','.join(f'{x:g}' for x in stored)} (with_gravity)"
+
+
 def fit_from_dict(data: Mapping[str, Any], mechanism: Mechanism | None) -> Fit:
     """Return the fit of what a file holds; `Fit.from_dict` is the public way."""
     try:
@@ -82,7 +90,7 @@ def fit_from_dict(data: Mapping[str, Any], mechanism: Mechanism | None) -> Fit:
         if list(base.leaders) != data["leaders"] or not base.fits(data["fingerprint"]):
             raise IdentificationError(
                 f"the fit of robot '{data['robot']}' does not belong to robot '{mechanism.name}': "
-                "geometry, gravity or terms differ"
+                f"geometry, gravity or terms differ{_other_gravity(data, mechanism)}"
             )
         verdicts, b, belief = [row["verdict"] for row in rows], base.rank, dict(data.get("belief") or {})
         groups, p = tuple(data["sigma"]), len(moving.parameters)

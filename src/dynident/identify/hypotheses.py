@@ -1,4 +1,4 @@
-"""Which fault of the data would explain them better: efforts turned, exchanged or scaled, positions turned or exchanged.
+"""Which fault of the data would explain them better: efforts turned, exchanged, scaled or late, positions turned or exchanged.
 
 Joints share parameters, so that data with a fault contradict each other whatever the description says. Each fault is
 undone on some hundred samples, the model is fitted again, and the residuals are compared by
@@ -33,6 +33,8 @@ PASSES, FAULTS = 4, 4
 # Tried first; the ends tell nothing.
 GAINS = (1e-3, 1e-2, 0.03, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 1.18, 1.4, 2.0, 2.8, 5.0, 10.0, 30.0, 1e2, 1e3)
 REFINED = 1.2  # and then about the best of them
+DELAYS = (-0.064, -0.016, 0.016, 0.064)  # [s], likewise
+WIDE = 2.0 * np.pi  # [rad], range of a revolute joint from which on degrees are thought of
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,23 +115,43 @@ class Faults:
         Joints whose efforts were turned round.
     order, factor : ndarray, (n,)
         The mended efforts are ``effort[:, order] * factor``.
+    motion : Motion
+        The mended motion.
+    misfit : float
+        L of the mended data; NaN where there are too few to tell.
+    limit : float
+        By how much L must fall for a fault.
     """
 
     sentences: tuple[str, ...]
     turned: tuple[int, ...]
     order: NDArray[np.int64]
     factor: Array
+    motion: Motion
+    misfit: float = np.nan
+    limit: float = FALL
+
+    def poor(self) -> bool:
+        """Tell whether the data contradict themselves still, as far as these samples show."""
+        return bool(np.exp(0.5 * self.misfit / len(self.factor)) > POOR)
 
 
 def find_faults(
-    names: Sequence[str], rows: Callable[[Motion], Array], motion: Motion, effort: Array, independent: float
+    names: Sequence[str],
+    rows: Callable[[Motion], Array],
+    motion: Motion,
+    effort: Array,
+    independent: float,
+    later: Callable[[float], Array] | None = None,
+    angles: Sequence[int] = (),
 ) -> Faults:
     """Return the faults that the data betray by contradicting themselves.
 
-    `rows` gives W (n, b, S) of a motion of S samples, `effort` is (S, n), and `independent` counts the rows of a joint.
+    `rows` gives W (n, b, S) of a motion of S samples, `effort` is (S, n), `independent` counts the rows of a joint, `later`
+    gives the efforts that were logged d seconds later, and `angles` are the revolute joints.
     """
     n = len(names)
-    found = Faults((), (), np.arange(n), np.ones(n))
+    none = found = Faults((), (), np.arange(n), np.ones(n), motion)
     W = rows(motion)
     left = independent - W.shape[1] / n
     if n < 2 or left < SURE or W.shape[1] > 0.5 * W.shape[2] * n:
@@ -137,25 +159,30 @@ def find_faults(
     limit = max(FALL, SURE / left)
     start = products = Products.of(W, effort)
     lowest = products.misfit()
-    of_motion: list[tuple[float, str]] = []
+    none = found = replace(none, misfit=lowest, limit=limit)
+    others: list[tuple[float, str, Motion]] = []
     for turn in range(FAULTS):
         options = list(_of_efforts(products, names, lowest - limit))
-        if turn == 0 and (options or np.exp(0.5 * lowest / n) > POOR):
-            of_motion = [(Products.of(rows(changed), effort).misfit(), text) for text, changed in _motions(names, motion)]
+        if turn == 0 and (options or none.poor()):
+            changes = _motions(names, motion, angles)
+            others = [(Products.of(rows(changed), effort).misfit(), text, changed) for text, changed in changes]
+        if turn == 0 and later is not None:
+            others += [(L, text, motion) for L, text in _delays(W, names, effort, later, lowest - limit)]
         if not options:
             break
         best, sentence, order, factor = min(options, key=lambda option: option[0])
-        if of_motion and turn == 0 and min(of_motion)[0] < best - limit:
+        if others and turn == 0 and min(others, key=lambda other: other[0])[0] < best - limit:
             break
-        found = Faults(
-            (*found.sentences, *([sentence] if sentence else [])),
-            (*found.turned, *np.flatnonzero(factor == -1.0).tolist()),
-            found.order[order],
-            found.factor[order] * factor,
-        )
-        products, lowest = start.mended(found.order, found.factor), best
-    if of_motion and min(of_motion)[0] < lowest - limit:
-        return replace(found, sentences=(min(of_motion)[1],), turned=(), order=np.arange(n), factor=np.ones(n))
+        turned = (*found.turned, *np.flatnonzero(factor == -1.0).tolist())
+        order, factor = found.order[order], found.factor[order] * factor
+        products = start.mended(order, factor)
+        lowest = products.misfit()
+        sentences = (*found.sentences, *([sentence] if sentence else []))
+        found = replace(found, sentences=sentences, turned=turned, order=order, factor=factor, misfit=lowest)
+    if others:
+        L, text, changed = min(others, key=lambda other: other[0])
+        if lowest - limit > L:
+            return replace(none, sentences=(text,), motion=changed, misfit=L)
     return found
 
 
@@ -191,15 +218,50 @@ def _of_efforts(
             yield L + FALL, said, usual, np.where(usual == i, gain, 1.0)  # a number that was fitted counts
 
 
-def _motions(names: Sequence[str], motion: Motion) -> Iterator[tuple[str, Motion]]:
+def _motions(names: Sequence[str], motion: Motion, angles: Sequence[int]) -> Iterator[tuple[str, Motion]]:
     """Yield sentences about positions, and motions that undo what they say."""
     n = len(names)
     for i in range(n):
         sign = np.where(np.arange(n) == i, -1.0, 1.0)
-        turned = Motion(motion.t, motion.q * sign, motion.v * sign, motion.a * sign)
-        yield f"the positions of {names[i]} look turned round; check their sign", turned
+        yield f"the positions of {names[i]} look turned round; check their sign", _scaled(motion, sign)
     for i, j in combinations(range(n), 2):
         order = np.arange(n)
         order[[i, j]] = j, i
         changed = Motion(motion.t, motion.q[:, order], motion.v[:, order], motion.a[:, order])
         yield exchanged(names[i], names[j], "positions"), changed
+    if np.any(np.ptp(motion.q[:, list(angles)], axis=0) > WIDE):
+        radians = np.where(np.isin(np.arange(n), angles), np.pi / 180.0, 1.0)
+        yield "positions look like degrees taken for radians (position=deg)", _scaled(motion, radians)
+
+
+def _scaled(motion: Motion, factor: Array) -> Motion:
+    return Motion(motion.t, motion.q * factor, motion.v * factor, motion.a * factor)
+
+
+def _delays(
+    W: Array, names: Sequence[str], effort: Array, later: Callable[[float], Array], wanted: float
+) -> Iterator[tuple[float, str]]:
+    """Yield L and sentence where efforts of all joints, or of one, fit much better when they are taken later or earlier."""
+    n = len(names)
+    moved = np.stack([effort, *(later(d) for d in DELAYS)])
+    alone = np.log([Products.of(W[i : i + 1], moved[:, :, i].T).apart()[0] for i in range(n)])  # (n, 1 + D)
+    for own in (list(range(n)), *([i] for i in range(n))):
+        late = np.isin(np.arange(n), own)
+        least = np.sum(np.where(late, np.min(alone, axis=1), alone[:, 0]))
+        if least + FALL > wanted:  # even joints that share nothing would not be so much better
+            continue
+
+        def misfit(delay: float, late: NDArray[np.bool_] = late) -> float:
+            return Products.of(W, np.where(late, later(delay), effort)).misfit()
+
+        best, ratio = min((misfit(d), d) for d in DELAYS), 2.0
+        for _ in range(5):
+            best = min(best, *((misfit(d), d) for d in (best[1] * ratio, best[1] / ratio)))
+            ratio = float(np.sqrt(ratio))
+        if best[0] + FALL < wanted:  # a number that was fitted counts
+            said, way = "all joints" if len(own) == n else names[own[0]], "later" if best[1] > 0.0 else "earlier"
+            yield (
+                best[0],
+                f"the efforts of {said} look {1e3 * abs(best[1]):.2g} ms {way} than the positions; align them "
+                f"(delay={best[1]:.2g})",
+            )

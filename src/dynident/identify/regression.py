@@ -15,12 +15,13 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.checks import numbers
 from dynident.errors import IdentificationError, require
 from dynident.identify.base import BaseParameters, base_parameters, columns_of, random_motion
+from dynident.identify.clipping import false_channels
 from dynident.identify.factor import Relation, RowGroup, Tile, Workspace, accumulate, block_edges, triangle
 from dynident.identify.matching import Matched, match
 from dynident.identify.partitions import warn_of_projection
 from dynident.identify.rows import FEW, Projection, Rows, check_projection, moving_rows
 from dynident.identify.specimen import Specimen, added
-from dynident.identify.suspicions import check_finite, suspicions
+from dynident.identify.suspicions import HEAD, check_finite, suspicions
 from dynident.mechanics import Motion, MotionLike, as_motion, closure_starts, motion_from_actuators
 from dynident.mechanism import Mechanism
 from dynident.signals import Decimator, Log, LogStream, Prepared, prepare
@@ -294,7 +295,8 @@ class Regression:
             signals = rows.signals(prepared.temperature, prepared.effort, len(motion))
             independent = min(group.count * group.independence for group in evidence.groups)
             specimen = Specimen.of(rows, evidence.base, motion, prepared.filtered, signals, skip)
-            notes += suspicions(rows, evidence.base, motion, specimen, independent)
+            false = tuple(f"{HEAD}{text}" for text in false_channels(matched.log, prepared.quality, specimen))
+            notes += false or suspicions(rows, evidence.base, motion, prepared.filtered, specimen, independent)
             source["resting"] = specimen.resting()
         kept = {name: value for name, value in options.items() if name != "like"}  # the band is in the source
         return replace(evidence, sources=(source,), options=kept, notes=tuple(notes))

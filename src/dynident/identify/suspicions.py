@@ -7,7 +7,8 @@ between them, beside rotor inertia and friction, is a gain.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from itertools import combinations
 from typing import NamedTuple
 
@@ -15,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import IdentificationError
-from dynident.identify.base import BaseParameters
-from dynident.identify.hypotheses import exchanged, find_faults
+from dynident.identify.base import BaseParameters, base_parameters
+from dynident.identify.gravity import other_gravities, turned_gravity
+from dynident.identify.hypotheses import Faults, exchanged, find_faults
 from dynident.identify.rows import Rows
 from dynident.identify.specimen import Specimen
 from dynident.mechanics import Motion
@@ -26,6 +28,7 @@ Array = NDArray[np.float64]
 
 SURE = 0.7  # correlation from which a described torque counts as seen
 EXCHANGED = 0.25  # of the error: so much better two joints must fit crosswise
+HALF = 0.5  # of the description's error, where that is worse than nothing: so much less another gravity must leave
 GAIN = 1.5  # ratio of measured to described torque of all joints alike from which on it is no matter of wrong masses ...
 ALONE = 3.0  # ... and of a single joint
 KNOWN = 0.1  # relative deviation of such a ratio up to which it is known
@@ -38,11 +41,13 @@ FEEDS = 5.0  # deviations by which the power of friction must be negative
 HEAD = "suspicion: "
 
 
-def suspicions(rows: Rows, base: BaseParameters, motion: Motion, specimen: Specimen, independent: float) -> tuple[str, ...]:
+def suspicions(
+    rows: Rows, base: BaseParameters, motion: Motion, effort: Array, specimen: Specimen, independent: float
+) -> tuple[str, ...]:
     """Return sentences beginning with "suspicion: ", and a note about what may be right; none when nothing is wrong.
 
-    `base` are the base parameters of the rows, `motion` is the whole log, and `independent` counts the independent rows of a
-    joint.
+    `base` are the base parameters of the rows, `motion` and `effort` (N, n) are the whole log, and `independent` counts the
+    independent rows of a joint.
     """
     robot, part, measured = rows.mechanism, specimen.motion, specimen.effort
     found = _other_units(robot, motion)
@@ -50,20 +55,35 @@ def suspicions(rows: Rows, base: BaseParameters, motion: Motion, specimen: Speci
     if found:
         return found
     found = _outside(robot, motion)
-    phi = robot.parameters.values.copy()
-    phi[robot.tree.inertias.size :] = 0.0
-    described = np.einsum("nbt,b->tn", specimen.equations(part), base.values(phi))
+    described = _described(robot, specimen.equations, base, part)
     for name, values in zip(names, described.T, strict=True):
         check_finite(values, name)
     order, sentences = _exchanged(names, measured, described)
     measured = measured[:, order]
-    faults = find_faults(names, specimen.equations, part, measured, independent)
+    angles = [i for i, name in enumerate(names) if robot.joint(name).kind == "revolute"] if not robot.couplings else []
+
+    def later(delay: float) -> Array:
+        """The efforts of the samples, as they were logged some seconds later."""
+        there = [np.interp(part.t + delay, motion.t, y) - np.interp(part.t, motion.t, y) for y in effort.T]
+        return np.asarray((specimen.effort + np.stack(there, axis=1) * np.any(specimen.effort, axis=0))[:, order])
+
+    faults = find_faults(names, specimen.equations, part, measured, independent, later, angles)
+    error = float(np.linalg.norm(measured - described))
+    contradicted = error > np.linalg.norm(measured)
+    if faults.sentences or faults.poor() or contradicted:
+        other = _turned_gravity(rows, part, measured, specimen, independent, faults, HALF * error if contradicted else 0.0)
+        if other is not None:
+            faults, robot, described, said = other
+            found += (f"{HEAD}{said}",)
+            sentences = ()
     found += tuple(f"{HEAD}{sentence}" for sentence in (*sentences, *faults.sentences))
     turned = np.isin(np.arange(len(names)), faults.turned)
     measured = measured[:, faults.order] * faults.factor
     if not np.any(robot.tree.inertias):
         return found + _turned(names, turned, turned)
-    own, explained = np.diag(_correlations(measured, described)), _explained(part, measured, described)
+    if faults.motion is not part:
+        described = _described(robot, specimen.equations, base, faults.motion)
+    own, explained = np.diag(_correlations(measured, described)), _explained(faults.motion, measured, described)
     seen = np.abs(own) > SURE
     turned ^= (seen & (own < 0.0)) | (~seen & explained.backwards)
     known = seen & (explained.deviation < KNOWN * explained.gain)
@@ -71,13 +91,48 @@ def suspicions(rows: Rows, base: BaseParameters, motion: Motion, specimen: Speci
     return found + _turned(names, turned, seen) + (gains or _too_strong(robot, specimen.effort))
 
 
+def _described(robot: Mechanism, equations: Callable[[Motion], Array], base: BaseParameters, motion: Motion) -> Array:
+    """Return the torques (S, n) of the described bodies, without joint terms."""
+    phi = robot.parameters.values.copy()
+    phi[robot.tree.inertias.size :] = 0.0
+    return np.asarray(np.einsum("nbt,b->tn", equations(motion), base.values(phi)))
+
+
+def _turned_gravity(
+    rows: Rows, part: Motion, measured: Array, specimen: Specimen, independent: float, faults: Faults, enough: float
+) -> tuple[Faults, Mechanism, Array, str] | None:
+    """Return the faults left when gravity acts elsewhere, the robot, its torques and the sentence; None where it does not.
+
+    Another direction must explain the data better than all faults of the described one together. Slow motions cannot tell
+    gravity from masses below zero: there it is enough that it explains them as well, and spares faults, or that the described
+    bodies leave an error below `enough`. The axis of the root frame comes last, and is preferred to the estimate beside it.
+    """
+    best: tuple[Faults, Mechanism, Array, str] | None = None
+    alive = np.any(specimen.effort, axis=0)
+    for g in other_gravities(rows.mechanism, part, measured):
+        robot = rows.mechanism.with_gravity(g)
+        own, base = replace(rows, mechanism=robot), base_parameters(robot)
+
+        def equations(moved: Motion, own: Rows = own, base: BaseParameters = base) -> Array:
+            return np.asarray(own.equations(moved, None, base.columns)[0] * alive[:, None, None])
+
+        other = find_faults(robot.coordinate_names, equations, part, measured, independent)
+        spared = len(faults.sentences) + len(faults.turned) > len(other.sentences) + len(other.turned)
+        described = _described(robot, equations, base, part)
+        slack = other.limit if spared or np.linalg.norm(measured - described) < enough else -other.limit
+        if other.misfit < faults.misfit + slack and (best is None or other.misfit < best[0].misfit + other.limit):
+            best = (other, robot, described, turned_gravity(rows.mechanism, g))
+    return best
+
+
 def _exchanged(names: tuple[str, ...], measured: Array, described: Array) -> tuple[NDArray[np.int64], tuple[str, ...]]:
     """Return the order in which efforts suit the description, and sentences about pairs that look exchanged."""
     r = _correlations(measured, described)
     apart = np.var(measured[:, :, None] - described[:, None, :], axis=0)
+    own = np.minimum(np.diag(apart), np.var(measured + described, axis=0))  # efforts may be turned round as well
     order, found = np.arange(len(names)), []
     for j, i in combinations(range(len(names)), 2):
-        straight, crossed = apart[i, i] + apart[j, j], apart[i, j] + apart[j, i]
+        straight, crossed = own[i] + own[j], apart[i, j] + apart[j, i]
         if min(r[i, j], r[j, i]) > SURE and crossed < EXCHANGED * straight and order[i] == i and order[j] == j:
             order[[i, j]] = j, i
             found.append(exchanged(names[j], names[i]))

@@ -178,6 +178,7 @@ class Log(Tabular):
         units: Mapping[str, object] | None = None,
         counts_per_unit: float | Sequence[float] | None = None,
         gain: float | Sequence[float] | None = None,
+        delay: float | Sequence[float] | None = None,
         rate: float | None = None,
         position_side: str | None = None,
         name: str | None = None,
@@ -210,6 +211,8 @@ class Log(Tabular):
             Encoder counts per rad (or m), with the unit "counts".
         gain : float or list, optional
             Drive gain per channel (Nm/A, Nm/V, N/V).
+        delay : float or list, optional
+            Seconds by which efforts are later than positions, of all channels or of each; they are brought to one time.
         rate : float, optional
             Sampling rate in Hz, where the file has no time column or only a sample counter.
         position_side : {"joint", "motor"}, optional
@@ -245,6 +248,7 @@ class Log(Tabular):
             "unit": units,
             "counts_per_unit": counts_per_unit,
             "gain": gain,
+            "delay": delay,
             "rate": rate,
             "position_side": position_side,
             "name": name,

@@ -57,6 +57,16 @@ def read_episodes(path: object, schema: PathLike | Mapping[str, object] | None, 
 
 def log_of(tables: list[Table], by_role: Mapping[str, Table], rules: Mapping[str, Any], own: bool) -> Log:
     """Tables to a log by the rules; `own` lets the metadata of a file that dynident wrote speak instead."""
+    log = _as_logged(tables, by_role, rules, own)
+    if rules.get("delay") is None:
+        return log
+    from dynident.signals.alignment import aligned  # noqa: PLC0415 - rarely needed
+
+    return aligned(log, rules["delay"])
+
+
+def _as_logged(tables: list[Table], by_role: Mapping[str, Table], rules: Mapping[str, Any], own: bool) -> Log:
+    """Tables to a log with every channel at the time that the file says."""
     if own and len(tables) == 1 and tables[0].metadata is not None:
         return _own_log(tables[0], rules)
     kind = check_effort_kind(rules.get("effort_kind"))

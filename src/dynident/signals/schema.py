@@ -9,6 +9,7 @@ A schema is a mapping (or a TOML file) with these keys, all optional where the n
     effort = ["vir"]                # likewise velocity, acceleration, temperature, reference
     effort_kind = "voltage"         # required: joint_torque, joint_force, motor_torque, motor_current, voltage
     gain = [35.15]                  # drive gain per channel, or the name of a single number in the file
+    delay = 0.004                   # seconds by which efforts are later than positions, one number or one per channel
     position_side = "motor"         # "joint" unless said otherwise
     counts_per_unit = 8192          # encoder counts per rad or m, for unit "counts"
     name = "EMPS"
@@ -39,7 +40,7 @@ from dynident.signals.names import ROLES, split_unit
 Array = NDArray[np.float64]
 PathLike = str | os.PathLike[str]
 KEYS = (
-    *(*ROLES, "time", "rate", "joints", "effort_kind", "gain", "position_side", "counts_per_unit"),
+    *(*ROLES, "time", "rate", "joints", "effort_kind", "gain", "delay", "position_side", "counts_per_unit"),
     *("name", "topic", "episode", "files", "unit"),
 )
 

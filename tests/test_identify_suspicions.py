@@ -1,0 +1,116 @@
+"""What a person would suspect of a log: another mounting, delays, frozen and clipped channels, degrees."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import dynident as di
+from dynident.identify import MAP, Regression
+from identify_cases import RRR, arm, simulated_log
+
+pytestmark = pytest.mark.filterwarnings("ignore::dynident.DynidentWarning")
+
+
+def said(log, robot=None):
+    return "; ".join(MAP().fit(Regression.from_logs(robot or arm(RRR), [log])).result_.suspicions)
+
+
+def log_of(robot=None, **change):
+    return replace(simulated_log(robot or arm(RRR), noise=0.05), **change)
+
+
+@pytest.mark.parametrize(
+    ("down", "told"),
+    [
+        ((0.0, 0.0, 9.81), "gravity acts along 0,0,9.81 in the root frame, 180 degrees"),
+        ((0.0, 9.81, 0.0), "gravity acts along 0,9.81,0 in the root frame, 90 degrees"),
+        ((-3.36, 0.0, -9.22), "gravity acts along -3.36,"),
+    ],
+)
+def test_a_robot_that_is_mounted_otherwise_is_told_and_the_advice_mends_it(down, told):
+    described = arm(RRR)
+    log = log_of(described.with_gravity(down))
+    assert told in said(log, described)
+    assert said(log, described.with_gravity(down)) == ""
+
+
+def test_turned_efforts_are_not_taken_for_a_turned_robot():
+    log = log_of()
+    assert said(replace(log, effort=-log.effort)).startswith("the efforts of all joints have the opposite sign")
+
+
+@pytest.mark.parametrize("joints", [[0, 1, 2], [1]])
+def test_late_efforts_are_told_and_the_advice_mends_them(joints):
+    log = log_of()
+    late = log.effort.copy()
+    late[10:, joints] = log.effort[:-10, joints]  # 50 ms
+    faulty = replace(log, effort=late)
+    found = said(faulty)
+    assert found.startswith(f"the efforts of {'all joints' if len(joints) == 3 else 'joint_2'} look ")
+    assert float(found.partition("(delay=")[2].rstrip(")")) == pytest.approx(0.05, abs=0.005)
+    table = {"t": faulty.t, "q": faulty.position, "tau": faulty.effort}
+    mended = di.Log.read(table, "joint_torque", delay=[0.05 * (j in joints) for j in range(3)])
+    assert said(mended) == ""
+    assert len(mended) == len(log) - 10
+
+
+def test_delays_beyond_the_log_are_refused():
+    table = {"t": np.arange(100) / 100, "q": np.zeros((100, 1)), "tau": np.zeros((100, 1))}
+    with pytest.raises(di.DynidentError, match="less than the log has"):
+        di.Log.read(table, "joint_torque", delay=2.0)
+    with pytest.raises(di.DynidentError, match="delay has shape"):
+        di.Log.read(table, "joint_torque", delay=[0.1, 0.2])
+
+
+def test_frozen_channels_and_clipped_efforts_are_no_healthy_data():
+    log = log_of()
+    frozen = log.effort.copy()
+    frozen[1000:2000, 1] = frozen[1000, 1]
+    assert said(replace(log, effort=frozen)).startswith("the effort of joint_2 keeps ")
+    limit = 0.6 * np.max(np.abs(log.effort[:, 1]))
+    clipped = np.column_stack([log.effort[:, 0], np.clip(log.effort[:, 1], -limit, limit), log.effort[:, 2]])
+    assert said(replace(log, effort=clipped)).startswith("the efforts of joint_2 are cut off at their limit")
+
+
+def test_degrees_are_known_without_limits_of_the_joints():
+    log = log_of()
+    assert (
+        said(replace(log, position=np.degrees(log.position))) == "positions look like degrees taken for radians (position=deg)"
+    )
+
+
+def test_one_wrong_gain_does_not_accuse_other_joints():
+    log = di.examples.arm6().run
+    found = said(replace(log, effort=log.effort * [100, 1, 1, 1, 1, 1]), di.examples.arm6().robot)
+    assert "joint1 are 100 times" in found
+    assert not any(f"joint{k} are" in found for k in range(2, 7))
+
+
+def test_gravity_of_the_command_line(tmp_path):
+    from typer.testing import CliRunner
+
+    from dynident.cli import app
+
+    di.examples.arm6(tmp_path)
+    here = [str(tmp_path / "robot.urdf"), "--json"]
+    runner = CliRunner()
+    assert runner.invoke(app, ["describe", *here, "--gravity=0,0,9.81"]).exit_code == 0
+    refused = runner.invoke(app, ["describe", *here, "--gravity", "up"])
+    assert isinstance(refused.exception, di.DynidentError)
+    assert "--gravity is 'up'" in str(refused.exception)
+
+
+def test_a_slow_robot_on_the_ceiling_is_told_by_its_description():
+    """Its bodies could as well be lighter than nothing; its friction says that the efforts are not turned."""
+    robot = arm(RRR)
+    motion = simulated_log(robot, seconds=40.0)
+    slow = di.Motion(
+        4 * motion.t, motion.position, np.gradient(motion.position, 4 * motion.t, axis=0), np.zeros(motion.position.shape)
+    )
+    effort = di.inverse_dynamics(robot.with_gravity((0, 0, 9.81)), slow)
+    effort = effort + np.random.default_rng(1).normal(size=effort.shape) * 0.05
+    found = said(di.Log(t=slow.t, joints=robot.coordinate_names, position=slow.q, effort=effort, effort_kind="joint_torque"))
+    assert found.startswith("gravity acts along 0,0,9.81")
