@@ -270,13 +270,14 @@ def test_limits_emergency_stop_and_reset(serve) -> None:
 def test_a_client_that_dies_leaves_a_robot_at_rest(serve) -> None:
     server = serve(speed=1.0)
     client = client_of(server)
-    client.send(motion(5.0))
+    # Few points, so that the buffer holds them all, of a motion far longer than a busy machine takes to notice its end.
+    client.send(motion(60.0, step=1.0))
     client.run()
-    end = time.monotonic() + 20.0
-    while np.abs(server.emulator.setpoints.v).max() < 0.02 and time.monotonic() < end:
+    end = time.monotonic() + 50.0
+    while (client.sending or not np.any(server.emulator.setpoints.v)) and time.monotonic() < end:
         time.sleep(0.01)
     client.close()
-    while server.emulator.status[4] and time.monotonic() < end:
+    while not (server.emulator.alarms and not server.emulator.status[4]) and time.monotonic() < end:
         time.sleep(0.01)
     assert server.emulator.alarms[-1].code == 4003
     assert not np.any(server.emulator.setpoints.v)
