@@ -45,8 +45,9 @@ def _room(limits: MotionLimits, rest: Array) -> tuple[Array, Array, Array, Array
 
 def _test(limits: MotionLimits, j: int, rest: Array) -> Stage:
     """Return the plateaus of one joint."""
-    *bounds, jerk = _room(limits, rest)
-    return Stage("test", "friction", friction_plateaus(*bounds, longest=LONGEST, posture=rest, jerk=jerk, joints=[j]))
+    low, high, speed, push, jerk = _room(limits, rest)
+    plateaus = friction_plateaus(low, high, speed, push, longest=LONGEST, posture=rest, jerk=jerk, joints=[j])
+    return Stage("test", "friction", plateaus)
 
 
 def _to_and_fro(limits: MotionLimits, j: int, rest: Array, duty: float, interval: float) -> Strokes:
