@@ -171,6 +171,13 @@ def numbers(values: ArrayLike, what: str) -> Array:
         raise DynidentError(f"{what} is not an array of real numbers ({error}); give floating-point numbers") from error
 
 
+def finite_rows(what: str, array: Array, kind: Kind = DynidentError) -> Array:
+    """Return an array, whose first axis are samples, after checking that it is finite."""
+    if not np.isfinite(array).all():
+        raise kind(f"{what} is not finite at sample {int(np.argwhere(~np.isfinite(array))[0][0])}; remove or interpolate it")
+    return array
+
+
 def per_actuator(values: ArrayLike, count: int, what: str) -> Array:
     """Return a fresh array with one number per actuator or coordinate; a single number holds for all of them."""
     array = numbers(values, what)

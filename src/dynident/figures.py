@@ -28,6 +28,7 @@ CURVES = (BLUE, ORANGE, GREEN, "#CC79A7", "#E69F00", "#56B4E9", MUTED, "#000000"
 WIDTH = 11.0  # inches
 BUCKETS = 600  # drawn columns per panel: about one per pixel of a laptop
 LONGEST_LABEL = 34
+MANY = 2.5  # decades above which only whole ones are labelled
 DATA_DPI = 144  # of rasterised lines inside a vector picture
 
 
@@ -80,6 +81,17 @@ def plain_axes(axes: Axes) -> None:
         axes.spines[side].set_linewidth(0.6)
 
 
+def plain_decades(axis: Any, values: Array) -> None:
+    """Label a logarithmic axis with plain numbers: 1, 2, 5 of every decade, or whole decades when there are many."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator  # noqa: PLC0415 - matplotlib is an extra
+
+    seen = values[np.isfinite(values) & (values > 0.0)]
+    many = seen.size > 0 and np.log10(seen.max() / seen.min()) > MANY
+    axis.set_major_locator(LogLocator(subs=(1.0,) if many else (1.0, 2.0, 5.0), numticks=20))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
+
+
 def one_axes(width: float, height: float, x: str, y: str, title: str) -> tuple[Figure, Axes]:
     """Return a figure with one pair of axes."""
     figure = new_figure(width, height)
@@ -91,8 +103,6 @@ def one_axes(width: float, height: float, x: str, y: str, title: str) -> tuple[F
 def finish(axes: Axes, x: str, y: str, title: str) -> None:
     """Give axes their labels and the house style."""
     plain_axes(axes)
-    axes.grid(visible=True, color=GRID, linewidth=0.6)
-    axes.set_axisbelow(True)
     axes.set_xlabel(x, fontsize=9, color=INK)
     axes.set_ylabel(y, fontsize=9, color=INK)
     axes.set_title(title, loc="left", fontsize=10, color=INK, pad=5)

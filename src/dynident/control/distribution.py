@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.checks import numbers
+from dynident.checks import finite_rows, numbers
 from dynident.errors import DynidentError
 from dynident.mechanics import actuator_jacobian, least_torques, prices
 from dynident.mechanism import Mechanism
@@ -164,9 +164,7 @@ def _matrix(A: ArrayLike) -> Array:
             f"A has shape {matrix.shape}; give (samples, actuators, coordinates) with at least as many actuators"
         )
     matrix = matrix if matrix.ndim == 3 else matrix[None]
-    if not np.all(np.isfinite(matrix)):
-        raise DynidentError(f"A is not finite at sample {int(np.argwhere(~np.isfinite(matrix))[0][0])}; give finite numbers")
-    sizes = np.linalg.svd(matrix, compute_uv=False)
+    sizes = np.linalg.svd(finite_rows("A", matrix), compute_uv=False)
     bad = sizes[:, -1] <= SINGULAR * sizes[:, 0]
     if bad.any():
         raise DynidentError(
@@ -187,10 +185,7 @@ def _vectors(A: ArrayLike, values: ArrayLike, what: str, axis: int) -> Array:
         )
     if 1 not in (matrix.shape[0], vectors.shape[0]) and matrix.shape[0] != vectors.shape[0]:
         raise DynidentError(f"{what} has {vectors.shape[0]} samples but A has {matrix.shape[0]}; they must agree")
-    if not np.all(np.isfinite(vectors)):
-        bad = int(np.argwhere(~np.isfinite(vectors))[0][0])
-        raise DynidentError(f"{what} is not finite at sample {bad}; every entry must be a finite number")
-    return vectors
+    return finite_rows(what, vectors)
 
 
 def _shaped(tau: Array, A: ArrayLike, values: ArrayLike) -> Array:

@@ -22,7 +22,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.checks import choice, flag, gain, number, numbers
+from dynident.checks import choice, finite_rows, flag, gain, number, numbers
 from dynident.control.checks import check_gains, optional_model, whole_ratio
 from dynident.errors import DynidentError, require
 from dynident.friction import DynamicLaw, Friction
@@ -309,9 +309,7 @@ class OpenLoop:
         table = np.array(np.atleast_2d(numbers(getattr(self, given[0]), f"open loop: {given[0]}")))
         if table.ndim != 2 or table.size == 0:
             raise DynidentError(f"open loop: {given[0]} has shape {table.shape}; give (samples, actuators)")
-        if not np.all(np.isfinite(table)):
-            bad = int(np.argwhere(~np.isfinite(table))[0][0])
-            raise DynidentError(f"open loop: {given[0]} is not finite at sample {bad}; every entry must be a finite number")
+        finite_rows(f"open loop: {given[0]}", table)
         table.flags.writeable = False
         object.__setattr__(self, given[0], table)
 

@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import DynidentError
-from dynident.figures import CURVES, INK, MUTED, WIDTH, label, new_figure, plain_axes
+from dynident.figures import CURVES, INK, MUTED, WIDTH, label, new_figure, plain_axes, plain_decades
 from dynident.results import Result
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 Array = NDArray[np.float64]
@@ -135,14 +134,5 @@ def plot_bode(
     upper.set_title(title, loc="left", fontsize=9.5, color=INK, pad=4)
     for axes in (upper, lower):
         plain_axes(axes)
-    _plain_frequencies(lower)
+    plain_decades(lower.xaxis, np.concatenate([curve.frequency for curve in curves]))
     return figure
-
-
-def _plain_frequencies(axes: Axes) -> None:
-    """Write 0.5, 1, 2, 5, 10 instead of powers of ten."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter  # noqa: PLC0415 - matplotlib is an extra
-
-    axes.xaxis.set_major_locator(LogLocator(10.0, (1.0, 2.0, 5.0)))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
-    axes.xaxis.set_minor_formatter(NullFormatter())

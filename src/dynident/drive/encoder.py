@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.checks import choice, number, numbers, whole
+from dynident.checks import choice, finite_rows, number, numbers, whole
 from dynident.errors import DescriptionError, DynidentError
 
 Array = NDArray[np.float64]
@@ -327,6 +327,4 @@ def _positions(values: ArrayLike, what: str = "position") -> Array:
     array = numbers(values, what)
     if array.ndim not in (1, 2) or len(array) < 2:
         raise DynidentError(f"{what} has the shape {array.shape}; give at least two samples along the first axis")
-    if not np.isfinite(array).all():
-        raise DynidentError(f"{what} is not finite at sample {int(np.argwhere(~np.isfinite(array))[0][0])}; remove it")
-    return array
+    return finite_rows(what, array)

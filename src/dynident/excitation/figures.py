@@ -9,12 +9,11 @@ from numpy.typing import NDArray
 
 from dynident.excitation.equations import RobotEquations
 from dynident.excitation.limits import ToolBox
-from dynident.figures import BLUE, GRID, INK, MUTED, ORANGE, label, new_figure, pretty_unit
+from dynident.figures import BLUE, INK, MUTED, ORANGE, label, new_figure, plain_axes, plain_decades, pretty_unit
 from dynident.mechanics import forward_kinematics
 from dynident.mechanism import effort_units
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from dynident.excitation.designs import Design
@@ -23,30 +22,9 @@ Array = NDArray[np.float64]
 
 SMALL = 8  # points, of tick labels
 FAR = 10.0  # times the largest value of a motion, above which a limit is told in words: drawn, it would flatten the curve
-MANY = 2.5  # decades above which only whole ones are labelled
 RATES = ("position", "velocity", "acceleration")
 SECONDS = ("", "/s", "/s\N{SUPERSCRIPT TWO}")
 ENDS = ("tool", "platform")  # names of the link to draw when a robot has several ends
-
-
-def _quiet(axis: Axes) -> None:
-    """Draw a light grid below the data, small ticks and no box."""
-    axis.grid(color=GRID)
-    axis.set_axisbelow(True)
-    axis.tick_params(labelsize=SMALL, colors=INK)
-    for side in ("top", "right"):
-        axis.spines[side].set_visible(False)
-
-
-def _decades(axis: Any, values: Array) -> None:
-    """Label a logarithmic axis with plain numbers: 1, 2, 5 of every decade, or whole decades when there are many."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator  # noqa: PLC0415 - matplotlib is an extra
-
-    seen = values[np.isfinite(values) & (values > 0.0)]
-    many = seen.size > 0 and np.log10(seen.max() / seen.min()) > MANY
-    axis.set_major_locator(LogLocator(subs=(1.0,) if many else (1.0, 2.0, 5.0), numticks=20))
-    axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
 
 
 def motions(design: Design) -> Figure:
@@ -64,7 +42,7 @@ def motions(design: Design) -> Figure:
         unit = {"N": "m", "N m": "rad"}.get(sliding.get(name, ""), "SI")
         bounds = ((limits.lower[j], limits.upper[j]), *((-x[j], x[j]) for x in (limits.velocity, limits.acceleration)))
         for axis, y, pair, per in zip(axes[j], columns, bounds, SECONDS, strict=True):
-            _quiet(axis)
+            plain_axes(axis)
             axis.plot(motion.t, y[:, j], color=BLUE, linewidth=1.2, label="motion")
             reach = FAR * float(np.max(np.abs(y[:, j])))
             for value in pair:
@@ -131,7 +109,7 @@ def singular_values(design: Design) -> Figure:
 
     figure = new_figure(7.5, 4.2)
     axis = figure.subplots()
-    _quiet(axis)
+    plain_axes(axis)
     drawn = []
     for curve, colour, what in ((design.start, ORANGE, "before"), (None, BLUE, "after")):
         values = design.singular_values(curve)
@@ -140,7 +118,7 @@ def singular_values(design: Design) -> Figure:
         drawn.append(shown)
         axis.semilogy(np.arange(1, values.size + 1), shown, color=colour, marker=".", label=f"{what}: ratio {ratio:.4g}")
     axis.xaxis.set_major_locator(MaxNLocator(integer=True))
-    _decades(axis.yaxis, np.concatenate(drawn))
+    plain_decades(axis.yaxis, np.concatenate(drawn))
     axis.set_xlabel("number of the singular value", color=INK, fontsize=9)
     scale = design.problem.objective.criterion.scale
     unit = "SI units" if scale is None else "unit columns" if isinstance(scale, str) else "scaled columns"
@@ -159,7 +137,7 @@ def deviations(design: Design) -> Figure:
     height = 1.6 + 0.2 * len(names)
     figure = new_figure(8.0, height)
     axis = figure.subplots()
-    _quiet(axis)
+    plain_axes(axis)
     place = np.arange(len(names))
     for y, old, new in zip(place, before, after, strict=True):
         if np.isfinite(old) and np.isfinite(new):
@@ -171,7 +149,7 @@ def deviations(design: Design) -> Figure:
     texts = [f"{label(name, 26)} [{pretty_unit(unit)}]" for name, unit in zip(names, units, strict=True)]
     axis.set_yticks(place, texts, fontsize=SMALL)
     axis.set_xscale("log")
-    _decades(axis.xaxis, np.concatenate([before, after]))
+    plain_decades(axis.xaxis, np.concatenate([before, after]))
     axis.set_ylim(len(names) - 0.4, -0.6)
     noise = ", ".join(f"{x:.3g}" for x in np.unique(np.round(design.noise, 12))[:4])
     axis.set_xlabel(f"expected standard deviation after one run, in the unit of the parameter (noise {noise})", fontsize=9)

@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.checks import numbers
+from dynident.checks import finite_rows, numbers
 from dynident.errors import DescriptionError, DynidentError, require
 from dynident.graph import Compiled, Function, Node, reachable
 from dynident.mechanics.equations import LOAD, Equations, opaque_columns
@@ -128,11 +128,7 @@ def coordinates(mechanism: Mechanism, values: ArrayLike, what: str) -> Array:
     """Return an (N, n) array of coordinates after checking it against the robot; one sample may be a plain vector."""
     require(mechanism, Mechanism, "mechanism")
     array = numbers(values, what)
-    array = _fitting(mechanism, array[None, :] if array.ndim == 1 else array, what)
-    if not np.all(np.isfinite(array)):
-        bad = int(np.argwhere(~np.isfinite(array))[0][0])
-        raise DynidentError(f"{what} is not finite at sample {bad}; remove or interpolate it")
-    return array
+    return finite_rows(what, _fitting(mechanism, array[None, :] if array.ndim == 1 else array, what))
 
 
 def _fitting(mechanism: Mechanism, array: Array, what: str) -> Array:

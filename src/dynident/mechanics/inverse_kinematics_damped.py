@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.checks import numbers
+from dynident.checks import finite_rows, numbers
 from dynident.errors import DynidentError
 from dynident.mechanics.functions import coordinates
 from dynident.mechanics.inverse_kinematics_chain import Array, end_frame
@@ -27,8 +27,7 @@ def pose_targets(rotation: ArrayLike | None, position: ArrayLike) -> tuple[Array
     p = np.atleast_2d(numbers(position, "position"))
     if p.ndim != 2 or p.shape[1] != 3:
         raise DynidentError(f"position has shape {np.shape(position)}; give (samples, 3) in metres")
-    if not np.isfinite(p).all():
-        raise DynidentError(f"position is not finite at sample {int(np.argmin(np.isfinite(p).all(axis=1)))}; give numbers")
+    finite_rows("position", p)
     if rotation is None:
         return None, p
     R = numbers(rotation, "rotation")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.checks import numbers
+from dynident.checks import finite_rows, numbers
 from dynident.errors import DynidentError
 
 if TYPE_CHECKING:
@@ -59,11 +59,7 @@ class Motion:
                 f"motion: time does not increase at sample {bad} (t = {time[bad]}); sort or clean the time stamps"
             )
         for label, values in {"t": time, **arrays}.items():
-            array = np.asarray(values, dtype=np.float64)
-            if not np.all(np.isfinite(array)):
-                bad = int(np.argwhere(~np.isfinite(array))[0][0])
-                raise DynidentError(f"motion: {label} is not finite at sample {bad}; remove or interpolate it")
-            view = array.view()
+            view = finite_rows(f"motion: {label}", np.asarray(values, dtype=np.float64)).view()
             view.flags.writeable = False
             object.__setattr__(self, label, view)
 
