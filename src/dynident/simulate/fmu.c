@@ -1,4 +1,4 @@
-/* FMI 3.0 of a machine: what co-simulation and model exchange share, and co-simulation. SI units.
+/* FMI 3.0 of a machine: what co-simulation and model exchange share. SI units.
  *
  * Before this file stand: COUNT_* (sizes), AT_* (places in the machine's arrays), TOKEN, tables of numbers, and the generated
  * functions `run` (some steps), `placed` (the state at a start), `setpoint` (a wanted motion as the control law reads it) and
@@ -98,83 +98,7 @@ static fmi3Status verdict(const Robot *robot, int status)
     return (status == FINE_RUN) ? fmi3OK : refuse_at(robot, reasons[status], robot->now.time);
 }
 
-/* ---- temperatures: dy/dt = (A0 + W A1) y + b0 + W b1 + losses b2, see `_thermal` ---- */
-
-#define ZONE_A1 (ORDER * ORDER)
-#define ZONE_B0 (2 * ORDER * ORDER)
-#define ZONE_READ (ZONE_B0 + (3 * ORDER))
-#define ZONE_BASE (ZONE_READ + ORDER)
-
-static double temperature(int zone, const double *y)
-{
-    const double *z = &zones[zone * ZONE];
-    double T = z[ZONE_BASE];
-    int i;
-    for (i = 0; i < ORDER; i++) { T += z[ZONE_READ + i] * y[i]; }
-    return T;
-}
-
-static double ratio_at(int zone, double T)
-{
-    const double *z = &zones[zone * ZONE];
-    return fmax(COLDEST, (z[ZONE_BASE + 1] * T) + z[ZONE_BASE + 2]);
-}
-
-static void heat_rate(int zone, double W, double losses, double drive, const double *x, double *rate)
-{
-    const double *z = &zones[zone * ZONE];
-    int i;
-    int j;
-    for (i = 0; i < ORDER; i++)
-    {
-        rate[i] = drive * (z[ZONE_B0 + i] + (W * z[ZONE_B0 + ORDER + i]) + (losses * z[ZONE_B0 + (2 * ORDER) + i]));
-        for (j = 0; j < ORDER; j++) { rate[i] += (z[(i * ORDER) + j] + (W * z[ZONE_A1 + (i * ORDER) + j])) * x[j]; }
-    }
-}
-
-/* Cold friction power and electric losses of a zone, from losses of joints, losses of rotors and squared currents. */
-static void heated_by(int zone, const double *y, const double *losses, double share, double *W, double *copper)
-{
-    const double *z = &zones[(zone * ZONE) + ZONE_BASE];
-    const int joint = (int)z[4];
-    const int drive = (int)z[5];
-    const int motor = (int)z[6];
-    double power = 0.0;
-    if (joint >= 0) { power += share * losses[joint]; }
-    if (drive >= 0) { power += share * losses[COUNT_TREE + drive]; }
-    *W = power / ratio_at(zone, temperature(zone, y));
-    *copper = (motor >= 0) ? (z[3] * share * losses[COUNT_TREE + COUNT_DRIVES + motor]) : 0.0;
-}
-
-/* The exact solution for a power that holds: a series, in so many parts that it converges at once. */
-static void heat_up(int zone, double *y, double W, double losses, double dt)
-{
-    const double *z = &zones[zone * ZONE];
-    double size = 0.0;
-    int parts;
-    int i;
-    int k;
-    for (i = 0; i < (ORDER * ORDER); i++) { size += fabs(z[i] + (W * z[ZONE_A1 + i])); }
-    parts = 1 + (int)fmin(1.0e6, 2.0 * size * dt);
-    for (; parts > 0; parts--)
-    {
-        const double h = dt / (double)parts;
-        double term[ORDER];
-        double next[ORDER];
-        heat_rate(zone, W, losses, 1.0, y, term);
-        for (k = 1; k < 20; k++)
-        {
-            for (i = 0; i < ORDER; i++)
-            {
-                term[i] *= h / (double)k;
-                y[i] += term[i];
-            }
-            heat_rate(zone, W, losses, 0.0, term, next);
-            (void)memcpy(term, next, sizeof(term));
-        }
-        dt -= h;
-    }
-}
+/* ---- temperatures ---- */
 
 static void heat_all(const Memory *now, double *y, double dt)
 {
@@ -388,15 +312,6 @@ EXPORT fmi3Status fmi3SetDebugLogging(fmi3Instance instance, bool on, size_t n, 
     return fmi3OK;
 }
 
-EXPORT fmi3Instance fmi3InstantiateCoSimulation(
-    fmi3String name, fmi3String token, fmi3String resources, bool visible, bool logging, bool events, bool early,
-    const fmi3ValueReference between[], size_t count, fmi3InstanceEnvironment environment, fmi3LogMessageCallback log,
-    fmi3IntermediateUpdateCallback update)
-{
-    (void)name; (void)resources; (void)visible; (void)logging; (void)events; (void)early; (void)between; (void)count; (void)update;
-    return instance_of(token, environment, log);
-}
-
 EXPORT void fmi3FreeInstance(fmi3Instance instance) { free(instance); }
 
 EXPORT fmi3Status fmi3EnterInitializationMode(
@@ -427,61 +342,6 @@ EXPORT fmi3Status fmi3Reset(fmi3Instance instance)
     robot->now.exchange = exchange;
     robot->now.numbers[AT_NUMBER_SLACK] = slack;
     return fmi3OK;
-}
-
-/* ---- co-simulation ---- */
-
-static int stretch(Robot *robot, double steps)
-{
-    Memory *now = &robot->now;
-    int status = FINE_RUN;
-    while ((steps > 0.0) && (status == FINE_RUN))
-    {
-        const double passed = fmod(now->state[AT_COUNTER], (double)FINE);
-        const double some = (COUNT_ZONES > 0) ? fmin(steps, (double)FINE - passed) : steps;
-        status = advance(robot, now->state, some, (double)FINE, (COUNT_ZONES > 0) ? 1.0 : 0.0);
-        steps -= some;
-        if ((COUNT_ZONES > 0) && (status == FINE_RUN))
-        {
-            if (!(passed > 0.0)) { add_losses(now, robot->record); }
-            if (!(fmod(now->state[AT_COUNTER], (double)STRETCH) > 0.0))
-            {
-                heat_all(now, now->heat, (double)STRETCH * STEP);
-                (void)memset(now->losses, 0, sizeof(now->losses));
-                now->rows = 0.0;
-                warm(now);
-            }
-        }
-    }
-    return status;
-}
-
-EXPORT fmi3Status fmi3DoStep(
-    fmi3Instance instance, double now, double length, bool keep, bool *event, bool *end, bool *early, double *last)
-{
-    Robot *robot = (Robot *)instance;
-    double steps;
-    fmi3Status status;
-    (void)keep;
-    *event = false; *end = false; *early = false; *last = now;
-    if (!(length > 0.0)) { return refuse(robot, "the communication step is not positive"); }
-#if DIVISIBLE
-    steps = fmax(1.0, ceil((length / STEP) - WHOLE));
-    robot->now.numbers[AT_NUMBER_STEP] = length / steps;
-#else
-    steps = floor((length / STEP) + 0.5);
-    if ((steps < 1.0) || (fabs((length / STEP) - steps) > (WHOLE * steps)))
-    {
-        return refuse_at(robot, "the communication step must be a whole number of the machine's steps of %g s", STEP);
-    }
-#endif
-    status = read_inputs(robot);
-    if (status != fmi3OK) { return status; }
-    robot->fresh = false;
-    robot->now.time = now + length;
-    status = verdict(robot, stretch(robot, steps));
-    if (status == fmi3OK) { *last = robot->now.time; }
-    return status;
 }
 
 /* ---- the state as a whole ---- */
