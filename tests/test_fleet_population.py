@@ -11,7 +11,7 @@ from scipy.stats import binom, kstest, nct
 
 import dynident as di
 from dynident.errors import DynidentError
-from dynident.fleet import FleetType, RobotEstimate, RobotPeriod, questions
+from dynident.fleet import FleetType, RobotEstimate, RobotPeriod, alarms, questions
 from dynident.fleet.alarms import deviates, independent_tests, limits_of, noncentrality, step_up
 from dynident.fleet.effect import Effect, Fleet, estimate
 from dynident.validate import Verdict
@@ -127,6 +127,22 @@ def test_robots_with_the_same_fault_do_not_hide_each_other(base):
     found = questions(robots, base)
     assert {d.serial for d in found.deviations} == faults
     assert {d.parameter for d in found.deviations} == {"fc_joint_2"}
+
+
+def test_more_robots_than_half_beyond_the_limit(base, monkeypatch):
+    # Faults of other robots may lift most of a small fleet beyond the limit: the worst leaves, and the others are tested anew.
+    robots, _, _ = robots_of(base, 12, np.random.default_rng(8), spread=0.01, noise=0.02)
+    faults = {"R003": "fc_joint_2", "R007": "fv_joint_1", "R009": "fc_joint_1"}
+    for serial, name in faults.items():
+        r, k = int(serial[1:]), base.regrouping[:, base.mechanism.parameters.names.index(name)]
+        robots[r] = replace(robots[r], score=robots[r].score + 1.5 * robots[r].information @ k)
+    counts = iter([8])
+    monkeypatch.setattr(alarms, "step_up", lambda largest, limits: next(counts, None) or step_up(largest, limits))
+    found = questions(robots, base)
+    assert {d.serial: d.parameter for d in found.deviations} == faults
+    assert found.notes == ()
+    monkeypatch.setattr(alarms, "step_up", lambda largest, limits: len(largest))
+    assert "half of the 12 robots or more deviate from each other" in questions(robots, base).notes[0]
 
 
 def test_a_robot_near_the_limit_is_watched(base):

@@ -38,7 +38,8 @@ class Alarms:
 
     `named` (R,) are the robots that deviate, `z` and `t` (R, p) the deviates of every robot among itself and those not named,
     `limit` the z from which on a robot is named, `tests` how many independent tests the parameters of a robot are, `effect`
-    what the robots that are not named have in common, and `detectable` (p,) the changes that `smallest_changes` returns.
+    what the robots that are not named have in common, `detectable` (p,) the changes that `smallest_changes` returns, and
+    `majority` False where as many robots deviate as may be named, so that more may.
     """
 
     named: Flags
@@ -48,6 +49,7 @@ class Alarms:
     tests: float
     effect: Effect
     detectable: Array
+    majority: bool
 
 
 def check_rate(false_alarms: float) -> None:
@@ -80,9 +82,11 @@ def alarms_of(fleet: Fleet, K: Array, rate: float) -> Alarms:
             aside = np.flatnonzero(suspects & ~named).tolist()
             alike = estimate(fleet.part(healthy), effect) if aside else effect
             found = [r for r in aside if np.max(np.abs(own_deviates(fleet, healthy, alike, r, fleet.h[r], K)[0])) > alone]
-        if not found or R - named.sum() - len(found) < fewest:  # in that case no majority is alike
+        room = R - int(named.sum()) - fewest
+        if not found or room < 1:
             break
-        named[found] = True
+        # So many that no majority would be left are hardly all faulty: the worst leaves alone, and the others are tested anew.
+        named[found if len(found) <= room else found[:1]] = True
     own = np.zeros((2, R, K.shape[1]))
     own[:, ~named] = z, t
     for r in np.flatnonzero(named).tolist():
@@ -92,7 +96,7 @@ def alarms_of(fleet: Fleet, K: Array, rate: float) -> Alarms:
     count = step_up(largest, limits)
     named = largest > (limits[count - 1] if count else np.inf)
     smallest = smallest_changes(fleet.part(~named), effect, K, float(limits[0]))
-    return Alarms(named, own[0], own[1], float(limits[max(count, 1) - 1]), tests, effect, smallest)
+    return Alarms(named, own[0], own[1], float(limits[max(count, 1) - 1]), tests, effect, smallest, not found)
 
 
 def own_deviates(fleet: Fleet, healthy: Flags, effect: Effect, r: int, h: Array, K: Array) -> tuple[Array, Array]:

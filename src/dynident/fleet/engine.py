@@ -20,6 +20,7 @@ from dynident.parallel import cores
 
 TIMEOUT = 10.0  # seconds to reach a scheduler
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # malloc.h of glibc
+UNDISTURBED = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"  # Ctrl-C reaches workers too; the client ends them
 FAILURES = 20  # workers that may die under a task before it is given up
 
 
@@ -83,6 +84,7 @@ def connect(scheduler: str | None = None, workers: int | None = None, memory: st
             processes=True,
             memory_limit=memory,
             dashboard_address=":0",
+            preload=[*dask.config.get("distributed.worker.preload"), UNDISTURBED],
             silence_logs=logging.CRITICAL,  # a task that fails is told once, by the sentence of its log
         ) as cluster,
         Client(cluster) as client,  # type: ignore[no-untyped-call]

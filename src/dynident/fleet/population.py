@@ -51,6 +51,8 @@ def questions(robots: Sequence[RobotEstimate], base: BaseParameters, false_alarm
         K = base.regrouping / fleet.unit[:, None]
         alarms = alarms_of(fleet, K, false_alarms)
         effect, kept = alarms.effect, int((~alarms.named).sum())
+        if not alarms.majority:
+            notes.append(f"half of the {len(robots)} robots or more deviate from each other; no more than half are named")
         mean = effect.coefficients[0] * fleet.unit
         T = effect.T * np.outer(fleet.unit, fleet.unit)
         population = Population(name, base.names, mean, T * (1.0 + 1.0 / kept), len(robots), base.fingerprint())
