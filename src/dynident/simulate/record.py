@@ -6,7 +6,7 @@ import hashlib
 import io
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -201,6 +201,17 @@ class Run:
 
     def __repr__(self) -> str:
         return f"Run({self.robot!r}, {self.truth.t[-1]:g} s, {self.log!r})"
+
+    def log_with_reference(self) -> Log:
+        """Return the log with the positions that were asked for, as most controllers write them.
+
+        Instruments and closed-loop estimators need them. A log of motor positions is returned as it is.
+        """
+        names = self.robot.mechanism.coordinate_names
+        if self.log.position_side != "joint" or not set(self.log.joints) <= set(names):
+            return self.log
+        wanted = [np.interp(self.log.t, self.reference.t, self.reference.q[:, names.index(j)]) for j in self.log.joints]
+        return replace(self.log, reference=np.stack(wanted, axis=1))
 
     def tracking(self, after: float = 0.0) -> TrackingError:
         """Return how far the robot was from the reference.
