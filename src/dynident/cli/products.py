@@ -31,6 +31,7 @@ from dynident.cli.shared import (
     projection_of,
     three_numbers,
 )
+from dynident.cli.words import in_options
 from dynident.errors import DynidentError
 from dynident.files import to_json, write_atomic
 
@@ -153,7 +154,7 @@ def payload(
         print_json(data)
     else:
         removed = [text for text in load.notes if text.startswith("removal ")]
-        out.print("\n".join([*removed, load.summary(), *_conventions(load)]))
+        out.print("\n".join([*removed, in_options(load.summary()), *_conventions(load)]))
     return NOT_OK if strict and not load.plausible else 0
 
 
