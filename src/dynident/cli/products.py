@@ -140,7 +140,7 @@ def payload(
         how: dict[str, Any] = {"order": column_order(order), "projection": projection_of(projection)}
         evidence = identify.payload_regression(mechanism, empty, full, link, **how)
         both = (
-            identify.with_gain_uncertainty(di.WLS(), evidence, gain_std)
+            identify.with_gain_uncertainty(di.MAP(), evidence, gain_std)
             if essential is None
             else di.essential_parameters(evidence, di.WLS(), essential)
         )
