@@ -179,3 +179,12 @@ def test_a_program_that_is_absent_is_said(tmp_path: Path, monkeypatch: pytest.Mo
     assert np.isnan(done.difference)
     assert "not compared: Drake is not installed here" in done.summary()
     assert "drake:rotor_inertia" in Path(done.files[0]).read_text()
+
+
+def test_what_the_data_do_not_determine_is_marked_in_every_file(tmp_path):
+    arm = di.examples.arm6()
+    fit = di.MAP().fit(di.Regression.from_logs(arm.robot, [arm.run])).result_
+    first = fit.undetermined()[0]
+    for target, name in (("gazebo", "arm6.urdf"), ("mujoco", "arm6.xml")):
+        fit.export(tmp_path / target, target, arm.source)
+        assert f"{first.name} {first.value:.4g} (description {first.description:.4g})" in (tmp_path / target / name).read_text()

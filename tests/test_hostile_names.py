@@ -12,8 +12,8 @@ import pytest
 from defusedxml import ElementTree as ET
 
 import dynident as di
-from dynident.cli.shared import remark
 from dynident.errors import DynidentError
+from dynident.export import remark
 from dynident.files import write_atomic, xml_text
 from dynident.mechanism import write_svg
 

@@ -406,3 +406,17 @@ def test_a_moving_sensor_is_read_with_its_clock(tmp_path) -> None:
     assert load.mass == pytest.approx(MASS, rel=0.01)
     np.testing.assert_allclose(load.com, COM, atol=2e-3)
     np.testing.assert_allclose(load.inertia, INERTIA, atol=3e-3)
+
+
+def test_a_base_that_is_not_level_is_doubted():
+    """Poses of a sensor whose base is tilted by five degrees, read as if it were level."""
+    robot = di.Mechanism.from_dh([(0.0, np.pi / 2, 0.3, 0.0), (0.4, 0.0, 0.0, 0.0), (0.3, np.pi / 2, 0.0, 0.0)])
+    rng = np.random.default_rng(4)
+    q = rng.uniform(-2, 2, (20, 3))
+    R = di.forward_kinematics(robot, q, "link_3")[0].transpose(0, 2, 1)
+    for tilt, doubted in ((0.0, False), (np.radians(5.0), True)):
+        force = R @ (2.0 * 9.81 * np.array([np.sin(tilt), 0.0, -np.cos(tilt)]))
+        noise = rng.normal(size=(20, 6)) * ([0.1] * 3 + [0.01] * 3)
+        wrench = np.hstack([force, np.cross([0.0, 0.0, 0.1], force)]) + noise
+        found = payload_from_wrench(robot, q, wrench, "link_3")
+        assert any("does not seem level" in text for text in found.findings) == doubted

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 import dynident as di
 from dynident.cli.consoles import out, print_json, progress
 from dynident.cli.machines import is_ready, read_plan, ready_machine
-from dynident.cli.shared import AS_WRITTEN, NOT_OK, AsJson, Debug, Robot, RobotOptions, Strict, Terms, app, check_output, remark
+from dynident.cli.shared import AS_WRITTEN, NOT_OK, AsJson, Debug, Robot, RobotOptions, Strict, Terms, app, check_output
 from dynident.errors import DynidentError
 
 SAMPLES = 1000  # poses along a motion at which motors are ranked
@@ -46,6 +46,8 @@ def derive(
         model = di.Fit.load(fit, described.robot(robot, terms))
         every = not (c or numpy or casadi)
         files = symbolic.write_model(model.identified, output, c or every, numpy or every, casadi or every)
+        from dynident.export import remark  # noqa: PLC0415 - only with numbers of a fit
+
         files = [remark(path, model.provenance()) for path in files]
         if as_json:
             print_json({"written": [str(path) for path in files]})

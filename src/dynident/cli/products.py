@@ -32,6 +32,7 @@ from dynident.cli.shared import (
     projection_of,
     three_numbers,
 )
+from dynident.cli.words import in_options
 from dynident.errors import DynidentError
 from dynident.files import to_json, write_atomic
 from dynident.mechanism import INERTIA_SYMBOLS
@@ -154,7 +155,7 @@ def payload(
         how: dict[str, Any] = {"order": column_order(order), "projection": projection_of(projection)}
         evidence = identify.payload_regression(mechanism, empty, full, link, **how)
         both = (
-            identify.with_gain_uncertainty(di.WLS(), evidence, gain_std)
+            identify.with_gain_uncertainty(di.MAP(), evidence, gain_std)
             if essential is None
             else di.essential_parameters(evidence, di.WLS(), essential)
         )
@@ -168,7 +169,7 @@ def payload(
         print_json(data)
     else:
         removed = [text for text in load.notes if text.startswith("removal ")]
-        out.print("\n".join([*removed, load.summary(), *_conventions(load)]))
+        out.print("\n".join([*removed, in_options(load.summary()), *_conventions(load)]))
     return NOT_OK if strict and not load.plausible else 0
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,8 +16,7 @@ import dynident as di
 from dynident.cli.consoles import note, out
 from dynident.cli.structure import choices, has_legs, restructured, spoken, with_structure
 from dynident.errors import DynidentError
-from dynident.files import check_replaceable, visible, write_atomic
-from dynident.graph import comment
+from dynident.files import check_replaceable
 from dynident.mechanism import apply_sidecar, read_robot, write_robot
 
 USAGE, NOT_OK = 2, 3
@@ -414,18 +412,11 @@ class RobotOptions:
 
     def write(self, file: Path, fit: di.Fit, path: Path) -> Path:
         """Write a copy of the robot's description with the parameters of a fit."""
+        from dynident.export import remark  # noqa: PLC0415 - few commands write a robot
+
         arguments = xacro_arguments(self.arg)
         write_robot(file, fit.mechanism, fit.standard, path, self.search or (), self.trust, arguments)
         return remark(path, fit.provenance())
-
-
-def remark(path: Path, lines: Sequence[str]) -> Path:
-    """Write sentences into a file of results as comments of its language, at its end; return the file."""
-    begin, end = {".urdf": ("<!-- ", " -->"), ".xml": ("<!-- ", " -->"), ".py": ("# ", "")}.get(path.suffix, ("/* ", " */"))
-    plain = [" ".join(visible(line).split()) for line in lines]  # names of a file's joints must not end the comment
-    safe = [comment(line) if begin == "/* " else re.sub("-(?=-)", "- ", line) for line in plain]
-    text = path.read_text(encoding="utf-8").rstrip("\n")
-    return write_atomic(path, "\n".join([text, *(f"{begin}{line}{end}" for line in safe), ""]))
 
 
 AS_WRITTEN, AS_LOGGED = RobotOptions(), LogOptions()

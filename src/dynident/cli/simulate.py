@@ -237,7 +237,7 @@ def _write_run(run: Run, output: Path | None, truth: Path | None, figures: Path 
     """Write log, truth and figures; those of one folder appear together."""
     makers: dict[Path, Callable[[Path], Any]] = {}
     if output is not None:
-        makers[output] = run.log.save
+        makers[output] = run.log_with_reference().save
     if truth is not None:
         makers[truth] = run.truth.save
     for folder in dict.fromkeys(path.parent for path in makers):

@@ -27,6 +27,7 @@ _PHRASES = (
     ),
     (r"\((position=(?:deg|mm))\)", r"(--unit \1)"),
     (r" \(with_gravity\)", " (--gravity)"),
+    (r" \(gravity=True\)", " (--tilt)"),
     (r"\(gain=-1\)", "(--gain, -1 for these and 1 for the others)"),
     (r" \(and (\d+) more, see \.quality\.summary\(\)\)", r" (and \1 more)"),
     (r"see Fit\.observability\(\)", "see the observability in the report"),

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from dynident.errors import DescriptionError, DescriptionWarning, DynidentError
 from dynident.export.loaders import loader_name, loader_text
 from dynident.export.remainder import Split, split
+from dynident.export.remarks import remark
 from dynident.files import write_atomic
 from dynident.graph import identifier
 from dynident.mechanics import Motion, inverse_dynamics
@@ -91,6 +92,7 @@ def export_robot(
     search: Sequence[str | os.PathLike[str]] = (),
     arguments: Mapping[str, object] | None = None,
     trust: bool = False,
+    remarks: Sequence[str] = (),
 ) -> Exported:
     """Write a robot for another program: every number arrives, in the program's own way or in a module that adds it.
 
@@ -110,6 +112,8 @@ def export_robot(
         written anew otherwise, without pictures.
     search, arguments, trust : see `read_robot`
         As the source was read.
+    remarks : sequence of str
+        Sentences that the description shall hold as comments, such as ``fit.provenance()``.
 
     Returns
     -------
@@ -142,6 +146,7 @@ def export_robot(
     if any(c.function is not None for c in mechanism.couplings):
         notes.append("coupling functions stay behind: torques are those of the spanning tree")
     _write_description(mechanism, parts, path, target, source, search, arguments, trust, notes)
+    remark(path, remarks)
     held = _held(parts, path)
     module = loader_name(mechanism.name)
     notes += [f"joint '{name}' was held still; {module}.py holds it at {x:.6g}" for name, x in held.items()]

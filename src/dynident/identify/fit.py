@@ -172,7 +172,7 @@ class Fit(Tabular, Result):
         """
         from dynident.export import export_robot  # noqa: PLC0415 - most fits are not exported
 
-        return export_robot(self.identified, folder, target, source, **options)
+        return export_robot(self.identified, folder, target, source, **{"remarks": self.provenance(), **options})
 
     @property
     def std(self) -> Array:

@@ -45,6 +45,8 @@ class Payload(Result):
         Gravity in the base frame, where it was estimated [m/s^2].
     notes : tuple of str
         How it was found.
+    doubts : tuple of str
+        What the data themselves speak against, such as a base that is not level.
     """
 
     parameters: Array
@@ -58,6 +60,7 @@ class Payload(Result):
     bias_std: Array | None = None
     gravity: Array | None = None
     notes: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
     derived = ("mass", "mass_std", "com", "com_std", "inertia", "inertia_std", "plausible", "findings", "conventions")
 
     @property
@@ -141,7 +144,7 @@ class Payload(Result):
             if excess > CLEAR * spread:
                 moments = ", ".join(f"{x:.3g}" for x in np.linalg.eigvalsh(self.inertia))
                 found.append(f"no body has its principal moments of inertia ({moments} kg m^2)")
-        return tuple(found)
+        return (*found, *self.doubts)
 
     @property
     def plausible(self) -> bool:

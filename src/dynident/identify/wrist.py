@@ -9,6 +9,7 @@ a, al, w are those of the sensor's frame, g is gravity in its axes. Everything b
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,6 +25,9 @@ Array = NDArray[np.float64]
 
 SEEN = 1e-7  # part of a column of unit length below which the data do not show it
 PASSES = 30
+ENOUGH = 8  # samples from which on a base that is not level can be told
+BETTER = 0.5  # of the residual that a turned gravity must leave at most ...
+LEVEL = 0.5  # ... and the angle [deg] from which on that is a doubt
 CHANNELS = ("fx", "fy", "fz", "tx", "ty", "tz")
 LONG = ("force_x", "force_y", "force_z", "torque_x", "torque_y", "torque_z")
 
@@ -94,7 +98,17 @@ def payload_from_wrench(
     R, _ = forward_kinematics(mechanism, moving.q, frame)
     w, a, al = velocity[:, 3:], acceleration[:, :3], acceleration[:, 3:]
     still = sign * _columns(w, a, al)
-    return _solve(still, sign, R, y, bias, gravity, mechanism, independence, frame, reach)
+    load, left = _solve(still, sign, R, y, bias, gravity, mechanism, independence, frame, reach)
+    down = np.asarray(mechanism.gravity)
+    if gravity or len(y) < ENOUGH or not np.any(down):
+        return load
+    other, less = _solve(still, sign, R, y, bias, True, mechanism, independence, frame, reach)
+    turned = np.asarray(other.gravity)
+    angle = np.degrees(np.arccos(np.clip(down @ turned / (np.linalg.norm(down) * np.linalg.norm(turned)), -1.0, 1.0)))
+    if less > BETTER * left or angle < LEVEL:
+        return load
+    said = f"the base does not seem level: forces fit {left / less:.1f} times better with gravity turned by {angle:.1f} degrees"
+    return replace(load, doubts=(f"{said} (gravity=True)",))
 
 
 def read_wrench(
@@ -177,8 +191,8 @@ def _solve(
     independence: float,
     frame: str,
     reach: float | None,
-) -> Payload:
-    """Return the load by Gauss and Newton; forces and moments are weighed by their own residuals."""
+) -> tuple[Payload, float]:
+    """Return the load by Gauss and Newton, and the residual of forces [N]; forces and moments are weighed by their own."""
     g, samples = np.array(mechanism.gravity, dtype=np.float64), len(y)
 
     def weight(direction: Array) -> Array:
@@ -211,7 +225,7 @@ def _solve(
     parameters[~known[:10]], spread[~known[:10]], spread[:, ~known[:10]] = np.nan, np.nan, np.nan
     std = np.sqrt(np.diag(covariance))
     seen = np.flatnonzero(known[:10])
-    return Payload(
+    load = Payload(
         parameters,
         spread,
         tuple(f"{INERTIA_SYMBOLS[i]}_payload" for i in seen),
@@ -224,6 +238,7 @@ def _solve(
         gravity=g if gravity else None,
         notes=(f"wrist sensor, {samples} samples: residual {sigma[0]:.3g} N, {sigma[3]:.3g} N m",),
     )
+    return load, float(sigma[0])
 
 
 def _turn(g: Array, step: Array) -> Array:

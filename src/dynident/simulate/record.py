@@ -223,6 +223,17 @@ class Run(Result):
         run = super().from_dict({**data, "end": None})
         return run if data.get("end") is None else replace(run, end=End.from_dict(data["end"], run.robot))
 
+    def log_with_reference(self) -> Log:
+        """Return the log with the positions that were asked for, as most controllers write them.
+
+        Instruments and closed-loop estimators need them. A log of motor positions is returned as it is.
+        """
+        names = self.robot.mechanism.coordinate_names
+        if self.log.position_side != "joint" or not set(self.log.joints) <= set(names):
+            return self.log
+        wanted = [np.interp(self.log.t, self.reference.t, self.reference.q[:, names.index(j)]) for j in self.log.joints]
+        return replace(self.log, reference=np.stack(wanted, axis=1))
+
     def tracking(self, after: float = 0.0) -> TrackingError:
         """Return how far the robot was from the reference.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 import warnings
 from collections.abc import Mapping, Sequence
@@ -284,7 +285,10 @@ def _row(name: str, estimator: Any, evidence: SampledRegression, held_out: Seque
         except DynidentError as error:
             return ComparisonRow(name, None, nothing, nothing, nothing, time.perf_counter() - started, str(error))
     seconds = time.perf_counter() - started
-    note = "; ".join(dict.fromkeys(str(w.message) for w in told if issubclass(w.category, DynidentWarning)))
+    texts = [str(w.message) for w in told if issubclass(w.category, DynidentWarning)]
+    note = "; ".join(
+        {re.sub(r"[\d.]+", "", text): text for text in texts}.values()
+    )  # simulations repeat theirs, with other numbers
     relative, coverage = _judged(fit, held_out)
     return ComparisonRow(name, fit, _training(fit, evidence), relative, coverage, seconds, note)
 

@@ -225,9 +225,13 @@ def _test_words(found: BiasDiagnosis, reason: str) -> list[str]:
         else:
             name, shift = found.names[worst], found.difference[worst]
             told = f"instruments and least squares differ by {size:.1f} standard deviations ('{name}': {shift:+.3g}; {test})"
-            cause = "noise in the regressor, or a model that is wrong,"
-            many = f"{cause} biases least squares" if size >= LARGE else f"{cause} shifts it, within its uncertainty"
-            words.append(f"{told}: {many}")
+            meant = (
+                "noise in the regressor, or a model that is wrong, biases least squares; where the noise above is small, look "
+                "for what the model leaves out (friction=)"
+                if size >= LARGE
+                else "more than chance, but no more than is uncertain anyway"
+            )
+            words.append(f"{told}: {meant}")
     coloured = {name: r for name, (r, p) in found.whiteness.items() if p < SURE}
     if coloured:
         joint = max(coloured, key=lambda name: abs(coloured[name]))
