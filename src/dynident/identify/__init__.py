@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         fit_log,
     )
     from dynident.identify.gains import DriveGains, estimate_gains, with_gain_uncertainty
+    from dynident.identify.individual import Individual, Statistics
     from dynident.identify.load import Payload
     from dynident.identify.matching import Matched, match
     from dynident.identify.methods import (
@@ -61,7 +62,7 @@ if TYPE_CHECKING:
     from dynident.identify.regression import Regression
     from dynident.identify.score import Score
     from dynident.identify.solve import recover_standard
-    from dynident.identify.subsets import Individual, Statistics, enumerate_subsets, individual_parameters
+    from dynident.identify.subsets import enumerate_subsets, individual_parameters
     from dynident.identify.wrist import payload_from_wrench, read_wrench
 
 # What only some programs need is imported on first use: figures, friction laws, payloads, subsets.
@@ -105,9 +106,9 @@ _LATER = {
     "Choice": "friction",
     "FrictionChoice": "friction",
     "FrictionFilter": "friction",
-    "Individual": "subsets",
+    "Individual": "individual",
     "Payload": "load",
-    "Statistics": "subsets",
+    "Statistics": "individual",
     "choose": "friction",
     "choose_friction": "friction",
     "enumerate_subsets": "subsets",
