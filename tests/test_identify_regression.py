@@ -7,7 +7,7 @@ import pytest
 
 import dynident as di
 from dynident.errors import IdentificationError
-from dynident.identify import OLS, WLS, Regression, base_parameters, factor, regression
+from dynident.identify import OLS, WLS, Regression, base_parameters, factor
 from dynident.mechanics import Motion, inverse_dynamics
 from dynident.signals import Decimator, prepare
 from identify_cases import LWR, RRR, UR10, arm, dense, evidence, simulated_log, smooth
@@ -114,7 +114,7 @@ def test_tiles_threads_and_sample_counts_do_not_matter(monkeypatch):
         motion, tau = noisy(robot, samples)
         W = dense(robot, motion, base)
         for tile, threads in ((1024, 1), (1024, 2), (64, 3), (33, 2), (7, 1)):
-            monkeypatch.setattr(regression, "ROWS", tile)
+            monkeypatch.setattr(factor, "ROWS", tile)
             monkeypatch.setattr(factor, "cores", lambda n=threads: n)
             r = Regression.from_motion(robot, motion, tau, base)
             for i, group in enumerate(r.groups):
@@ -131,7 +131,7 @@ def test_decimated_evidence_is_the_decimated_dense_regressor(monkeypatch, robot,
     decimator = Decimator(factor_, 200.0)
     W, y = decimator.apply(dense(robot, motion, base)), decimator.apply(tau)
     for tile in (1024, 50):
-        monkeypatch.setattr(regression, "ROWS", tile)
+        monkeypatch.setattr(factor, "ROWS", tile)
         r = Regression.from_motion(robot, motion, tau, base, decimator)
         assert r.rows == y.size
         for i, group in enumerate(r.groups):

@@ -117,7 +117,7 @@ def _wrap(function: Any, label: str, skip: int = 0, fast: bool = False) -> Any:
         except RAW as error:
             _tell(error, function, label, args, kwargs, skip)
             raise
-        if nonsense is None and makes:
+        if nonsense is None and makes and (kwargs or len(args) > 1):  # more than the object itself
             nonsense = _misfit(function, args, kwargs)
         if nonsense is not None:  # the function's own sentence would be better, but it has none
             raise DynidentError(f"{_full(label, args, skip)}: {nonsense}")
@@ -154,7 +154,9 @@ def _run(items: Any, function: Any, label: str, args: tuple[Any, ...], kwargs: d
 
 
 def _is_ours(frame: types.FrameType) -> bool:
-    """Say whether a call comes from dynident itself."""
+    """Say whether a call comes from dynident itself, also by way of `dataclasses.replace`."""
+    while frame.f_globals.get("__name__") == "dataclasses" and frame.f_back is not None:
+        frame = frame.f_back
     return str(frame.f_globals.get("__name__", "")).partition(".")[0] == "dynident"
 
 

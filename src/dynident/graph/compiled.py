@@ -28,6 +28,7 @@ class Compiled:
 
     def __init__(self, function: Function, width: int | None = None) -> None:
         self.function = _without_expressions(function)
+        self._arrays = self.function.arrays
         self.width = vector_width() if width is None else width
         if not isinstance(self.width, int | np.integer) or not 1 <= self.width <= WIDEST:
             raise DynidentError(
@@ -60,7 +61,7 @@ class Compiled:
         in memory is looked up once, so they must live as long as the call.
         """
         function, call, width, table = self.function, self._call, self.width, self._table(arrays)
-        table[[name in function.outputs for name in function.arrays], 2] = 0
+        table[[name in function.outputs for name in self._arrays], 2] = 0
         place = table.ctypes.data
 
         def piece(first: int, last: int, _table: object = table) -> None:  # which lives as long as the function
@@ -74,7 +75,7 @@ class Compiled:
 
     def _table(self, arrays: Mapping[str, Array]) -> NDArray[np.int64]:
         """Return where the arrays are: address, stride in numbers, and bytes from one sample to the next."""
-        return np.array([self._place(name, arrays[name]) for name in self.function.arrays], dtype=np.int64)
+        return np.array([self._place(name, arrays[name]) for name in self._arrays], dtype=np.int64)
 
     def _place(self, name: str, array: Array) -> tuple[int, int, int]:
         """Return the address of an array, its stride in numbers, and the bytes from one sample to the next."""
@@ -92,7 +93,7 @@ class Compiled:
         """Compute the last samples, fewer than a vector holds, in copies that are filled up with the last of them."""
         count = last - first
         padded: dict[str, Array] = {}
-        for name in self.function.arrays:
+        for name in self._arrays:
             array = arrays[name]
             if name in self.function.shared:
                 padded[name] = array

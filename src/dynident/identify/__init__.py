@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         fit_log,
     )
     from dynident.identify.gains import DriveGains, estimate_gains, with_gain_uncertainty
+    from dynident.identify.individual import Individual, Statistics
     from dynident.identify.load import Payload
     from dynident.identify.matching import Matched, match
     from dynident.identify.methods import (
@@ -61,7 +62,7 @@ if TYPE_CHECKING:
     from dynident.identify.regression import Regression
     from dynident.identify.score import Score
     from dynident.identify.solve import recover_standard
-    from dynident.identify.subsets import Individual, Statistics, enumerate_subsets, individual_parameters
+    from dynident.identify.subsets import enumerate_subsets, individual_parameters
     from dynident.identify.wrist import payload_from_wrench, read_wrench
 
 # What only some programs need is imported on first use: figures, friction laws, payloads, subsets.
@@ -72,6 +73,7 @@ _LATER = {
     "factorised": "JointReduction Reduction reduction",
     "friction": "AxisFit Choice FrictionChoice FrictionFilter choose choose_friction fit_axis fit_log",
     "gains": "DriveGains estimate_gains with_gain_uncertainty",
+    "individual": "Individual Statistics",
     "load": "Payload",
     "matching": "Matched match",
     "methods": (
@@ -87,7 +89,7 @@ _LATER = {
     "regression": "Regression",
     "score": "Score",
     "solve": "recover_standard",
-    "subsets": "Individual Statistics enumerate_subsets individual_parameters",
+    "subsets": "enumerate_subsets individual_parameters",
     "wrist": "payload_from_wrench read_wrench",
 }
 

@@ -23,9 +23,10 @@ from dynident.identify.blocks import squares
 from dynident.identify.estimators import WLS
 from dynident.identify.factor import BLOCKS
 from dynident.identify.matching import match
+from dynident.identify.merging import joined_source, same_band
 from dynident.identify.posterior import estimate
 from dynident.identify.prior import prior_of
-from dynident.identify.regression import Regression, joined_source, same_band
+from dynident.identify.regression import Regression
 from dynident.identify.rows import Projection
 from dynident.mechanism import Mechanism
 from dynident.signals import Cutoff, Log, LogStream, common_cutoff

@@ -20,9 +20,10 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.errors import ConditionWarning, IdentificationError, require, warn
 from dynident.friction import TERMS
 from dynident.identify.manifold import random_closed_motion
+from dynident.identify.neighbours import Group, is_plain_tree, neighbourhoods
 from dynident.identify.rows import Rows, law_signals
 from dynident.mechanics import Motion, inverse_dynamics, weighted_regressor
-from dynident.mechanism import FIXED, Mechanism
+from dynident.mechanism import Mechanism
 from dynident.parallel import one_blas_thread
 from dynident.results import Result
 
@@ -277,17 +278,14 @@ def base_parameters(
                 f"robot '{mechanism.name}' has {n} coordinates; base parameters are found for {MOST} at most: lock joints, or "
                 "identify its limbs one by one"
             )
-        if _is_plain_tree(mechanism):
-            groups = _neighbourhoods(mechanism, ranking)
+        if is_plain_tree(mechanism):
+            groups = neighbourhoods(mechanism, ranking)
     Y = _defined(mechanism, _random_rows(mechanism, len(groups) > 1, seed))
     if removable:
         bare = Y.copy()
         bare[:, :, columns_of(mechanism, removable)] = 0.0
         Y = np.concatenate([Y, bare])
     return _regrouped(mechanism, Y, groups, tolerance, seed)
-
-
-Group = tuple[list[int], list[int]]  # columns of the neighbours, and own columns in the order in which they should lead
 
 
 def _random_rows(mechanism: Mechanism, large: bool, seed: int) -> Array:
@@ -377,41 +375,6 @@ def _checked_rank(mechanism: Mechanism, scaled: Array, rank: int, tolerance: flo
             ConditionWarning,
         )
     return _gap(singular, rank)
-
-
-def _is_plain_tree(mechanism: Mechanism) -> bool:
-    """Say whether every coordinate moves one joint, and every motor drives one coordinate."""
-    return not (mechanism.loops or mechanism.couplings or any(len(a.coupling) > 1 for a in mechanism.actuators))
-
-
-def _neighbourhoods(mechanism: Mechanism, ranking: list[int]) -> list[Group]:
-    """Return the columns of every node of a tree with those of the nodes between it and the next body towards the base.
-
-    What a body's torques cannot show passes through its joint unchanged, so that it adds to the next body only [Gautier1991].
-    """
-    tree, place = mechanism.tree, {c: i for i, c in enumerate(ranking)}
-    node_of = [tree.frames[body][0] for body in tree.bodies]
-    driven = {int(d): i for i, d in enumerate(tree.arrays.dof) if tree.arrays.kind[i] != FIXED}
-    coordinate = {name: d for d, name in enumerate(tree.coordinates)}
-    owners = [node_of[c // 10] for c in range(10 * len(node_of))]
-    drives = {a.name: next(iter(a.coupling)) for a in mechanism.actuators}
-    moved = [name for name, _ in mechanism.joint_columns] + [drives[name] for name, _ in mechanism.actuator_columns]
-    for name in moved:
-        owners.append(driven[max(d for d in driven if d <= coordinate[name])])
-    own: dict[int, list[int]] = {}
-    for c in sorted(range(len(owners)), key=place.__getitem__):
-        own.setdefault(owners[c], []).append(c)
-    groups = []
-    for node in sorted(own):
-        beside, above = list[int](), int(tree.arrays.parent[node])
-        while above >= 0:
-            beside += own.get(above, [])
-            if above in node_of:
-                break
-            above = int(tree.arrays.parent[above])
-        groups.append((beside, own[node]))
-    more = [c for c in ranking if c >= len(owners)]  # laws and force elements may look at any joint
-    return [*groups, ([c for _, mine in groups for c in mine], more)] if more else groups
 
 
 def columns_of(mechanism: Mechanism, bodies: Sequence[str]) -> list[int]:

@@ -21,7 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.graph import Products
+from dynident.identify.base import BaseParameters, random_motion
+from dynident.identify.rows import Relation, Rows, Signals
+from dynident.mechanics import Motion, closure_starts
 from dynident.parallel import cores, one_blas_thread
+from dynident.signals import Decimator
 
 Array = NDArray[np.float64]
 T = TypeVar("T")
@@ -30,11 +34,13 @@ FEWEST_ROWS = 12  # ... each with at least this many rows, ...
 FEWEST_BLOCKS = 4  # ... but so many of a short log: fewer tell nothing about dependence and the scatter of estimates, ...
 SHORT_ROWS = 4  # ... each of at least this many rows
 MOST_BLOCKS = 48  # of a fit; neighbours are merged beyond
+ROWS = 1024  # samples per tile at most
+CACHE = 260_000  # bytes of rows of a tile: they are read soon after they are written, and should still be in the cache
+SHORTEST = 128  # samples of a tile at least, for what it costs to begin one
+FEWEST = 96  # rows per tile after decimation: the filter's ends are computed for every tile
 SAFE = 1e-7  # smallest over largest eigenvalue of scaled cross products: estimates then agree with reflections to about 1e-9
 Tile = Callable[["Workspace"], Array]
 """Rows of one tile, (height, T): those of [W, y] of all row groups."""
-Relation = tuple[NDArray[np.int64], Array]
-"""Independent columns of a row group, and T with W[:, others] = W[:, independent] T."""
 
 
 def triangle(rows: Array) -> Array:
@@ -144,6 +150,83 @@ class Workspace:
             self._made[key] = make()
         found: T = self._made[key]
         return found
+
+
+def factors_of(
+    rows: Rows,
+    base: BaseParameters,
+    motion: Motion,
+    tau: Array,
+    filter_: Decimator,
+    skip: Sequence[str] = (),
+    moving: NDArray[np.bool_] | None = None,
+    signals: Signals | None = None,
+    stretches: int | None = None,
+) -> tuple[RowGroup, ...]:
+    """Return the factors of a robot's equations along a motion with its efforts; see `Regression.from_motion`."""
+    mechanism = rows.mechanism
+    compiled = rows.compiled(base.columns)
+    spans = list(filter_.tiles(len(motion), tile_length(compiled.height, filter_.factor, bool(mechanism.loops))))
+    starts: Sequence[Array | None] = [None] * len(spans)
+    if mechanism.loops:  # the branch is followed once through all samples; then every tile stands alone
+        starts = closure_starts(mechanism, motion.q, [piece.start for piece, _ in spans])
+    used = [i for i, name in enumerate(rows.names) if name not in skip]
+    fit_for_use = None
+    if moving is not None:
+        from dynident.identify.standstill import moving_rows  # noqa: PLC0415 - most logs are used as they are
+
+        fit_for_use = moving_rows(rows.usable(moving)[:, used], filter_, [rows.names[i] for i in used])
+    into = compiled.over(motion, tau, signals=signals)
+    seen = rows.seen(base.seen)
+    columns = [np.intersect1d(compiled.seen[i], np.flatnonzero(seen[i])) for i in used]
+    whole = [slice(compiled.first[i], compiled.first[i] + compiled.seen[i].size + 1) for i in used]
+    places = [
+        np.append(own.start + np.flatnonzero(np.isin(compiled.seen[i], mine)), own.stop - 1)
+        for i, own, mine in zip(used, whole, columns, strict=True)
+    ]
+    absent_columns = np.flatnonzero(np.isin(base.columns, rows.absent))
+    zero = [
+        first + np.flatnonzero(np.isin(own, absent_columns)) for own, first in zip(compiled.seen, compiled.first, strict=True)
+    ]
+    gone = np.concatenate(zero)
+
+    def tile(piece: slice, outputs: slice, start: Array | None) -> Tile:
+        def compute(work: Workspace) -> Array:
+            samples = piece.stop - piece.start
+            flat = work.rows("rows", compiled.height, samples)
+            work.once(("write", samples), lambda: into(flat))(piece, start)
+            if filter_.factor > 1:
+                flat = filter_.apply_rows(flat, work.rows("filtered", compiled.height, outputs.stop - outputs.start))
+            if gone.size:
+                flat[gone] = 0.0
+            if fit_for_use is not None:
+                for k, own in enumerate(whole):
+                    flat[own] *= fit_for_use[outputs, k]
+            return flat
+
+        return compute
+
+    tiles = [tile(piece, outputs, start) for (piece, outputs), start in zip(spans, starts, strict=True)]
+    names = [rows.names[i] for i in used]
+
+    def relation(k: int) -> Relation:
+        count = 2 * max(c.size for c in columns) + 8
+        return compiled.relation(used[k], columns[k], lambda: random_motion(mechanism, count))
+
+    times = [outputs for _, outputs in spans]
+    groups = accumulate(names, columns, tiles, filter_.independence, None if gone.size else relation, places, times, stretches)
+    if fit_for_use is not None:
+        edges = block_edges(len(fit_for_use), stretches)
+        inside = np.add.reduceat(fit_for_use.astype(np.int64), edges[:-1], axis=0).T.tolist()
+        groups = tuple(replace(group, count=sum(n), counts=tuple(n)) for group, n in zip(groups, inside, strict=True))
+    return groups
+
+
+def tile_length(height: int, factor: int, loops: bool) -> int:
+    """Return how many rows after decimation a tile has: few where they stay in the cache, many where beginning one costs."""
+    if factor > 1 or loops:
+        return max(ROWS // factor, FEWEST)
+    return int(np.clip(CACHE // (8 * height) // 32 * 32, SHORTEST, ROWS))
 
 
 def accumulate(

@@ -359,7 +359,7 @@ class Fit(Tabular, Result):
             Errors.
         """
         from dynident.identify.metrics import evaluate  # noqa: PLC0415 - few need it
-        from dynident.identify.regression import own_rows  # noqa: PLC0415
+        from dynident.identify.own_rows import own_rows  # noqa: PLC0415
 
         rows, effort = own_rows(Y, tau, self.base.rank)
         return evaluate(effort, rows @ self.values, self.equations.names)

@@ -24,7 +24,8 @@ from dynident.identify.base import BaseParameters, base_parameters, columns_of
 from dynident.identify.fit import Fit
 from dynident.identify.load import Payload
 from dynident.identify.matching import match
-from dynident.identify.regression import Regression, same_band
+from dynident.identify.merging import same_band
+from dynident.identify.regression import Regression
 from dynident.mechanics import robot_size
 from dynident.mechanism import Mechanism
 from dynident.signals import Log

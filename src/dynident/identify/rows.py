@@ -17,11 +17,11 @@ from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from dynident.errors import IdentificationError, LogError, SignalWarning, warn
+from dynident.checks import numbers
+from dynident.errors import IdentificationError, LogError
 from dynident.graph import Node, absolute, minimum, total
-from dynident.identify.factor import Relation
 from dynident.identify.projection import actuation, projected
 from dynident.mechanics import (
     Equations,
@@ -32,7 +32,6 @@ from dynident.mechanics import (
     entering,
 )
 from dynident.mechanism import Mechanism
-from dynident.signals import Decimator
 
 Array = NDArray[np.float64]
 Projection = str | tuple[str, ...]
@@ -41,12 +40,10 @@ Writer = Callable[[slice, Array | None], None]
 DEPENDENT = 1e-9  # part of a column of unit length, along unrelated states, below which it depends on the others by structure
 SINGULAR = 1e-7  # pivot ratio of the closure or of a projection below which its equations mean nothing
 
-#: Share of its rows below which a joint that was left out near standstill is warned about.
-FEW = 1.0 / 3.0
-
-
 Signals = Mapping[str, Array]
 """Temperature ``T`` and ``load`` of the joints with friction laws, (N, laws) each."""
+Relation = tuple[NDArray[np.int64], Array]
+"""Independent columns of a row group, and T with W[:, others] = W[:, independent] T."""
 LAW_SIGNALS = {"T": "T", "load": "tau"}  # and what a law calls them
 
 
@@ -101,6 +98,28 @@ class Rows:
         if self.mechanism.loops:
             return tuple(actuator.name for actuator in self.mechanism.actuators)
         return self.mechanism.coordinate_names
+
+    def checked(self, effort: ArrayLike, samples: int) -> Array:
+        """Return the efforts (N, k) of so many samples, after checking that there is a number for each."""
+        robot = self.mechanism
+        tau = numbers(effort, "effort")
+        motors = len(robot.actuators)
+        if not robot.loops and motors > robot.dof and tau.shape == (samples, motors):
+            tau = tau @ robot.actuator_matrix[0]  # a preload of redundant motors drops out
+        if tau.shape != (samples, len(self.efforts)):
+            if robot.loops:
+                raise IdentificationError(
+                    f"effort has shape {tau.shape} for {samples} samples, but robot '{robot.name}' has "
+                    f"{len(self.efforts)} motors ({', '.join(self.efforts)}); give the torque of each: projection= brings "
+                    f"them to its {robot.dof} degrees of freedom"
+                )
+            raise IdentificationError(
+                f"effort has shape {tau.shape} but the motion has shape {(samples, robot.dof)}; they must agree"
+            )
+        if not np.all(np.isfinite(tau)):
+            bad = int(np.argwhere(~np.isfinite(tau))[0][0])
+            raise IdentificationError(f"effort is not finite at sample {bad}; remove or interpolate it")
+        return tau
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -387,23 +406,6 @@ class CompiledRows:
                 "coordinates, or the motors of the projection, do not determine it; choose other motors, other coordinates or "
                 "another motion"
             )
-
-
-def moving_rows(moving: NDArray[np.bool_], decimator: Decimator, names: Sequence[str]) -> NDArray[np.bool_]:
-    """Return the decimated rows that no standing sample spoils, and say where few are left."""
-    usable = decimator.usable(moving)
-    share = usable.mean(axis=0)
-    if np.any(share < FEW):
-        worst = int(np.argmin(share))
-        text = (
-            f"leaving out what is near standstill leaves {int(usable[:, worst].sum())} of {usable.shape[0]} rows of "
-            f"'{names[worst]}', because a row averages over {decimator.taps.size / decimator.rate:.2g} s; give decimation=1 "
-            "(then a row is one sample), a higher cutoff=, a smaller standstill= or a motion with fewer reversals"
-        )
-        if share[worst] == 0.0:
-            raise IdentificationError(text)
-        warn(text, SignalWarning)
-    return usable
 
 
 def check_projection(projection: Projection | Sequence[str]) -> Projection:

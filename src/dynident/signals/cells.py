@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from dynident.errors import LogError
-from dynident.signals.rows import NUMBER
-from dynident.signals.tables import MISSING, Content, check_texts
+from dynident.signals.rows import MISSING, NUMBER, check_texts
+from dynident.signals.tables import Content
 
 DAY = 86_400 * 10**9  # ns
 _CLOCK = re.compile(

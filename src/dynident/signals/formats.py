@@ -16,8 +16,9 @@ import numpy as np
 from dynident.errors import LogError, missing_extra
 from dynident.signals.matlab import read_matlab
 from dynident.signals.records import read_json
-from dynident.signals.rows import COLUMNS
+from dynident.signals.rows import read_text
 from dynident.signals.tables import (
+    COLUMNS,
     LABELS,
     TEXT,
     Content,
@@ -27,7 +28,6 @@ from dynident.signals.tables import (
     is_key,
     own_metadata,
     printable,
-    read_text,
     short,
     table_of,
 )

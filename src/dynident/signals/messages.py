@@ -20,8 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import LogError
-from dynident.signals.rows import COLUMNS
-from dynident.signals.tables import check_room
+from dynident.signals.tables import COLUMNS, check_room
 
 Bytes = NDArray[np.uint8]
 Message = tuple[int, bytes]

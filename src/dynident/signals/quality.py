@@ -21,17 +21,8 @@ Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 KINDS = (
-    "irregular_clock",
-    "gap",
-    "nan",
-    "still",
-    "dead",
-    "stuck",
-    "saturated",
-    "quantised",
-    "unit_suspect",
-    "delayed",
-    "too_slow_rate",
+    *("irregular_clock", "gap", "nan", "still", "dead", "stuck", "saturated", "quantised"),
+    *("unit_suspect", "delayed", "too_slow_rate"),
 )
 SEVERITIES = ("info", "warning", "error")
 #: Steps longer than this many median steps are gaps.

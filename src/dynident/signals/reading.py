@@ -13,19 +13,24 @@ from numpy.typing import NDArray
 
 from dynident.errors import LogError
 from dynident.signals.channels import REQUIRED, Found, find_channels
-from dynident.signals.clock import find_clock, join_stamps, on_one_clock, time_column, without_repeats
 from dynident.signals.log import Log, check_effort_kind
 from dynident.signals.log_parts import FIELDS
-from dynident.signals.names import ROLES, is_time
+from dynident.signals.names import ROLES, is_time, split_unit, time_name
 from dynident.signals.schema import files_beside, rules_of
 from dynident.signals.tables import Table, is_key, read_table
 from dynident.signals.turns import unwrapped
-from dynident.signals.units import to_si
+from dynident.signals.units import canonical, to_si
 
 Array = NDArray[np.float64]
 PathLike = str | os.PathLike[str]
 #: LeRobot data sets hold degrees or parts of the range; an angle beyond this (rad) shows which.
 LARGEST_ANGLE = 4.0 * np.pi
+#: A median step this long (s) is no robot log; more likely the times are in ms, us or ns. One this short is none either.
+SLOWEST_STEP, FASTEST_STEP = 0.5, 1e-6
+#: Times beyond this (s) are counted from an epoch (1970), and are moved to start at zero.
+EPOCH = 1e8
+#: A clock since 1970 shows its unit by its size: these times lie between the years 2001 and 2100.
+_SINCE_1970 = {"s": (1e9, 4.1e9), "ms": (1e12, 4.1e12), "us": (1e15, 4.1e15), "ns": (1e18, 4.1e18)}
 
 
 def read_log(path: object, schema: PathLike | Mapping[str, object] | None, overrides: Mapping[str, object]) -> Log:
@@ -45,7 +50,7 @@ def read_episodes(path: object, schema: PathLike | Mapping[str, object] | None, 
 
     rules, _ = rules_of(schema, overrides)
     tables, by_role = _tables(path, topics_of(rules))
-    found = episodes_of(join_stamps(_merge(tables), {}), tables[0].texts) if len(tables) == 1 else None
+    found = episodes_of(_columns(tables, {}), tables[0].texts) if len(tables) == 1 else None
     if found is None:
         return [log_of(tables, by_role, rules, own=schema is None)]
     name = str(rules.get("name") or tables[0].label.split(".")[0])
@@ -73,7 +78,7 @@ def _as_logged(tables: list[Table], by_role: Mapping[str, Table], rules: Mapping
     notes = [note for t in tables for note in t.notes]
     row_units = {name: unit for t in tables for name, unit in t.units.items()}
     texts = tables[0].texts if len(tables) == 1 else {}
-    columns = join_stamps(_merge(tables), row_units)
+    columns = _columns(tables, row_units)
     if rules.get("episode") is not None or any(is_key(name) for name in (*columns, *texts)):
         from dynident.signals.tidy import one_episode, wide  # noqa: PLC0415 - a column says what a row is of: rare
 
@@ -89,8 +94,11 @@ def _as_logged(tables: list[Table], by_role: Mapping[str, Table], rules: Mapping
     found = find_channels(columns, source, rules, kind, row_units, tables)
     notes += said + found.notes + _understood(found, columns)
     arrays = _in_si(found, kind, rules, notes)
-    clock, arrays = on_one_clock(clock, arrays, notes)
-    clock, arrays = without_repeats(clock, arrays, rules.get("rate"), clock_column, notes)
+    if np.any(np.diff(clock) == 0.0) or not all(np.isfinite(values).all() for values in arrays.values()):
+        from dynident.signals.clock import on_one_clock, without_repeats  # noqa: PLC0415 - most clocks need no care
+
+        clock, arrays = on_one_clock(clock, arrays, notes)
+        clock, arrays = without_repeats(clock, arrays, rules.get("rate"), clock_column, notes)
     _unwrap(clock, arrays, found.joints, notes)
     first = tables[0].label
     return Log(
@@ -165,6 +173,99 @@ def _unwrap(clock: Array, arrays: dict[str, Any], joints: list[str], notes: list
                 notes.append(f"{role} of {names} jumps by whole turns of 2 pi rad: made continuous")
 
 
+# ---------------------------------------------------------------------- the clock
+def find_clock(
+    columns: Mapping[str, Any], rules: Mapping[str, Any], samples: int, units: Mapping[str, str]
+) -> tuple[Array, list[str], str]:
+    """Return the times (s), what was converted, and the column ("" if only a rate is known)."""
+    rate = rules.get("rate")
+    if rate is not None and (isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 < rate < np.inf):
+        raise LogError(f"rate is {rate!r}; give the sampling rate in Hz, a positive number")
+    name = rules.get("time")
+    if name is not None and (not isinstance(name, str) or name not in columns):
+        raise LogError(f"time column '{name}' is not there; the columns are {', '.join(list(columns)[:40])}")
+    notes: list[str] = []
+    if name is None:
+        name = time_column(columns, notes)
+    if name is None:
+        if rate is None:
+            from dynident.signals.campaign import COLUMNS  # noqa: PLC0415 - a campaign reads logs itself
+
+            if set(COLUMNS) <= set(columns):
+                raise LogError("this is one recording of a campaign; give its folder, where campaign.json says what it holds")
+            among = f" among {', '.join(list(columns)[:12])} ..." if columns else ""
+            raise LogError(
+                f"no time column{among}; give rate= (--rate) in Hz, or the column by schema={{'time': ...}} (--schema)"
+            )
+        return np.arange(samples) / float(rate), [f"time: sample number / {rate} Hz (no time column)"], ""
+    known = time_name(name)
+    written = units.get(name) or (known[1] if known else split_unit(name, time=True)[1])
+    t, said = _from_column(name, columns[name], rate, (rules.get("unit") or {}).get("time"), written)
+    return t, notes + said, name
+
+
+def time_column(columns: Mapping[str, Any], notes: list[str]) -> str | None:
+    """The column that is the clock: the sensor's own stamp if there is one, else the bare name, else one in a structure."""
+    ranks: dict[int, list[str]] = {}
+    for column in columns:
+        known = time_name(column)
+        if known:
+            ranks.setdefault(known[0], []).append(column)
+    for rank in sorted(ranks):
+        found = ranks[rank]
+        if rank == 2 and all(np.array_equal(columns[found[0]], columns[other]) for other in found[1:]):
+            found = found[:1]  # Simulink writes the same times with every signal
+        if len(found) == 1:
+            if rank != 1 or len(ranks) > 1:
+                notes.append(f"time: column '{found[0]}'")
+            return found[0]
+        if rank > 0:
+            raise LogError(f"several columns look like time: {found[:8]}; say which with schema={{'time': ...}}")
+    return None
+
+
+def _from_column(name: str, raw: Any, rate: float | None, unit: object, written: str | None) -> tuple[Array, list[str]]:
+    """Convert one time column; `unit` is the user's word, `written` what the file says."""
+    bad = np.flatnonzero(~np.isfinite(raw))
+    if bad.size:
+        row = int(bad[0])
+        raise LogError(f"time column '{name}' is {raw[row]} at row {row + 1}; every row needs a time, remove that row")
+    # Stamps in ns since 1970 do not fit into a float: they are counted from the first one as whole numbers.
+    first = raw[0] if raw.size else 0
+    since = np.asarray(raw - first, dtype=np.float64)
+    if written is not None and unit is None and canonical(written) != "s":
+        unit = written
+    if unit is None and raw.size:
+        unit = next((u for u, (low, high) in _SINCE_1970.items() if u != "s" and low < float(first) < high), None)
+    step = np.diff(since)
+    if raw.size > 2 and unit is None and np.all(step == 1.0) and first == np.floor(first):
+        if rate is None:
+            raise LogError(f"time column '{name}' counts samples ({first:.0f}, {raw[1]:.0f}, ...); give rate= (--rate) in Hz")
+        return since / float(rate), [f"time: sample counter '{name}' / {rate} Hz"]
+    factor, notes = 1.0, list[str]()
+    if unit is not None:
+        factor = float(to_si("time", np.ones(1), unit)[0][0])
+        notes.append(f"time: '{name}' in {unit} times {factor:g} to s")
+    median = float(np.median(step)) * factor if step.size else 0.0
+    if np.any(step == 0.0):  # repeated rows, or stamps that are coarser than the samples
+        median = float(np.mean(step)) * factor
+    if median >= SLOWEST_STEP and unit is None:
+        raise LogError(
+            f"time column '{name}' advances by {median:g} per sample, too slow for seconds; "
+            "give units={'time': 'ms'} (or 'us', 'ns', 's')"
+        )
+    if 0.0 < median < FASTEST_STEP:
+        raise LogError(
+            f"time column '{name}' advances by {median:g} s per sample, too fast for a robot's log; "
+            "give its unit, units={'time': 's'} (or 'ms', 'us', 'ns'), or a factor to s"
+        )
+    if rate is not None and median > 0 and abs(rate * median - 1.0) > 0.05:
+        raise LogError(f"rate is {rate:g} Hz but time column '{name}' runs at {1 / median:g} Hz; leave out one of them")
+    if abs(float(first)) * factor > EPOCH:
+        return since * factor, [*notes, f"time: started at {float(first) * factor!r} s (epoch), moved to 0"]
+    return (np.asarray(raw, dtype=np.float64) if factor == 1.0 else np.asarray(raw * factor, dtype=np.float64)), notes
+
+
 # ---------------------------------------------------------------------- columns of all files
 def topics_of(rules: Mapping[str, Any]) -> list[str] | None:
     """The topics asked for."""
@@ -219,6 +320,16 @@ def _frame(table: object) -> Table:
 
 def _role_columns(table: Table) -> dict[str, Array]:
     return {name: values for name, values in table.columns.items() if not is_time(name)}
+
+
+def _columns(tables: list[Table], units: dict[str, str]) -> dict[str, Array]:
+    """Columns of all files, stamps in two parts joined; their units are added."""
+    columns = _merge(tables)
+    if any(re.search("nano|nsec", name, re.I) for name in columns):
+        from dynident.signals.clock import join_stamps  # noqa: PLC0415 - most clocks need no care
+
+        columns = join_stamps(columns, units)
+    return columns
 
 
 def _merge(tables: list[Table]) -> dict[str, Array]:

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from dynident.errors import LogError
-from dynident.signals.rows import COLUMNS, NUMBER, plain_text
-from dynident.signals.tables import LABELS, Content, check_room, is_key, printable, texts_of
+from dynident.signals.rows import NUMBER, plain_text
+from dynident.signals.tables import COLUMNS, LABELS, Content, check_room, is_key, printable, texts_of
 
 DEPTH = 16
 LARGEST = 64 << 20  #: bytes of a file that is read as one JSON value, which takes about 20 times as much

@@ -1,21 +1,14 @@
-"""Files to tables of named columns, delimited text first of all; what the columns mean is decided in reading.py.
+"""Files to tables of named columns; what the columns mean is decided in reading.py.
 
 Every reader is bounded: what a file may become in memory is ``max(200 MB, 20 times its size)``, it may have 10 000 columns
 and 16 levels, and it is refused with a sentence before that memory is taken.
-
-Of text is understood: a header or none, a header behind '#', 'sep=;', a row of units, quotes, decimal commas, cells with
-lists, dates and times of day, `ros2 topic echo --csv`, lines above the header, a last row that was cut short. pyarrow parses;
-without it cells.py does.
 """
 
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import os
-import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -26,21 +19,8 @@ import numpy as np
 from dynident.errors import LogError, MissingExtraError
 from dynident.files import read_regular
 from dynident.signals.names import recognise
-from dynident.signals.rows import (
-    COLUMNS,
-    DELIMITERS,
-    NUMBER,
-    cells_of,
-    even_ends,
-    first_line,
-    header_behind_comment,
-    plain_text,
-    second_header,
-    unit_row,
-    without_comments,
-    without_preamble,
-)
 
+COLUMNS = 10_000  #: a file with more is refused
 #: Bytes that any file may become in memory, how many times its own size, and the size up to which a file is read at once.
 ROOM, GROWTH, LARGEST = 200 << 20, 20, 2 << 30
 #: Endings of files with text, and of those that formats.py reads.
@@ -67,8 +47,6 @@ VARIABLE_KEYS = (
     *("parameter", "item", "name", "topic"),
 )
 EPISODES = ("episode_index", "episode", "episode_id", "trajectory_id", "trial", "trial_id", "run", "run_id", "run_index")
-_CASES = (str.lower, str.upper, str.title)
-MISSING = ("", "-", "--", "#N/A", "NaN", *(case(x) for x in ("nan", "na", "n/a", "null", "none") for case in _CASES))
 
 
 @dataclass(frozen=True)
@@ -165,8 +143,10 @@ def read_table(path: str | os.PathLike[str], topics: list[str] | None = None) ->
     if not data:
         raise LogError(f"cannot read '{file}': the file is empty")
     room = max(ROOM, GROWTH * len(data))
-    read: Callable[[bytes, int], Content] = read_text
-    if suffix not in TEXT:
+    read: Callable[[bytes, int], Content]
+    if suffix in TEXT:
+        from dynident.signals.rows import read_text as read  # noqa: PLC0415  (it stands on this file)
+    else:
         from dynident.signals.formats import READERS  # noqa: PLC0415  (it stands on this file)
 
         read = READERS[suffix]
@@ -287,175 +267,3 @@ def own_metadata(line: str) -> Mapping[str, Any] | None:
     except (ValueError, RecursionError) as error:
         raise LogError(f"the metadata line is damaged ({str(error)[:80]}); write the log again") from error
     return content if isinstance(content, dict) else None
-
-
-# ---------------------------------------------------------------------- delimited text
-def read_text(data: bytes, room: int) -> Content:
-    """Read delimited text; `room` bounds the memory of the numbers (bytes)."""
-    content = Content({})
-    body = plain_text(data, room, content.notes)
-    start = first_line(body)
-    content.metadata = own_metadata(start)
-    separator = re.match(r'"?sep=(.)"?\s*$', start, re.I)
-    if separator:  # Excel's way to tell the separator
-        body = body[len(start) + 1 :]
-    comment, body, whole = without_comments(body)
-    body = without_preamble(body, content.notes)
-    first = first_line(body)
-    if not first:
-        raise LogError("there are no rows in it")
-    if first.strip() in ("---", "header:"):
-        from dynident.signals.records import read_echo  # noqa: PLC0415  (it stands on this file)
-
-        return read_echo(body, room, content)
-    delimiter = separator[1] if separator else next((d for d in DELIMITERS if d in first), None)
-    if len(first) > 64 * COLUMNS:
-        raise LogError(f"its first row has {len(first)} characters; at most {64 * COLUMNS} are read")
-    if delimiter is None:
-        body = b"\n".join(b" ".join(line.split()) for line in io.BytesIO(body))
-        delimiter, first = " ", first_line(body)
-    names = cells_of(first, delimiter)
-    echo = _is_echo(names)
-    if echo:
-        names = [str(k + 1) for k in range(len(names))]
-        content.notes.append("text without a header, as 'ros2 topic echo --csv' writes a JointState")
-    elif all(NUMBER.fullmatch(c) for c in names):
-        names = header_behind_comment(comment, len(names), content.notes)
-    else:
-        body = body[len(first.encode()) + 1 :].lstrip(b"\n")
-        body, names = second_header(body, names, delimiter)
-        body, content.units = unit_row(body, names, delimiter, content.notes)
-    if not body.strip():
-        raise LogError(f"it has a header ({', '.join(names[:6])} ...) but no rows")
-    if repeated := sorted(name for name, count in Counter(names).items() if count > 1 and name):
-        raise LogError(f"column names {repeated[:8]} are repeated; every column needs its own name")
-    cells_needed = (body.count(delimiter.encode()) + body.count(b"\n") + 1) * 8
-    if cells_needed > room:
-        raise LogError(f"its {cells_needed // 8} cells need more than the {room >> 20} MB that a file of this size may take")
-    body, names = even_ends(body, names, delimiter, whole, content.notes)
-    comma = _decimal_comma(body, delimiter)
-    try:
-        columns = _parse(body, names, delimiter, comma, room)
-    except ImportError:
-        from dynident.signals.cells import parse_plainly  # noqa: PLC0415  (it stands on this file)
-
-        columns = parse_plainly(body, names, delimiter, comma, room)
-    columns.pop("", None)
-    _interpret(columns, content)
-    if echo:
-        from dynident.signals.cells import name_echo  # noqa: PLC0415  (it stands on this file)
-
-        name_echo(columns, content)
-    return content
-
-
-def _decimal_comma(body: bytes, delimiter: str) -> bool:
-    """Whether numbers have a decimal comma anywhere; a file that has both is refused."""
-    quoted = delimiter == ","
-    comma = re.search(rb'"\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*"' if quoted else rb"\d,\d|[^\w,],\d", body)
-    if comma is None or b"[" in body:
-        return False
-    if re.search(rb"(?<![\d.:])\d+\.\d+(?![\d.:])", body):  # dates and times of day have points too
-        row = body.count(b"\n", 0, comma.start()) + 1
-        raise LogError(f"data row {row} has a decimal comma and others a decimal point; write all numbers in one way")
-    return True
-
-
-# ---------------------------------------------------------------------- delimited text: the numbers
-def _parse(body: bytes, names: list[str], delimiter: str, comma: bool, room: int) -> dict[str, Any]:
-    """Columns by pyarrow: float64, int64, booleans and dates as arrays, everything else as lists of text."""
-    import pyarrow as pa  # noqa: PLC0415
-    from pyarrow import csv as arrow  # noqa: PLC0415
-
-    def refuse(row: Any) -> str:
-        place = "" if row.number is None else f" {row.number}"
-        wrong.append(
-            f"data row{place} ({row.text[:40]!r}) has {row.actual_columns} cells but there are {row.expected_columns} columns; "
-            "is it cut short?"
-        )
-        return "error"
-
-    wrong: list[str] = []
-    block = max(1 << 20, 2 * body.find(b"\n"))  # a row must fit into one
-    try:
-        table = arrow.read_csv(
-            pa.BufferReader(body),
-            read_options=arrow.ReadOptions(column_names=names, use_threads=False, block_size=block),
-            parse_options=arrow.ParseOptions(delimiter=delimiter, invalid_row_handler=refuse),
-            convert_options=arrow.ConvertOptions(
-                null_values=list(MISSING), strings_can_be_null=True, decimal_point="," if comma else "."
-            ),
-        )
-    except pa.ArrowInvalid as error:
-        raise LogError(wrong[0] if wrong else str(error).splitlines()[0][:200]) from error
-    columns: dict[str, Any] = {}
-    check_texts(sum(pa.types.is_string(kind) for kind in table.schema.types) * table.num_rows, room)
-    for name, column in zip(table.column_names, table.columns, strict=True):
-        kind = column.type
-        if not column.null_count and column.num_chunks and (pa.types.is_int64(kind) or pa.types.is_float64(kind)):
-            # pyarrow's own to_numpy imports pandas where it is installed, for nothing here.
-            columns[name] = np.concatenate([np.from_dlpack(chunk) for chunk in column.chunks])
-        elif pa.types.is_integer(kind) and not column.null_count:
-            columns[name] = column.to_numpy()
-        elif pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind):
-            columns[name] = column.cast(pa.float64()).to_numpy()
-        elif pa.types.is_timestamp(kind):
-            columns[name] = column.cast(pa.timestamp("ns")).to_numpy()
-        else:
-            columns[name] = column.cast(pa.string()).to_pylist()
-    return columns
-
-
-def check_texts(cells: int, room: int) -> None:
-    """Refuse texts that would take more memory than the file is allowed to."""
-    if cells * 64 > room:
-        raise LogError(
-            f"it has {cells} cells with text, which would take more than the {room >> 20} MB for a file of this size"
-        )
-
-
-def _interpret(columns: dict[str, Any], content: Content) -> None:
-    """Turn lists in cells into arrays and names; leave texts out; refuse numbers that are none."""
-    texts = []
-    for name, cells in columns.items():
-        if not isinstance(cells, list):
-            content.columns[name] = cells
-            continue
-        known = [c for c in cells if c is not None]
-        if known and re.match(r"\s*(array\()?['\"]?\w?['\"]?,?\s*[\[(]", known[0]):
-            from dynident.signals.cells import read_lists  # noqa: PLC0415  (it stands on this file)
-
-            read_lists(name, cells, content)
-            continue
-        if known and ":" in known[0]:
-            from dynident.signals.cells import clock_of  # noqa: PLC0415  (it stands on this file)
-
-            times = clock_of(cells)
-            if times is not None:
-                content.columns[name], content.units[name] = times, "ns"
-                continue
-        numbers = sum(1 for c in known if NUMBER.fullmatch(c.strip()))
-        if numbers:
-            k = next(i for i, c in enumerate(cells) if c is not None and not NUMBER.fullmatch(c.strip()))
-            raise LogError(f"data row {k + 1}, column '{name}' is {cells[k][:40]!r}; numbers are needed (empty means missing)")
-        texts.append(name)
-    numbered = [columns[name] for name in texts if re.search(r"(^|[./_])name[_.]?\[?\d+\]?$", name)]
-    listed = [cells for cells in numbered if len(set(cells)) == 1]
-    if listed:  # one column of text per joint name, as rostopic echo -p writes them
-        content.labels = tuple(str(cells[0]) for cells in listed)
-    content.texts |= {name: words for name in texts if is_key(name) and (words := texts_of(columns[name]))}
-    if not content.columns:
-        cell = next((c for c in columns[texts[0]] if c), "") if texts else ""
-        raise LogError(f"there are no numbers in it; data row 1, column '{texts[0] if texts else ''}' is {cell[:40]!r}")
-    texts = [name for name in texts if name not in content.texts]
-    if texts:
-        content.notes.append(f"text columns left out: {', '.join(texts[:8])}{' ...' if len(texts) > 8 else ''}")
-
-
-def _is_echo(cells: list[str]) -> bool:
-    """Whether a first line is a JointState without a header: seconds, nanoseconds, frame, n names, then 3 n numbers."""
-    if len(cells) < 7 or not (cells[0].isdigit() and cells[1].isdigit()):
-        return False
-    numbers = [bool(NUMBER.fullmatch(c)) for c in cells]
-    texts = numbers.index(True, 2) - 2 if any(numbers[2:]) else 0
-    return texts >= 2 and not any(numbers[3 : 2 + texts]) and all(numbers[2 + texts :])

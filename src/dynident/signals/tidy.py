@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import LogError
-from dynident.signals.clock import time_column
 from dynident.signals.names import recognise, split_unit
+from dynident.signals.reading import time_column
 from dynident.signals.tables import EPISODES, JOINT_KEYS, VARIABLE_KEYS, Words, plain_key
 
 Array = NDArray[np.float64]

@@ -8,7 +8,8 @@ import numpy as np
 
 from dynident.friction import TemperatureDependent, dissipation, law_of, law_text
 from dynident.identify.fit import Fit
-from dynident.identify.friction.choice import FrictionChoice, loses_least
+from dynident.identify.friction.choice import loses_least
+from dynident.identify.friction.laws import FrictionChoice
 
 SPEED = 3.0  # times the RMS speed of the data: up to there a chosen law must take energy out
 ROOM = 20.0  # degree Celsius, at which laws of temperature are looked at

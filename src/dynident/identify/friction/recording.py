@@ -21,7 +21,8 @@ from dynident.identify.base import BaseParameters, base_parameters
 from dynident.identify.friction.checks import direction_note, limit_note, limited
 from dynident.identify.friction.problem import Blocks, Pair, Problem
 from dynident.identify.projection import projected
-from dynident.identify.rows import Rows, Signals, law_signals, moving_rows
+from dynident.identify.rows import Rows, Signals, law_signals
+from dynident.identify.standstill import moving_rows
 from dynident.mechanics import Equations, Motion, cached, close_positions, closure_starts, compiled, entering, tree_motion
 from dynident.mechanism import Mechanism
 from dynident.signals import Decimator

@@ -25,6 +25,7 @@ from dynident.mechanics import Motion
 from dynident.mechanism import Actuator, Body, Joint, Loop, Mechanism, Placement, rotation_exp
 from dynident.robots.dualv.closed_forms import *
 from dynident.robots.dualv.data import *
+from dynident.robots.dualv.preload import *
 from dynident.robots.shared import Array, servo_gains
 from dynident.simulate import VirtualRobot
 

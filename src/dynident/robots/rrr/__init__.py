@@ -20,6 +20,7 @@ from dynident.errors import DynidentError
 from dynident.friction import Friction, Tanh, Viscous
 from dynident.mechanism import Mechanism, from_com
 from dynident.robots.rrr.closed_forms import *
+from dynident.robots.rrr.costs import *
 from dynident.robots.rrr.data import *
 from dynident.robots.shared import servo_gains
 from dynident.simulate import VirtualRobot
