@@ -20,7 +20,7 @@ from dynident.parallel import over_samples
 Array = NDArray[np.float64]
 
 
-WIDEST = 64  # samples per step
+WIDTHS = (1, 2, 4, 8, 16, 32, 64)  # samples per step
 
 
 class Compiled:
@@ -31,16 +31,14 @@ class Compiled:
     function : Function
         What to compile.
     width : int, optional
-        Samples per step; what the processor's registers hold when omitted.
+        Samples per step, a power of two; what the processor's registers hold when omitted.
     """
 
     def __init__(self, function: Function, width: int | None = None) -> None:
         self.function = _without_expressions(function)
         self.width = vector_width() if width is None else width
-        if not isinstance(self.width, int | np.integer) or not 1 <= self.width <= WIDEST:
-            raise DynidentError(
-                f"width is {str(self.width)[:20]}; give the samples per step, a whole number from 1 to {WIDEST}"
-            )
+        if not isinstance(self.width, int | np.integer) or self.width not in WIDTHS:
+            raise DynidentError(f"width is {str(self.width)[:20]}; give the samples per step, one of {str(WIDTHS)[1:-1]}")
         body = "\n".join([function_text(function, self.width), entry_text(function, self.width)])
         self._machine = MachineCode("\n".join([library(body), body]), function.name)
         self._call = self._machine.function("entry", [ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p])
