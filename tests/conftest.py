@@ -40,7 +40,15 @@ def shared_data() -> Path:
 
 
 PROGRAMS = ("benchmarks", "cli", "demo", "examples", "fleet", "link", "real", "report", "reproduc", "traps")
-AT_WORK = ("excitation", "graph", "simulate_oracles", "estimators_closed_loop", "testbench_tracking")
+AT_WORK = (
+    "excitation_design",
+    "excitation_plan",
+    "excitation_proof",
+    "graph",
+    "simulate_oracles",
+    "estimators_closed_loop",
+    "testbench_tracking",
+)
 
 
 made: dict[str, bool] = {}  # whether the code in memory is quick
