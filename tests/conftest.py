@@ -39,7 +39,7 @@ def shared_data() -> Path:
     return folder
 
 
-PROGRAMS = ("benchmarks", "cli", "demo", "examples", "fleet", "link", "real", "report", "reproduc", "traps")
+PROGRAMS = ("benchmarks", "cli", "demo", "examples", "fleet", "link", "real", "report", "reproduc")
 AT_WORK = (
     "excitation_design",
     "excitation_plan",
