@@ -1,7 +1,7 @@
 # Needs Python 3.11 or newer, git, make and a package index; everything else goes into $(VENV).
 #   make demo     install what a user needs and run the example
 #   make test     install the development tools and run every check
-#   make test-matrix   the tests on other processors' kernels, one thread and a busy machine (long)
+#   make test-matrix   the tests on other processors' kernels, one thread and a busy machine (ROW=Haswell for one, ALL=1 for every test)
 #   make fuzz     mutated files, wrong calls, kills and disk faults (half an hour; SCALE=0.1 for a tenth)
 #   make bench    measure against the alternatives       make docs    build the documentation
 #   make wheel    build the wheel and try it in an empty environment: the rehearsal of a release
@@ -51,11 +51,11 @@ demo: $(VENV)/.user
 test: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/lint-imports
-# mypy occupies one core for a minute: it runs beside the tests.
+# mypy and the import layers occupy one core for a minute: they run beside the tests.
 	@$(MAKE) --no-print-directory -j2 types suite
 
 types: $(VENV)/.dev
+	$(BIN)/lint-imports
 	$(BIN)/mypy
 
 # One process per core: BLAS threads beside them would only wait for each other. A worker keeps neighbouring tests, which share robots.
@@ -63,7 +63,7 @@ suite: $(VENV)/.dev
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto --dist worksteal -q
 
 test-matrix: $(VENV)/.dev
-	$(BIN)/python tests/matrix.py
+	$(BIN)/python tests/matrix.py $(if $(ALL),--all) $(if $(ROW),--row "$(ROW)")
 
 SCALE ?= 1
 fuzz: $(VENV)/.dev

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import tempfile
@@ -21,6 +22,7 @@ settings.load_profile("explore" if os.environ.get("DYNIDENT_EXPLORE") else "same
 
 def pytest_configure(config: pytest.Config) -> None:
     """Let processes that tests start find bytecode, also where the environment forbids to write it beside the sources."""
+    gc.set_threshold(100_000, 20, 100)  # graphs of hundreds of robots are looked through less often: 7 % of the time
     if os.environ.pop("PYTHONDONTWRITEBYTECODE", None) and "PYTHONPYCACHEPREFIX" not in os.environ:
         folder = tempfile.mkdtemp(prefix="dynident-bytecode-")
         os.environ["PYTHONPYCACHEPREFIX"] = folder  # else each of some hundred commands compiles the package anew, for a second
@@ -37,8 +39,16 @@ def shared_data() -> Path:
     return folder
 
 
-PROGRAMS = ("benchmarks", "cli", "demo", "docs", "examples", "fleet", "link", "real", "report", "reproduc", "traps")
-AT_WORK = ("excitation", "graph", "simulate_oracles", "estimators_closed_loop", "testbench_tracking")
+PROGRAMS = ("benchmarks", "cli", "demo", "examples", "fleet", "link", "real", "report", "reproduc")
+AT_WORK = (
+    "excitation_design",
+    "excitation_plan",
+    "excitation_proof",
+    "graph",
+    "simulate_oracles",
+    "estimators_closed_loop",
+    "testbench_tracking",
+)
 
 
 made: dict[str, bool] = {}  # whether the code in memory is quick
@@ -55,9 +65,7 @@ def quick_code(request: pytest.FixtureRequest) -> Iterator[None]:
     quick = not name.startswith((*PROGRAMS, *AT_WORK)) and not os.environ.get("DYNIDENT_OPTIMISED")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("dynident.graph.machine.QUICK", quick)
-        if quick != made.get(
-            "quick"
-        ):  # code in memory may differ in the last bit: what other processes compute must be the same
+        if quick != made.get("quick"):  # code in memory may differ in the last bit; other processes must compute the same
             functions._made.clear()
             machine._codes.clear()
             products._made.cache_clear()

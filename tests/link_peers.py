@@ -58,7 +58,7 @@ class StyleServer:
             except OSError:
                 return
             with sock:
-                sock.settimeout(10.0)
+                sock.settimeout(60.0)
                 try:
                     while not self._done.is_set():
                         sock.sendall(self._answer(receive_frame(sock)))

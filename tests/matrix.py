@@ -1,8 +1,9 @@
 # ruff: noqa: T201 - this is a command; its output is its result
-"""The suite on other processors and under load: `python tests/matrix.py` (all tests), `--fast` (those that are sensitive).
+"""The suite on other processors and under load: `python tests/matrix.py`, of some rows with `--row NAME`.
 
 A row sets what rounds or schedules differently: OpenBLAS's kernels (chosen by the processor it runs on), the vector units of
-compiled code, threads, and busy neighbours. One line per row; the exit code is 1 when any row has a failure.
+compiled code, threads, and busy neighbours. It runs the rooms that such a setting can reach; `--all` runs every test in every
+row, `--fast` a handful that were red once. One line per row; the exit code is 1 when any row has a failure.
 """
 
 from __future__ import annotations
@@ -33,6 +34,46 @@ OLD = {"DYNIDENT_CPU": "x86-64-v2"}
 ONE = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 BUSY = 4
 LOOP = "import os\nparent = os.getppid()\nwhile os.getppid() == parent: pass"  # ends with this script, however that ends
+NUMBERS = (
+    *(
+        "bad_input",
+        "cli_commands",
+        "cli_testbench",
+        "control_linear",
+        "control_tuning",
+        "drive_fits",
+        "estimators",
+        "excitation",
+    ),
+    *("fleet", "forces", "friction", "identify", "inverse_kinematics_numeric", "loops", "lowpass", "mechanics_singular"),
+    *(
+        "monitor",
+        "real",
+        "reproduce",
+        "robots",
+        "signals_cutoff",
+        "signals_decimate",
+        "signals_differentiate",
+        "signals_prepare",
+    ),
+    *("signals_quality", "signals_real", "simulate_identification", "simulate_machine_fit", "simulate_plant", "testbench"),
+    *("traps", "validate"),
+)
+"""What decides by numbers of LAPACK and BLAS: ranks, tests, searches, what is solved for."""
+CODE = (
+    *("excitation_criteria", "forces", "formulations", "graph", "identify_base", "loops", "lowpass", "mechanics", "monitor"),
+    *("simulate",),
+)
+"""What runs compiled code of every kind: other vector units and other passes of LLVM round differently."""
+THREADS = (
+    *("estimators", "fleet", "graph", "identify", "link", "mechanics_batches", "simulate_batch", "simulate_stream", "validate"),
+)
+"""What shares work among threads, or talks between them."""
+CLOCKS = (
+    *("bad_input", "cli", "excitation_design", "fleet_dask", "graph_cache", "graph_machine", "link"),
+    *("mechanism_xacro_hostile", "outputs", "public_api", "signals_hostile", "simulate_stream"),
+)
+"""What starts processes, waits for them or for a connection, or could stop a search by the clock."""
 ROUNDED = (
     "test_signals_prepare.py",
     "test_identify_standard.py",
@@ -48,12 +89,17 @@ TIMED = (
 
 
 class Row(NamedTuple):
-    """One setting: name, environment variables, tests that it is most likely to break, busy processes beside it."""
+    """One setting: name, environment variables, rooms it can reach, tests that it broke once, busy processes beside it."""
 
     name: str
     variables: dict[str, str]
+    rooms: tuple[str, ...]
     sensitive: tuple[str, ...]
     busy: int = 0
+
+    def files(self) -> list[str]:
+        """Return the files of its rooms."""
+        return sorted({str(file) for room in self.rooms for file in HERE.glob(f"test_{room}*.py")})
 
 
 def flags() -> set[str]:
@@ -71,15 +117,15 @@ def rows() -> Iterator[Row]:
     known = flags()
     for kernel, needed in NEEDED.items():
         if needed <= known:
-            yield Row(f"OpenBLAS {kernel}", {"OPENBLAS_CORETYPE": kernel}, ROUNDED)
+            yield Row(f"OpenBLAS {kernel}", {"OPENBLAS_CORETYPE": kernel}, NUMBERS, ROUNDED)
         else:
             lacking = ", ".join(sorted(needed - known))
             print(f"{'OpenBLAS ' + kernel:<24} left out: this processor lacks {lacking}", flush=True)
     if platform.machine() in ("x86_64", "AMD64"):
-        yield Row("x86-64-v2", OLD, COMPILED)
-    yield Row("optimised code", {"DYNIDENT_OPTIMISED": "1"}, COMPILED)
-    yield Row("one thread", ONE, THREADED)
-    yield Row(f"{BUSY} busy processes", {}, TIMED, BUSY)
+        yield Row("x86-64-v2", OLD, CODE, COMPILED)
+    yield Row("optimised code", {"DYNIDENT_OPTIMISED": "1"}, CODE, COMPILED)
+    yield Row("one thread", ONE, THREADS, THREADED)
+    yield Row(f"{BUSY} busy processes", {}, CLOCKS, TIMED, BUSY)
 
 
 @contextmanager
@@ -114,14 +160,21 @@ def run(row: Row, arguments: list[str]) -> tuple[int, list[str]]:
 
 
 def main() -> int:
-    """Run every row and print its line."""
+    """Run the rows and print their lines."""
     parser = argparse.ArgumentParser(description="The suite on other processors and under load.")
-    parser.add_argument("--fast", action="store_true", help="only the tests that are sensitive, in under two minutes")
-    fast = parser.parse_args().fast
+    parser.add_argument("--row", action="append", default=[], metavar="NAME", help="rows whose name holds this; repeatable")
+    much = parser.add_mutually_exclusive_group()
+    much.add_argument("--all", action="store_true", help="every test in every row")
+    much.add_argument("--fast", action="store_true", help="only the tests that were red once, in under two minutes")
+    asked = parser.parse_args()
+    chosen = [row for row in rows() if not asked.row or any(part.lower() in row.name.lower() for part in asked.row)]
+    if not chosen:
+        parser.error(f"no row that this machine can run is called {' or '.join(asked.row)}")
     red = False
-    for row in rows():
+    for row in chosen:
         start = time.monotonic()
-        passed, failed = run(row, [str(HERE / name) for name in row.sensitive] if fast else ["-n", "auto"])
+        some = [str(HERE / name) for name in row.sensitive] if asked.fast else [] if asked.all else row.files()
+        passed, failed = run(row, some if asked.fast else ["-n", "auto", "--dist", "worksteal", *some])
         print(f"{row.name:<24} {passed:>5} passed {len(failed):>4} failed {time.monotonic() - start:>7.0f} s", flush=True)
         for name in failed:
             print(f"    {name}", flush=True)

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import dynident
 from dynident import graph as g
+from dynident.errors import DynidentError
 from dynident.graph import print_llvm
 from random_expressions import columns, expressions, inputs, pointers
 from random_mechanisms import close
@@ -161,6 +162,12 @@ def test_widths_agree_with_each_other() -> None:
     first = run(function, 1, arrays, 29)
     for width in (2, 4, 8):
         close(run(function, width, arrays, 29), first, 1e-12)
+
+
+@pytest.mark.parametrize("width", [0, 3, 128, 4.0])
+def test_steps_of_other_widths_are_refused(width: int) -> None:
+    with pytest.raises(DynidentError, match=f"width is {width}; give the samples per step, one of 1, 2, 4, 8, 16, 32, 64"):
+        g.Compiled(random_function(1, 2)[0], width)
 
 
 def test_rows_of_an_input_may_be_longer_than_its_columns() -> None:

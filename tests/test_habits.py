@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import dynident
+import matrix
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -47,3 +48,9 @@ def test_the_continuous_integration_runs_make_targets_on_the_promised_versions()
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     promised = [x.rpartition(" ")[2] for x in project["classifiers"] if x.startswith("Programming Language :: Python :: 3.")]
     assert jobs["test"]["strategy"]["matrix"]["python"] == promised
+
+
+def test_every_room_of_the_matrix_has_tests_and_every_row_says_how_it_was_red() -> None:
+    for row in matrix.rows():
+        assert all(any(matrix.HERE.glob(f"test_{room}*.py")) for room in row.rooms), row.name
+        assert all((matrix.HERE / name.partition("::")[0]).exists() for name in row.sensitive), row.name

@@ -173,7 +173,7 @@ def test_pause_continue_and_abort_bring_the_robot_to_rest(server, tmp_path) -> N
     campaign.pause(False)
     _until(lambda: events(tmp_path / "c").count("cycle begun") == 2)
     (tmp_path / "c" / "abort").touch()
-    thread.join(timeout=30.0)
+    thread.join(timeout=60.0)
     assert isinstance(failure[0], AbortedError)
     assert not np.any(server.emulator.setpoints.v)
     assert Campaign(tmp_path / "c", client_of(server)).run() == 1

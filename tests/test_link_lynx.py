@@ -65,7 +65,7 @@ def serve(machine):
 
 def test_the_state_machine_as_its_document_draws_it(serve) -> None:
     server = serve()
-    with socket.create_connection(("127.0.0.1", server.port), timeout=20.0) as sock:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=60.0) as sock:
         comm, kind, _, _, body = receive(sock)
         assert (comm, kind, struct.unpack_from("<IB", body)) == (0, HELLO, (1, 0))
 
@@ -85,7 +85,7 @@ def test_the_state_machine_as_its_document_draws_it(serve) -> None:
         assert ask(0, CLOSE, CONTROL)[:2] == (0, CLOSED)
         assert ask(0, OPEN, HOMING)[:2] == (0, OPENED)
         assert ask(4, HOME, HOMING)[:2] == (4, DONE)
-        end = time.monotonic() + 20.0
+        end = time.monotonic() + 60.0
         while server.emulator.setpoints.moving and time.monotonic() < end:
             time.sleep(0.01)
         assert ask(0, CLOSE, HOMING)[:2] == (0, CLOSED)
@@ -107,13 +107,13 @@ def test_the_state_machine_as_its_document_draws_it(serve) -> None:
 
 def test_a_key_is_proved_and_never_sent(serve) -> None:
     server = serve(key=KEY)
-    with socket.create_connection(("127.0.0.1", server.port), timeout=20.0) as sock:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=60.0) as sock:
         nonce = receive(sock)[4][5:]
         assert len(nonce) == 16
         sock.sendall(frame(0, PROOF, data=hmac.new(KEY, b"lynx client" + nonce, hashlib.sha256).digest()))
         assert receive(sock)[:2] == (4, DONE)
     for key, sentence in ((b"", "needs a key"), (b"wrong" * 4, "key is wrong")):
-        deadline = time.monotonic() + 10.0
+        deadline = time.monotonic() + 60.0
         while server.emulator.client and time.monotonic() < deadline:
             time.sleep(0.01)
         with pytest.raises(LinkError, match=sentence):
@@ -148,7 +148,7 @@ def test_jog_ends_at_a_limit_switch(serve) -> None:
         client.jog([0.0, 0.0, 0.5, 0.0, 0.0, 0.0], 3.0)
         if abs(client.position()[2] - upper[2]) < 1e-9:
             break
-    deadline = time.monotonic() + 10.0
+    deadline = time.monotonic() + 60.0
     while client.limit_switches != ((), ("joint_3",)) and time.monotonic() < deadline:
         time.sleep(0.02)
     assert client.limit_switches == ((), ("joint_3",))

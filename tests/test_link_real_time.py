@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from dynident.link import Emulator, emulator
+from dynident.link.plant import settling_periods
 from dynident.robots import er3a_c60
 
 PERIOD = 0.004
@@ -54,6 +55,41 @@ def test_after_a_stall_the_robot_catches_up(monkeypatch, stall, lag) -> None:
     np.testing.assert_allclose(behind[0], 0.0, atol=1e-9)
     np.testing.assert_allclose(behind[-1], lag, atol=2.0 * emulator.CHUNK)
     assert np.all(np.isclose(behind, 0.0, atol=1e-6) | np.isclose(behind, behind[-1], atol=1e-6))
+
+
+@pytest.mark.parametrize("chunks", [1.5, 2.0])
+def test_a_robot_that_has_used_up_its_points_waits_for_the_next(monkeypatch, chunks) -> None:
+    """A client that is late by any time changes nothing: the motion goes on where it was, and settles once at its end."""
+    monkeypatch.setattr(emulator, "STARVED", np.inf)
+    core = Emulator(er3a_c60.machine(warm=False), period=PERIOD, speed=20.0)
+    T, home, tables = chunks * core.chunk, core.setpoints.q.copy(), []
+    t = np.linspace(0.0, T, round(T / 0.02) + 1)[:, None]
+    u, way = t / T, np.array([0.1, 0.0, 0.0, 0.0, 0.0, 0.0])
+    q, v = home + way * u**3 * (10 - 15 * u + 6 * u**2), way * 30 * u**2 * (1 - u) ** 2 / T
+
+    def run() -> None:
+        for _ in range(3):
+            rows = round(core._next_chunk() / PERIOD)
+            if rows:
+                tables.append(core._chunk(rows, 0, core._take(rows)))
+
+    core.begin(marked=True)
+    for k, when in enumerate(t[:, 0]):
+        if k == np.searchsorted(t[:, 0], core.chunk + 1e-9):
+            run()  # the next points are late
+            assert len(np.concatenate(tables)) == round(core.chunk / PERIOD)
+        core.push(emulator.Point(float(when), q[k], v[k], None))
+    if chunks == 2.0:
+        run()  # so is the end
+    core.finish()
+    while core.setpoints.moving or core._settle:
+        rows = round(core._next_chunk() / PERIOD)
+        tables.append(core._chunk(rows, 0, core._take(rows)))
+    motion = np.concatenate(tables)[:, 2]
+    running = np.flatnonzero(np.isfinite(motion))
+    np.testing.assert_allclose(motion[running], running * PERIOD, atol=1e-9)
+    assert running.size == round(T / PERIOD) + 1
+    assert core._stood == settling_periods(PERIOD)
 
 
 @pytest.mark.parametrize(("end", "moving"), [(5.0, 1), (15.0, 0)])

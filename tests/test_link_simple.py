@@ -78,13 +78,13 @@ def client_of(server: SimpleServer, **options) -> SimpleClient:
 def test_a_ros_industrial_client_streams_points(serve, order) -> None:
     server = serve(order=order)
     mark = "<" if order == "little" else ">"
-    with socket.create_connection(("127.0.0.1", server.motion_port), timeout=10.0) as sock:
+    with socket.create_connection(("127.0.0.1", server.motion_port), timeout=60.0) as sock:
         wanted = motion(0.8, step=0.02)
         for k in range(len(wanted)):
             frame = full_point(k, wanted.t[k], list(wanted.q[k]), list(wanted.v[k]), list(wanted.a[k]), mark)
             sock.sendall(frame)
             assert receive_frame(sock, mark) == struct.pack(mark + "4i", 12, 14, 3, 1)
-        end = time.monotonic() + 30.0
+        end = time.monotonic() + 60.0
         while server.emulator.setpoints.moving and time.monotonic() < end:
             time.sleep(0.01)
         np.testing.assert_allclose(server.emulator.setpoints.q, WAY, atol=1e-6)
@@ -93,7 +93,7 @@ def test_a_ros_industrial_client_streams_points(serve, order) -> None:
 
 def test_a_client_of_short_points_downloads_and_stops(serve) -> None:
     server = serve()
-    with socket.create_connection(("127.0.0.1", server.motion_port), timeout=10.0) as sock:
+    with socket.create_connection(("127.0.0.1", server.motion_port), timeout=60.0) as sock:
 
         def ask(frame: bytes) -> int:
             sock.sendall(frame)
@@ -102,7 +102,7 @@ def test_a_client_of_short_points_downloads_and_stops(serve) -> None:
         for sequence, q in ((-1, 0.0), (1, 0.05), (2, 0.10), (-3, 0.10)):
             assert not server.emulator.setpoints.moving  # the robot starts with the end marker
             assert ask(point(sequence, [q], 0.1, 0.2 if sequence != -1 else 0.0)) == 1
-        end = time.monotonic() + 30.0
+        end = time.monotonic() + 60.0
         while abs(server.emulator.setpoints.q[0] - 0.1) > 1e-6 and time.monotonic() < end:
             time.sleep(0.01)
         assert abs(server.emulator.setpoints.q[0] - 0.1) < 1e-6
@@ -133,7 +133,7 @@ def test_a_second_client_is_told_who_has_the_controller(serve) -> None:
     first = client_of(server)
     with pytest.raises(LinkError, match="another client"):
         client_of(server)
-    with socket.create_connection(("127.0.0.1", server.motion_port), timeout=10.0) as sock:
+    with socket.create_connection(("127.0.0.1", server.motion_port), timeout=60.0) as sock:
         sock.sendall(point(0, [0.0], 0.0, 0.0))
         assert struct.unpack_from("<4i", receive_frame(sock))[3] == 2
         for command, reply in ((2, 1), (3, 2), (1, 2)):  # it may press the emergency stop, and neither release nor reset it
@@ -154,7 +154,7 @@ def test_our_client_streams_to_a_ros_industrial_style_server(echo) -> None:
         wanted = motion(0.2, step=0.02)
         client.send(wanted)
         client.run()
-        end = time.monotonic() + 10.0
+        end = time.monotonic() + 60.0
         while (client.sending or len(server.points) < len(wanted)) and time.monotonic() < end:
             time.sleep(0.01)
         assert client.failure is None
@@ -178,7 +178,7 @@ def test_a_refused_point_ends_the_motion_with_a_sentence() -> None:
         client.connect()
         client.send(motion(0.2, step=0.02))
         client.run()
-        end = time.monotonic() + 10.0
+        end = time.monotonic() + 60.0
         while client.sending and time.monotonic() < end:
             time.sleep(0.01)
         assert client.failure is not None
@@ -250,7 +250,7 @@ def test_limits_emergency_stop_and_reset(serve) -> None:
     client = client_of(server)
     client.send(motion(1.0, way=np.array([9.0, 0, 0, 0, 0, 0])))
     client.run()
-    end = time.monotonic() + 10.0
+    end = time.monotonic() + 60.0
     while client.failure is None and time.monotonic() < end:
         time.sleep(0.01)
     assert client.failure is not None
@@ -293,7 +293,7 @@ def test_a_silent_client_is_stopped_by_the_watchdog(machine) -> None:
         task.receive(full_point(k, wanted.t[k], list(wanted.q[k]), list(wanted.v[k]), list(wanted.a[k])))
     emulator.pinged = time.monotonic()
     emulator.start()
-    end = time.monotonic() + 20.0
+    end = time.monotonic() + 60.0
     while not emulator.alarms and time.monotonic() < end:
         time.sleep(0.01)
     emulator.close()
@@ -350,9 +350,9 @@ def test_a_port_survives_garbage(serve) -> None:
     rng = random.Random(2)
     for port in (server.motion_port, server.state_port):
         for _ in range(20):
-            with socket.create_connection(("127.0.0.1", port), timeout=5.0) as sock:
+            with socket.create_connection(("127.0.0.1", port), timeout=60.0) as sock:
                 sock.sendall(rng.randbytes(300))
-    end = time.monotonic() + 10.0
+    end = time.monotonic() + 60.0
     while server.dropped == 0 and time.monotonic() < end:
         time.sleep(0.01)
     assert server.dropped > 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,6 +23,11 @@ from simulate_cases import arm, geared_arm, pid
 MACHINES = {"rrr": rrr, "five_bar": five_bar, "dualv": dualv, "mast": mast, "cft": cft, "er3a_c60": er3a_c60}
 
 
+@cache
+def machine_of(name: str) -> VirtualRobot:
+    return MACHINES[name].machine()
+
+
 def still(mechanism: di.Mechanism) -> tuple[np.ndarray, di.Motion]:
     home = mechanism.closure.home[mechanism.closure.independent] if mechanism.loops else np.full(mechanism.dof, 0.3)
     zero = np.zeros((2, mechanism.dof))
@@ -31,7 +37,7 @@ def still(mechanism: di.Mechanism) -> tuple[np.ndarray, di.Motion]:
 @pytest.mark.parametrize("name", MACHINES)
 @pytest.mark.parametrize("kind", ["hot", "absurd", "pushed"])
 def test_unstable_machines_name_time_and_joint(name: str, kind: str) -> None:
-    robot = MACHINES[name].machine()
+    robot = machine_of(name)
     home, rest = still(robot.mechanism)
     free = [replace(d, motor=replace(d.motor, current_limit=np.inf, voltage_limit=np.inf)) for d in robot.drives]
     law: Any = {"hot": ComputedTorque(robot.mechanism, 1e12, 1e9, cycle=8 * robot.step)}.get(kind, robot.controller)

@@ -12,10 +12,14 @@ from collections import abc
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 ITEMS = 64  # of a sequence or table that are looked at
+
+
+_types: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()  # of functions: objects are made often
 
 
 class Numbers:
@@ -31,9 +35,12 @@ class _Names(dict[str, Any]):
     def __init__(self, known: Mapping[str, Any]) -> None:
         super().__init__(known)
         self.update(Array=Numbers, ArrayLike=Numbers, NDArray=Numbers, Complex=Any)
+        self.complete = True  # whether what was asked for so far is known for good
 
     def __missing__(self, name: str) -> Any:
-        return getattr(builtins, name, None) or classes_called(name) or Any
+        found = getattr(builtins, name, None)
+        self.complete = self.complete and found is not None
+        return found or classes_called(name) or Any
 
 
 def classes_called(name: str) -> Any:
@@ -47,10 +54,16 @@ def classes_called(name: str) -> Any:
 
 def types_of(function: Any) -> dict[str, Any]:
     """Return the types of the parameters as far as they can be known at run time."""
+    if function in _types:
+        return _types[function]
+    names = _Names(function.__globals__)
     try:
-        return typing.get_type_hints(function, None, _Names(function.__globals__))
+        found = typing.get_type_hints(function, None, names)
     except Exception:  # an annotation that has a meaning for type checkers only
         return {}
+    if names.complete:  # else a module that is loaded later may tell more
+        _types[function] = found
+    return found
 
 
 def members(kind: Any) -> tuple[Any, ...]:

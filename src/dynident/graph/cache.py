@@ -2,7 +2,8 @@
 
 A file holds a checksum and an object; it is written beside its place and renamed, so that two processes, a killed run or a full
 disk leave whole files or none. Whatever is wrong with the folder or a file, the code is compiled again. The folder stays below
-`LIMIT`: the files that were not used for longest go first.
+`LIMIT`: the files that were not used for longest go first. A process looks through the folder with its first object and then
+after every `LIMIT` / 64 bytes, so that its cost does not grow with what is already there.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from dynident.files import hash_bytes
 
 LIMIT = 256 * 2**20  # bytes
 _MAGIC = b"dynident object 1\n"
+_unchecked: dict[Path, int] = {}  # bytes that this process put into a folder since it last looked through it
 
 log = logging.getLogger(__name__)
 
@@ -89,7 +91,9 @@ def write(key: str, body: bytes) -> None:
         with os.fdopen(handle, "wb") as stream:
             stream.write(_MAGIC + hash_bytes(hashlib.sha256(body)) + body)
         Path(temporary).replace(folder / f"{key}.o")
-        _trim(folder)
+        _unchecked[folder] = _unchecked.get(folder, LIMIT) + len(body)
+        if _unchecked[folder] > LIMIT // 64:
+            _trim(folder)
     except OSError as error:
         log.info("compiled code is not kept in '%s': %s", folder, error.strerror or error)
         if temporary:
@@ -138,11 +142,13 @@ def _files(folder: Path) -> list[tuple[Path, int, float]]:
 
 
 def _trim(folder: Path) -> None:
+    """Remove the files that were not used for longest, until what may be written before the next look has room too."""
     files = sorted(_files(folder), key=lambda file: file[2])
     total = sum(size for _, size, _ in files)
     for path, size, _ in files:
-        if total <= LIMIT:
+        if total <= LIMIT - LIMIT // 64:
             break
         with contextlib.suppress(OSError):
             path.unlink()
         total -= size
+    _unchecked[folder] = 0

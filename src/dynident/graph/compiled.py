@@ -20,20 +20,18 @@ from dynident.parallel import over_samples
 Array = NDArray[np.float64]
 
 
-WIDEST = 64  # samples per step
+WIDTHS = (1, 2, 4, 8, 16, 32, 64)  # samples per step
 
 
 class Compiled:
-    """Machine code of one function for batches of samples, `width` at a time: as many as the processor's registers hold."""
+    """Machine code of one function for batches of samples, `width` (a power of two) at a time: what registers hold if omitted."""
 
     def __init__(self, function: Function, width: int | None = None) -> None:
         self.function = _without_expressions(function)
         self._arrays = self.function.arrays
         self.width = vector_width() if width is None else width
-        if not isinstance(self.width, int | np.integer) or not 1 <= self.width <= WIDEST:
-            raise DynidentError(
-                f"width is {str(self.width)[:20]}; give the samples per step, a whole number from 1 to {WIDEST}"
-            )
+        if not isinstance(self.width, int | np.integer) or self.width not in WIDTHS:
+            raise DynidentError(f"width is {str(self.width)[:20]}; give the samples per step, one of {str(WIDTHS)[1:-1]}")
         body = "\n".join([function_text(function, self.width), entry_text(function, self.width)])
         machine = MachineCode("\n".join([library(body), body]), function.name)
         self._call = machine.function("entry", [ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p])

@@ -128,15 +128,21 @@ class Emitter:
             self.known[node.index] = value
 
     def transposed(self, values: Sequence[str]) -> list[str]:
-        """Return the rows of the W x W matrix whose columns are `values`, by perfect shuffles."""
+        """Return the rows of the W x W matrix whose columns are `values`.
+
+        Blocks of 1, 2, 4, ... entries change places across the diagonal: the shuffles that processors have, and on others LLVM
+        spends a multiple of the time.
+        """
         W, T = self.width, self.type
-        halves = [[k // 2 + (k % 2) * W + half * (W // 2) for k in range(W)] for half in range(2)]
-        masks = [f"<{W} x i32> <{', '.join(f'i32 {k}' for k in half)}>" for half in halves]
-        rows, stage = list(values), 1
-        while stage < W:
-            pairs = [(rows[i], rows[i + W // 2]) for i in range(W // 2)]
-            rows = [self.line(f"shufflevector {T} {a}, {T} {b}, {mask}") for a, b in pairs for mask in masks]
-            stage *= 2
+        rows, b = list(values), 1
+        while b < W:
+            halves = [[k + half * b + (W - b) * bool(k & b) for k in range(W)] for half in range(2)]
+            masks = [f"<{W} x i32> <{', '.join(f'i32 {k}' for k in half)}>" for half in halves]
+            for i in range(W):
+                if not i & b:
+                    pair = f"shufflevector {T} {rows[i]}, {T} {rows[i + b]}"
+                    rows[i], rows[i + b] = (self.line(f"{pair}, {mask}") for mask in masks)
+            b *= 2
         return rows
 
 

@@ -241,7 +241,11 @@ class Emulator:
     def finish(self) -> None:
         """Close the trajectory; a download runs from now on."""
         with self.lock:
-            self.setpoints.finish()
+            points = self.setpoints
+            waits = points.now > 0.0 and points.dry and not points.moving
+            points.finish()
+            if waits and not points.moving:  # all points were used up before it was known that they are all
+                self._stood, self._settle = 0, settling_periods(self.period)
             self._moved.notify_all()
 
     def load(self, motion: Motion) -> None:
@@ -392,7 +396,8 @@ class Emulator:
                 signals = self.plant.advance(motion)
                 when = since[: -1 : round(self.period / self.tick)]
                 with self.lock:
-                    if not self._settle and not self.setpoints.moving and not self._standing:
+                    points = self.setpoints
+                    if not (self._settle or points.moving or points.dry or self._standing):
                         self._settle = settling_periods(self.period)
         except DynidentError as error:
             self.alarm(4015, f"{ALARMS[4015]}: {error}")
@@ -426,7 +431,7 @@ class Emulator:
             self._settle = max(0, self._settle - rows)
         elif moved:
             self._stood, self._rest_until, self._thought = 0, 0, 0
-            if not points.moving:
+            if not (points.moving or points.dry):  # else it waits for the next point, whose time can wait too
                 self._stood = rows - left
                 self._settle = max(SHORTEST, settling_periods(self.period) - self._stood)
         return motion, since

@@ -157,50 +157,58 @@ def _equations(loop: Loop, A: Placement, B: Placement) -> list[tuple[int, Array,
 
 
 def residual(tree: Tree, loops: LoopArrays, q: Array) -> Array:
-    """Return Phi(q) (plain and slow; the kernels do this for batches)."""
-    frames = _poses(tree, q)
-    values = np.empty(loops.kind.size)
-    for i, kind in enumerate(loops.kind):
-        (Ra, pa), (Rb, pb) = frames[loops.node_a[i]], frames[loops.node_b[i]]
-        gap = pa + Ra @ loops.point_a[i] - pb - Rb @ loops.point_b[i]
-        if kind == POINT:
-            values[i] = loops.vector_b[i] @ gap
-        elif kind == SLIDE:
-            values[i] = -(Ra @ loops.vector_a[i]) @ gap
-        elif kind == DOT:
-            values[i] = (Ra @ loops.vector_a[i]) @ (Rb @ loops.vector_b[i])
-        else:
-            values[i] = loops.linear[i] @ q - loops.offset[i]
-    return values
+    """Return Phi (..., m) of configurations q (..., n_tree)."""
+    R, p = _poses(tree, q)
+    (Ra, pa), (Rb, pb) = ((R[..., nodes, :, :], p[..., nodes, :]) for nodes in (loops.node_a, loops.node_b))
+    gap = pa + _turned(Ra, loops.point_a) - pb - _turned(Rb, loops.point_b)
+    u, e = _turned(Ra, loops.vector_a), _turned(Rb, loops.vector_b)
+    by_kind = {
+        POINT: np.sum(loops.vector_b * gap, axis=-1),
+        SLIDE: -np.sum(u * gap, axis=-1),
+        DOT: np.sum(u * e, axis=-1),
+        LINEAR: np.sum(loops.linear * q[..., None, :], axis=-1) - loops.offset,
+    }
+    return np.choose(loops.kind, [by_kind[kind] for kind in range(4)])
 
 
-def _poses(tree: Tree, q: Array) -> list[tuple[Array, Array]]:
-    """Return orientation and origin of every node in the base frame, and last (index -1) of the base itself."""
+def _turned(R: Array, x: Array) -> Array:
+    """Return R x of matrices (..., 3, 3) and vectors (..., 3)."""
+    return np.asarray(np.sum(R * x[..., None, :], axis=-1))
+
+
+def _poses(tree: Tree, q: Array) -> tuple[Array, Array]:
+    """Return orientations (..., nodes + 1, 3, 3) and origins of all nodes in the base frame, and last, at -1, of the base."""
     arrays = tree.arrays
-    result: list[tuple[Array, Array]] = []
-    base = (np.eye(3), np.zeros(3))
-    for i in range(arrays.parent.size):
-        kind, d = arrays.kind[i], arrays.dof[i]
+    count, batch = arrays.parent.size, q.shape[:-1]
+    orientations, origins = np.empty((*batch, count + 1, 3, 3)), np.zeros((*batch, count + 1, 3))
+    orientations[..., -1, :, :] = np.eye(3)
+    for i in range(count):
+        kind, d, parent = arrays.kind[i], arrays.dof[i], arrays.parent[i]  # -1 is the base
         R, p = arrays.rotation[i], arrays.translation[i]
         if kind == REVOLUTE:
-            R = arrays.turn[i, 0] + np.cos(q[d]) * arrays.turn[i, 1] + np.sin(q[d]) * arrays.turn[i, 2]
+            angle = q[..., d, None, None]
+            R = arrays.turn[i, 0] + np.cos(angle) * arrays.turn[i, 1] + np.sin(angle) * arrays.turn[i, 2]
         elif kind == PRISMATIC:
-            p = p + R @ arrays.axis[i] * q[d]
+            p = p + _turned(R, arrays.axis[i]) * q[..., d, None]
         elif kind == SPHERICAL:
-            R = R @ rotation_exp(q[d : d + 3])
+            R = R @ _rotations(q[..., d : d + 3])
         elif kind == FREE:
-            R, p = R @ rotation_exp(q[d + 3 : d + 6]), p + R @ q[d : d + 3]
-        parent = base if arrays.parent[i] < 0 else result[arrays.parent[i]]
-        result.append((parent[0] @ R, parent[1] + parent[0] @ p))
-    return [*result, base]
+            R, p = R @ _rotations(q[..., d + 3 : d + 6]), p + _turned(R, q[..., d : d + 3])
+        before = orientations[..., parent, :, :]
+        orientations[..., i, :, :] = np.sum(before[..., :, :, None] * R[..., None, :, :], axis=-2)
+        origins[..., i, :] = origins[..., parent, :] + _turned(before, p)
+    return orientations, origins
+
+
+def _rotations(r: Array) -> Array:
+    """Return exp [r]x of rotation vectors (..., 3)."""
+    return np.array([rotation_exp(one) for one in r.reshape(-1, 3)]).reshape(*r.shape, 3)
 
 
 def constraint_jacobian(tree: Tree, loops: LoopArrays, q: Array) -> Array:
     """Return dPhi/dq by central differences, accurate enough to count ranks."""
-    columns = []
-    for move in DIFFERENCE * np.eye(q.size):
-        columns.append((residual(tree, loops, q + move) - residual(tree, loops, q - move)) / (2.0 * DIFFERENCE))
-    return np.array(columns).T
+    moves = DIFFERENCE * np.eye(q.size)
+    return np.asarray(residual(tree, loops, q + moves) - residual(tree, loops, q - moves)).T / (2.0 * DIFFERENCE)
 
 
 def assemble(tree: Tree, loops: LoopArrays, start: Array, iterations: int = 100) -> tuple[Array, float]:
