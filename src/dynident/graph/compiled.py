@@ -24,7 +24,7 @@ WIDTHS = (1, 2, 4, 8, 16, 32, 64)  # samples per step
 
 
 class Compiled:
-    """Machine code of one function for batches of samples, `width` (a power of two) at a time: what registers hold if omitted."""
+    """Machine code of one function for batches of samples, `width` (a power of two) at a time: as the registers hold."""
 
     def __init__(self, function: Function, width: int | None = None) -> None:
         self.function = _without_expressions(function)
