@@ -71,8 +71,8 @@ def _for_program(fit: di.Fit, target: str, robot: Path, output: Path, described:
 
 
 @app.command(
-    epilog="Examples: dynident export robot.urdf out/fit.json --for pinocchio -o exported/; dynident export dualv --for fmu -o "
-    "dualv.fmu"
+    epilog="Example: dynident export robot.urdf out/fit.json --for pinocchio -o exported/; a machine: dynident export dualv "
+    "--for fmu -o dualv.fmu"
 )
 def export(
     robot: Robot,

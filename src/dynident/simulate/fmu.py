@@ -127,7 +127,7 @@ def _content(robot: Mechanism | VirtualRobot, q: ArrayLike | None) -> Content:
     start = np.array(home, dtype=np.float64) if q is None else np.asarray(q, dtype=np.float64)
     if start.shape != (mechanism.dof,) or not np.isfinite(start).all():
         raise SimulationError(f"q is {start.tolist()}; give {mechanism.dof} finite numbers")
-    start_state(mechanism, None, (start, np.zeros_like(start)))
+    start_state(mechanism, None if q is None else {"q": start}, (start, np.zeros_like(start)))
     moving = machine_of(machine, start)
     return Content(machine, moving, start, bare=not isinstance(robot, VirtualRobot), exchange=_continuous(machine, moving))
 
