@@ -5,8 +5,8 @@
     python -m benchmarks.fleet --samples "" --robots 1000 --motion random
     python -m benchmarks.fleet --samples 1e5 --bare 1e5 --robots 12 --kills 1 --every 5     everything, small
 
-On two free cores a sample of a long log takes about 7 us of one core, with and without Dask (10 GB of disk for 1e8), and a
-robot about half a second of one core, twice (the second time workers are killed), and 3 MB of disk. Progress goes to stderr.
+On two free cores a sample of a long log takes about 7 us of one core, with and without Dask (6 GB of disk for 1e8), and a
+robot about half a second of one core, twice (the second time workers are killed), and 4 MB of disk. Progress goes to stderr.
 
 Logs are motions of the 6-axis arm with computed torques and noise. Robots of a fleet move as `dynident.design` says within the
 limits of the description (--motion designed: three motions, which all robots share, one for each log), or by chance, each log

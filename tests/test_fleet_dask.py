@@ -213,3 +213,8 @@ def test_one_writer_at_a_time(case, tmp_path):
     with ThreadPoolExecutor(1) as pool, pytest.raises(DynidentError, match="another run writes"):
         identify(case.robot, case.rows, tmp_path, client=pool, cutoff=CUTOFF)
     store.close()
+
+
+def test_a_memory_limit_under_which_no_worker_lives():
+    with pytest.raises(DynidentError, match=r"memory is '3MB', of which a worker needs 1\d\d MB"), connect(memory="3MB"):
+        pass

@@ -18,6 +18,7 @@ from dynident.checks import shown
 from dynident.errors import DynidentError, missing_extra
 from dynident.parallel import cores
 
+LEAST = 150e6  # bytes of a worker with Dask, NumPy and dynident; Dask ends it when it has more than its limit
 TIMEOUT = 10.0  # seconds to reach a scheduler
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # malloc.h of glibc
 UNDISTURBED = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"  # Ctrl-C reaches workers too; the client ends them
@@ -50,9 +51,13 @@ def connect(scheduler: str | None = None, workers: int | None = None, memory: st
         raise missing_extra("distributed", "fleet", "computing on several processes or machines") from error
     if memory != "auto":
         try:
-            parse_bytes(memory)
+            size = parse_bytes(memory)
         except (ValueError, TypeError, OverflowError, AttributeError) as error:
             raise DynidentError(f"memory is {shown(memory)}; give a size such as 2GB, or auto") from error
+        if 0 < size < LEAST:
+            raise DynidentError(
+                f"memory is {shown(memory)}, of which a worker needs {LEAST / 1e6:.0f} MB before it reads anything; give more"
+            )
     if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int) or not 1 <= workers <= 1024):
         raise DynidentError(f"workers is {workers!r}; give a whole number, 1 to 1024")
     if scheduler is not None:
