@@ -31,7 +31,7 @@ def robot() -> di.Mechanism:
 
 
 def said(robot: di.Mechanism, logs: list[di.Log]) -> list[str]:
-    return [note for note in di.Regression.from_logs(robot, logs).notes if note.startswith("efforts are")]
+    return [note for note in di.Regression.from_logs(robot, logs).notes if note.startswith("delay: efforts are")]
 
 
 @pytest.mark.parametrize("late", [LATE, -LATE])
@@ -39,6 +39,11 @@ def test_a_delay_is_said_with_its_size_and_sign(robot, late):
     (note,) = said(robot, [log_of(robot, seed, late) for seed in (1, 2)])
     assert ("late" if late > 0 else "early") in note
     assert float(note.split("delay=")[1].split()[0]) == pytest.approx(late, abs=0.003)
+
+
+def test_the_summary_of_a_fit_says_it(robot):
+    fit = di.MAP().fit(di.Regression.from_logs(robot, [log_of(robot, 1, LATE)])).result_
+    assert "delay: efforts are 20" in fit.summary()
 
 
 def test_punctual_efforts_say_nothing(robot):

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from dynident.errors import DynidentWarning
 from dynident.identify.base import columns_of
 from dynident.identify.factor import BLOCKS
+from dynident.identify.fit import LATE
 from dynident.identify.matching import match
 from dynident.identify.regression import Regression, dead_efforts, prepared_for, robot_motion, same_band
 from dynident.identify.rows import Rows
@@ -81,7 +82,7 @@ def effort_delay(
         return ()
     delay, deviation = found
     return (
-        f"efforts are {1e3 * abs(delay):.3g} +- {1e3 * deviation:.2g} ms {'late' if delay > 0.0 else 'early'} beside the "
+        f"{LATE}efforts are {1e3 * abs(delay):.3g} +- {1e3 * deviation:.2g} ms {'late' if delay > 0.0 else 'early'} beside the "
         f"positions, beyond doubt: delay={delay:.3g} (--delay) takes that into account in fit and score",
     )
 
