@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from dynident.errors import IdentificationError
 from dynident.identify.base import BaseParameters, base_parameters
 from dynident.identify.blocks import squares
+from dynident.identify.delay import effort_delay
 from dynident.identify.estimators import WLS
 from dynident.identify.factor import BLOCKS
 from dynident.identify.matching import match
@@ -78,7 +79,8 @@ def evidence_in_one_band(
 
     def said(evidence: Regression, cutoff: float, tried: str) -> Regression:
         head = f"one band for all logs: cut-off {cutoff:.4g} Hz, rows up to {width(cutoff):.4g} Hz"
-        return replace(evidence, notes=(f"{head}{tried}; by the spectra: {found.explanation}", *evidence.notes))
+        late = () if "delay" in options else effort_delay(evidence, mechanism, logs, absent, options)
+        return replace(evidence, notes=(f"{head}{tried}; by the spectra: {found.explanation}", *late, *evidence.notes))
 
     tried = _candidates(found)
     if len(tried) == 1:

@@ -33,7 +33,8 @@ Array = NDArray[np.float64]
 
 ROWS = 1024
 REMOVED = "removal "  # how the notes about parameters that were dropped begin, ...
-REFUTED = "refuted: "  # ... and those about conditions that the data do not meet
+REFUTED = "refuted: "  # ... those about conditions that the data do not meet ...
+LATE = "delay: "  # ... and that about efforts that are late or early
 MOSTLY = 0.5  # part of the squared residual
 GOOD, POOR = 0.10, 0.50  # relative standard deviation up to which a parameter is well, or at least roughly, known
 
@@ -443,7 +444,7 @@ class Fit(Tabular, Result):
                 f"most of the residual of {', '.join(rests)} is made near standstill, where friction may be anything "
                 "within its limits; standstill=0.1 (--standstill 0.1) leaves that out of the fit and of its errors"
             )
-        lines += [note for note in self.notes if note.startswith(REFUTED)]
+        lines += [note for note in self.notes if note.startswith((REFUTED, LATE))]
         if impossible:
             lines.append(
                 f"standard parameters of {', '.join(impossible)} are physically impossible: they predict torques, but such "
