@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 import dynident as di
-from dynident.errors import LogError
 from identify_cases import PLANAR, arm, smooth, truth
 
 LATE = 0.02  # [s]
@@ -50,26 +47,15 @@ def test_punctual_efforts_say_nothing(robot):
     assert not any(said(robot, [log_of(robot, seed, 0.0)]) for seed in range(4))
 
 
-def test_delay_shifts_efforts_in_fit_and_score(robot):
-    train, test = (log_of(robot, seed, LATE) for seed in (1, 2))
+def test_the_advice_mends_it(robot):
+    late = [log_of(robot, seed, LATE) for seed in (1, 2)]
+    tables = [{"t": log.t, "q": log.position, "tau": log.effort} for log in late]
+    mended = [di.Log.read(table, "joint_torque", joints=robot.coordinate_names, delay=LATE) for table in tables]
     punctual = [log_of(robot, seed, 0.0) for seed in (1, 2)]
-    fits = [
-        di.MAP().fit(di.Regression.from_logs(robot, [log], cutoff=5.0, **options)).result_
-        for log, options in ((train, {"delay": LATE}), (train, {}), (punctual[0], {}))
-    ]
-    shifted, late, right = (fit.score(log).metrics.relative for fit, log in zip(fits, (test, test, punctual[1]), strict=True))
-    assert shifted == pytest.approx(right, rel=0.02)
-    assert late > 1.1 * shifted
-
-
-@pytest.mark.parametrize("delay", [np.nan, np.inf, "auto", None, True, 4.0])
-def test_a_wrong_delay_gets_a_sentence(robot, delay):
-    with pytest.raises(LogError, match="delay is"):
-        di.prepare(log_of(robot, 1, 0.0), delay=delay)
-
-
-def test_the_shift_is_exact_for_whole_samples(robot):
-    log = log_of(robot, 1, 0.0)
-    moved = replace(log, effort=np.roll(log.effort, 4, axis=0))
-    found, wanted = di.prepare(moved, cutoff=5.0, delay=4 / log.rate), di.prepare(log, cutoff=5.0)
-    assert np.allclose(found.effort[:-4], wanted.effort[:-4], rtol=0.0, atol=1e-9)
+    errors = []
+    for train, test in (mended, late, punctual):
+        fit = di.MAP().fit(di.Regression.from_logs(robot, [train], cutoff=5.0)).result_
+        errors.append(fit.score(test).metrics.relative)
+    assert not said(robot, mended)
+    assert errors[0] == pytest.approx(errors[2], rel=0.02)
+    assert errors[1] > 1.1 * errors[0]

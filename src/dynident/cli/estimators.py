@@ -52,17 +52,10 @@ class FilterOptions:
     standstill: Annotated[
         float, typer.Option(help="Leave out speeds below this share of a joint's RMS speed, where it may stick (0.1 is usual).")
     ] = 0.0
-    delay: Annotated[
-        float,
-        typer.Option(
-            help="Time in s by which the efforts are late; negative for commands that act later. 0 uses them as they are."
-        ),
-    ] = 0.0
 
     def options(self) -> dict[str, Any]:
         """Return the options of `dynident.signals.prepare` that differ from its own."""
         found: dict[str, Any] = {"standstill": self.standstill} if self.standstill else {}
-        found |= {"delay": self.delay} if self.delay else {}
         found |= {"order": self.filter_order} if self.filter_order != 4 else {}
         found |= {"phase": "causal"} if self.causal else {}
         for label, text, kind in (("cutoff", self.cutoff, float), ("decimation", self.decimation, int)):

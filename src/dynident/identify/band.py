@@ -79,7 +79,8 @@ def evidence_in_one_band(
 
     def said(evidence: Regression, cutoff: float, tried: str) -> Regression:
         head = f"one band for all logs: cut-off {cutoff:.4g} Hz, rows up to {width(cutoff):.4g} Hz"
-        late = () if "delay" in options else effort_delay(evidence, mechanism, logs, absent, options)
+        suspected = any("(delay=" in note for note in evidence.notes)
+        late = () if suspected else effort_delay(evidence, mechanism, logs, absent, options)
         return replace(evidence, notes=(f"{head}{tried}; by the spectra: {found.explanation}", *late, *evidence.notes))
 
     tried = _candidates(found)

@@ -8,7 +8,7 @@ efforts late by d, tau(t) = w(t - d) beta; to first order about an estimate of d
 which is linear in beta and the correction dd. The deviation of d is that of estimates without each stretch of time, so that
 dependent residuals and errors of the model are in it. A delay is told if it is at least a sample, differs from zero by
 four deviations, and predicts left-out stretches better by more than a standard error. It is not used unasked (``delay=`` of
-`dynident.signals.prepare`): a model of shifted efforts predicts shifted efforts, and whoever uses it must know.
+`Log.read`): a model of shifted efforts predicts shifted efforts, and whoever uses it must know.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from dynident.identify.base import columns_of
 from dynident.identify.factor import BLOCKS
 from dynident.identify.fit import LATE
 from dynident.identify.matching import match
-from dynident.identify.regression import Regression, dead_efforts, prepared_for, robot_motion, same_band
+from dynident.identify.merging import same_band
+from dynident.identify.regression import Regression, dead_efforts, prepared_for, robot_motion
 from dynident.identify.rows import Rows
 from dynident.identify.specimen import Specimen
 from dynident.mechanism import Mechanism
@@ -83,7 +84,7 @@ def effort_delay(
     delay, deviation = found
     return (
         f"{LATE}efforts are {1e3 * abs(delay):.3g} +- {1e3 * deviation:.2g} ms {'late' if delay > 0.0 else 'early'} beside the "
-        f"positions, beyond doubt: delay={delay:.3g} (--delay) takes that into account in fit and score",
+        f"positions, beyond doubt: delay={delay:.3g} (Log.read, --delay) brings them to the same time",
     )
 
 

@@ -127,7 +127,6 @@ def prepare(
     band: float | str = "auto",
     order: int = 4,
     phase: str = "zero",
-    delay: float = 0.0,
     like: Prepared | None = None,
 ) -> Prepared:
     """Check, resample, differentiate and choose the decimation.
@@ -156,9 +155,6 @@ def prepare(
     phase : {"zero", "causal"}
         "zero" filters forward and backward; "causal" only forward, as a controller does on line: positions and efforts pass
         the same filter then and are late by the same delay.
-    delay : float
-        Time in s by which the efforts are late: those of t + delay belong to the motion of t; negative for commands that act
-        later. `Regression.from_logs` says where logs show one.
     like : Prepared, optional
         Take cut-off and decimated band from another log wherever they are "auto", so that a fit is judged in the band it
         was made in.
@@ -168,7 +164,7 @@ def prepare(
     Prepared
         With an explanation of every decision.
     """
-    cutoff, band, decimation, delay = plain(cutoff), plain(band), plain(decimation), plain(delay)
+    cutoff, band, decimation = plain(cutoff), plain(band), plain(decimation)
     if method not in METHODS:
         raise LogError(f"method is {method!r}; it must be one of {', '.join(METHODS)}")
     if method == "fourier" and period is None:
@@ -204,12 +200,11 @@ def prepare(
         q, v, a = seen.derivatives
     else:
         q, v, a = METHODS[method](rate, log.position, chosen.frequency, **options)
-    effort = _punctual(log.torque(), rate, delay, len(log), notes)
+    effort = log.torque()
     filtered = METHODS[method](rate, effort, chosen.frequency, **options)[0]
     q, v, a = _held(log, chosen.frequency / rate, (q, v, a), notes)
     if log.velocity is not None or log.acceleration is not None:
         notes.append("logged velocities and accelerations are not used: they may be delayed or filtered, positions are not")
-    spoiled = max(spoiled, math.ceil(abs(delay) * rate))
     keep = slice(spoiled, len(log) - spoiled)
     notes.append(f"{method}: positions low-passed at {chosen.frequency:.4g} Hz, {spoiled} samples dropped at each end")
     # What a causal filter changes is mostly its delay, which is no noise.
@@ -249,17 +244,6 @@ def prepare(
         temperature=None if log.temperature is None else log.temperature[keep],
         moving=moving,
     )
-
-
-def _punctual(effort: Array, rate: float, delay: float, samples: int, notes: list[str]) -> Array:
-    """Return efforts that are late by `delay` at the times of the motion they belong to."""
-    if isinstance(delay, bool) or not isinstance(delay, float | int | np.number) or not abs(delay) * rate <= 0.1 * samples:
-        raise LogError(f"delay is {delay!r}; give a time in s, at most a tenth of the log's {samples / rate:.3g} s")
-    if delay == 0.0:
-        return effort
-    notes.append(f"efforts are taken {abs(delay):.4g} s {'later' if delay > 0.0 else 'earlier'} than the motion")
-    at, own = np.arange(samples) + delay * rate, np.arange(samples)
-    return np.stack([np.interp(at, own, column) for column in effort.T], axis=1)
 
 
 def common_cutoff(logs: Sequence[Log]) -> Cutoff:
