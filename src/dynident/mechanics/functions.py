@@ -19,7 +19,7 @@ from dynident.checks import numbers
 from dynident.errors import DescriptionError, DynidentError, require
 from dynident.graph import Compiled, Function, Node, reachable
 from dynident.mechanics.equations import LOAD, Equations, opaque_columns
-from dynident.mechanics.motion import Motion
+from dynident.mechanics.motion import Motion, MotionLike, as_motion
 from dynident.mechanics.moving_tree import positions_of
 from dynident.mechanism import Columns, Force, Mechanism, Parameters
 
@@ -266,9 +266,9 @@ class TreeMotion(NamedTuple):
     G: Array | None
 
 
-def tree_motion(mechanism: Mechanism, motion: Motion) -> TreeMotion:
+def tree_motion(mechanism: Mechanism, motion: MotionLike) -> TreeMotion:
     """Return q, v, a of all tree coordinates: those of the robot, or what couplings and loop closure make of them."""
-    arrays = entering(mechanism, motion)
+    arrays = entering(mechanism, as_motion(motion))
     if not mechanism.loops and not mechanism.couplings:
         return TreeMotion(arrays["q"], arrays["v"], arrays["a"], None)
 
