@@ -133,6 +133,8 @@ def motor_torques(drives: Sequence[Drive], rho: MotionLike, torques: ArrayLike, 
     ndarray, (N, k)
         Motor torques [N m], with efficiency and the steady friction of the rotor.
     """
+    if not isinstance(rho, tuple):
+        require(rho, Motion, "rho")
     rho = as_motion(rho)
     tau = np.atleast_2d(np.asarray(torques, dtype=np.float64))
     if tau.shape != (len(rho), len(drives)) or rho.dof != len(drives):
