@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -132,3 +133,30 @@ def test_a_verdict_does_not_load_the_whole_house() -> None:
 def test_the_command_line_is_the_module() -> None:
     code = "import runpy, sys; sys.argv = ['dynident', '--help']; runpy.run_module('dynident', run_name='__main__')"
     assert "identify" in process(code)
+
+
+def test_what_takes_a_motion_takes_its_arrays_too() -> None:
+    """But what looks at the time, and what every tile of samples passes (`Rows`, `entering`)."""
+    timed = {
+        "link": (
+            *("Emulator.load", "LynxClient.send", "Plant.advance", "Plant.follow", "RemoteController.send"),
+            *("SimpleClient.messages", "SimpleClient.send"),
+        ),
+        "identify": ("RLS.update", "Rows.equations", "Rows.targets"),
+        "mechanics": ("entering",),
+        "simulate": ("tracking_error", "size_motors"),
+        "trajectory": ("to_csv", "to_ros", "to_ros_json"),
+    }
+    found = set()
+    for room in di.ROOMS:
+        door = importlib.import_module(f"dynident.{room}")
+        for name in door.__all__:
+            thing = getattr(door, name)
+            own = vars(thing) if isinstance(thing, type) else {}
+            methods = {f"{name}.{key}": value for key, value in own.items() if inspect.isfunction(value) and key[0] != "_"}
+            for label, function in (methods or {name: thing}).items():
+                hints = getattr(inspect.unwrap(function), "__annotations__", {}) if inspect.isfunction(function) else {}
+                kinds = [set(re.findall(r"\w+", str(hint))) for argument, hint in hints.items() if argument != "return"]
+                if any("Motion" in kind and "ArrayLike" not in kind for kind in kinds):
+                    found.add(f"{room} {label}")
+    assert found == {f"{room} {label}" for room, labels in timed.items() for label in labels}

@@ -46,7 +46,7 @@ def actuator_motion(mechanism: Mechanism, motion: MotionLike) -> Motion:
 
 def feedforward_torques(
     model: Mechanism,
-    reference: Motion,
+    reference: MotionLike,
     *,
     friction: Laws | None = None,
     preload: ArrayLike | None = None,
@@ -58,7 +58,7 @@ def feedforward_torques(
     ----------
     model : Mechanism
         What the controller believes, rotor inertia and friction as joint terms (ia, fv, fc) included.
-    reference : Motion
+    reference : Motion or (q, v, a)
         N samples of its coordinates.
     friction : mapping of str to Friction or DynamicLaw, optional
         Laws to compensate, by actuator (at the speed of rho) or by coordinate (at its own speed); a dynamic law counts with
@@ -81,6 +81,7 @@ def feedforward_torques(
     >>> feedforward_torques(arm, di.Motion([0.0], [0.0], [0.0], [0.0])).round(4)
     array([[5.886]])
     """
+    reference = as_motion(reference)
     f = inverse_dynamics(model, reference)
     A = actuator_rows(model, reference.q)
     actuators = [actuator.name for actuator in model.actuators]
@@ -126,14 +127,14 @@ def friction_laws(friction: Laws | None, names: Sequence[str]) -> dict[str, Fric
     return found
 
 
-def motor_torques(drives: Sequence[Drive], rho: Motion, torques: ArrayLike, *, inertia: bool = True) -> Array:
+def motor_torques(drives: Sequence[Drive], rho: MotionLike, torques: ArrayLike, *, inertia: bool = True) -> Array:
     """Return the torques that the motors must make so that the actuators give `torques` behind their gears.
 
     Parameters
     ----------
     drives : sequence of Drive
         k drives in the order of the columns.
-    rho : Motion
+    rho : Motion or (q, v, a)
         N samples of the actuator coordinates, as from `actuator_motion`.
     torques : array_like, (N, k)
         Torques behind the gears that the mechanism alone needs [N m, N].
@@ -145,7 +146,9 @@ def motor_torques(drives: Sequence[Drive], rho: Motion, torques: ArrayLike, *, i
     ndarray, (N, k)
         Motor torques [N m], with efficiency and the steady friction of the rotor.
     """
-    require(rho, Motion, "rho")
+    if not isinstance(rho, tuple):
+        require(rho, Motion, "rho")
+    rho = as_motion(rho)
     tau = np.atleast_2d(np.asarray(torques, dtype=np.float64))
     if tau.shape != (len(rho), len(drives)) or rho.dof != len(drives):
         raise DynidentError(

@@ -27,7 +27,7 @@ from dynident.excitation.criteria import Criterion
 from dynident.excitation.equations import ExcitationEquations
 from dynident.graph import Products
 from dynident.identify import Regression, triangle
-from dynident.mechanics import Motion
+from dynident.mechanics import Motion, MotionLike, as_motion
 from dynident.parallel import SMALL, cores, one_blas_thread
 from dynident.trajectory import Family
 
@@ -254,14 +254,16 @@ class Objective:
         return cost, np.ascontiguousarray(gradient.T).ravel()
 
 
-def expected_deviations(equations: ExcitationEquations, motion: Motion, noise: ArrayLike, prior: Array | None = None) -> Array:
+def expected_deviations(
+    equations: ExcitationEquations, motion: MotionLike, noise: ArrayLike, prior: Array | None = None
+) -> Array:
     """Return the standard deviation that each parameter will have after a motion, sqrt(diag (W^T W)^-1), rows over noise.
 
     Parameters
     ----------
     equations : Equations
         Rows of the regression, with true signs.
-    motion : Motion
+    motion : Motion or (q, v, a)
         N samples.
     noise : array_like, (rows,)
         Standard deviation of each equation's effort, independent from sample to sample.
@@ -274,7 +276,7 @@ def expected_deviations(equations: ExcitationEquations, motion: Motion, noise: A
         Standard deviations; infinite where the motion does not show a parameter.
     """
     require(equations, ExcitationEquations, "equations")
-    require(motion, Motion, "motion")
+    motion = as_motion(motion)
     _check_prior(prior, equations)
     sizes = vector(noise, equations.seen.shape[0], "noise")
     R = information(equations, motion, sizes, prior)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import IdentificationError
-from dynident.mechanics import Motion, regressor
+from dynident.mechanics import Motion, MotionLike, regressor
 from dynident.mechanism import Mechanism
 from dynident.results import Result
 
@@ -171,7 +171,7 @@ class Reduction(Result):
 
 
 def reduction(
-    mechanism: Mechanism, motion: Motion | None = None, threshold: float = 1e-4, limit: float = 100.0, seed: int = 0
+    mechanism: Mechanism, motion: MotionLike | None = None, threshold: float = 1e-4, limit: float = 100.0, seed: int = 0
 ) -> Reduction:
     """Report which parameters are seen by which joint (QR) and which of a joint's own ones depend on each other (SVD).
 
@@ -179,7 +179,7 @@ def reduction(
     ----------
     mechanism : Mechanism
         Tree whose joints each have one coordinate and carry one body, with the joint terms that are to be identified.
-    motion : Motion, optional
+    motion : Motion or (q, v, a), optional
         Motion whose regressor is factorised; random states when omitted.
     threshold : float
         Diagonal entries of R below it are zero; 1e-4 in [Pagani2022].

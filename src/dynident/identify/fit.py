@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.errors import DynidentError, IdentificationError, require
+from dynident.errors import DynidentError, IdentificationError
 from dynident.files import read_json
 from dynident.identify.base import BaseParameters
+from dynident.identify.prediction import predicted
 from dynident.identify.rows import Projection, Rows
-from dynident.identify.specimen import nearness, shares
 from dynident.identify.suspicions import HEAD, feeding_joints
 from dynident.identify.tables import Observability, Prediction, Undetermined
-from dynident.mechanics import Motion, MotionLike, as_motion, closure_starts
+from dynident.mechanics import MotionLike, as_motion
 from dynident.mechanism import Consistency, Mechanism, Parameters
 from dynident.results import Result
 from dynident.tables import Tabular
@@ -31,11 +31,9 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-ROWS = 1024
 REMOVED = "removal "  # how the notes about parameters that were dropped begin, ...
 REFUTED = "refuted: "  # ... those about conditions that the data do not meet ...
 LATE = "delay: "  # ... and that about efforts that are late or early
-MOSTLY = 0.5  # part of the squared residual
 GOOD, POOR = 0.10, 0.50  # relative standard deviation up to which a parameter is well, or at least roughly, known
 
 
@@ -215,13 +213,13 @@ class Fit(Tabular, Result):
         return Prediction(motion.t, effort[0], std)
 
     def evaluate(
-        self, motion: Motion, betas: Array, temperature: Array | None = None, load: Array | None = None
+        self, motion: MotionLike, betas: Array, temperature: Array | None = None, load: Array | None = None
     ) -> tuple[Array, Array, Array]:
         """Predict the efforts of a motion with several sets of base parameters at once.
 
         Parameters
         ----------
-        motion : Motion
+        motion : Motion or (q, v, a)
             N samples of the robot's coordinates.
         betas : ndarray, (m, b)
             Sets of base parameters.
@@ -237,28 +235,7 @@ class Fit(Tabular, Result):
         share : ndarray, (N, n)
             The parameters' share of it.
         """
-        require(motion, Motion, "motion")
-        shape = (len(motion), self.mechanism.dof)
-        effort, std, share = np.empty((len(betas), *shape)), np.empty(shape), np.empty(shape)
-        told = [shares(self.sources if self.speeds else (), name) for name in self.equations.names]
-        moving, resting = (np.array(x) * self._of_groups(self.sigma) ** 2 for x in zip(*told, strict=True))
-        parts = self._of_groups(np.full(len(self.groups), np.inf) if self.training_parts is None else self.training_parts)
-        parts = np.where(parts > 0.0, parts, np.inf)
-        L = _root(self.covariance)
-        signals = self.equations.signals(temperature, load, len(motion)) or {}
-        firsts = range(0, len(motion), ROWS)
-        starts = closure_starts(self.mechanism, motion.q, firsts) if self.mechanism.loops else [None] * len(firsts)
-        for first, start in zip(firsts, starts, strict=True):
-            piece = slice(first, first + ROWS)
-            own = {name: values[piece] for name, values in signals.items()}
-            W, known = self.equations.equations(motion[piece], None, self.base.columns, start, first, own or None)
-            effort[:, piece] = np.einsum("nbt,mb->mtn", W, betas, optimize=True) - known.T
-            spread = np.einsum("kb,nbt->nkt", L, W, optimize=True)
-            share[piece] = np.sqrt(np.einsum("nkt,nkt->tn", spread, spread))
-            beyond = np.einsum("nbt,b->tn", W**2, self.values**2) / parts
-            residual = moving * np.maximum(1.0, beyond) + self._resting(motion.v[piece], resting)
-            std[piece] = np.sqrt(share[piece] ** 2 + residual)
-        return effort, std, share
+        return predicted(self, as_motion(motion), betas, temperature, load)
 
     @property
     def suspicions(self) -> tuple[str, ...]:
@@ -304,21 +281,6 @@ class Fit(Tabular, Result):
         single = np.count_nonzero(self.base.regrouping, axis=1) == 1
         alone[self.base.columns[single & self.solved]] = True
         return alone
-
-    def _of_groups(self, values: Array) -> Array:
-        known = dict(zip(self.groups, values, strict=True))
-        return np.array([known.get(name, np.nan) for name in self.equations.names])
-
-    def _resting(self, v: Array, known: Array) -> Array:
-        """Return the variance of friction near standstill, where it may be anything within its limits: at least fc^2 / 3."""
-        if self.mechanism.loops or not self.speeds:
-            return np.zeros(v.shape)
-        level = dict(zip(self.standard.names, self.standard.values, strict=True))
-        limits = np.zeros(v.shape[1])
-        for j, name in enumerate(self.mechanism.coordinate_names):
-            limits[j] = max([abs(level.get(f"{symbol}_{name}", 0.0)) for symbol in ("fc", "fcp", "fcn")])
-        speeds = np.array([self.speeds.get(name, 0.0) for name in self.mechanism.coordinate_names])
-        return nearness(v, speeds) * np.maximum(limits**2 / 3.0, np.nan_to_num(known))
 
     @property
     def equations(self) -> Rows:
@@ -408,49 +370,9 @@ class Fit(Tabular, Result):
 
     def summary(self) -> str:
         """Return the fit as a text table. Base parameters with standard deviations, and what to know about them."""
-        table = self.observability()
-        width = max(len(row.name) for row in table)
-        verdicts = [row.verdict for row in table]
-        blind = not np.isfinite(self.training_relative)
-        errors = "no efforts" if blind else f"training error {100 * self.training_relative:.2f} %"
-        lines = [
-            f"{self.mechanism.name}: {self.base.rank} base parameters from {self.rows} equations, "
-            f"condition {self.condition:.3g}, {errors}",
-            f"{'base parameter':<{width}}  {'value':>12}  {'std':>10}  {'rel.':>8}  {'description':>12}  verdict",
-        ]
-        for row, before in zip(table, self.described, strict=True):
-            percent = "-" if not np.isfinite(row.relative) else f"{100 * row.relative:.2f}%" if row.relative < 10.0 else ">999%"
-            numbers = f"{row.value:>12.5g}  {row.std:>10.3g}  {percent:>8}  {before:>12.5g}"
-            lines.append(f"{row.name:<{width}}  {numbers}  {row.verdict}")
-        counts = ", ".join(f"{verdicts.count(v)} {v}" for v in dict.fromkeys(verdicts))
-        impossible = [c.name for c in self.consistency() if not c.ok]
-        lines.append(f"verdicts: {counts}")
-        if self.free is not None and not blind:
-            lines.append(
-                f"training error: description {100 * self.description_relative:.2f} %, this model "
-                f"{100 * self.training_relative:.2f} %, least squares alone {100 * self.free_relative:.2f} %"
-            )
-        open_ones = self.undetermined()
-        if open_ones:
-            shown = ", ".join(f"{row.name} {row.value:.4g} (description {row.description:.4g})" for row in open_ones[:8])
-            lines.append(
-                f"{len(open_ones)} of {len(self.standard)} standard parameters are not determined by these data and rest on "
-                f"the description: {shown}{' ...' if len(open_ones) > 8 else ''}"
-            )
-        lines += [f"{HEAD}{text}" for text in self.suspicions]
-        rests = [name for name in self.groups if shares(self.sources, name)[0] < 1.0 - MOSTLY]
-        if rests and not self.options.get("standstill"):
-            lines.append(
-                f"most of the residual of {', '.join(rests)} is made near standstill, where friction may be anything "
-                "within its limits; standstill=0.1 (--standstill 0.1) leaves that out of the fit and of its errors"
-            )
-        lines += [note for note in self.notes if note.startswith((REFUTED, LATE))]
-        if impossible:
-            lines.append(
-                f"standard parameters of {', '.join(impossible)} are physically impossible: they predict torques, but such "
-                "bodies cannot be simulated"
-            )
-        return "\n".join(lines)
+        from dynident.identify.fit_text import summary_of  # noqa: PLC0415 - it needs this class
+
+        return summary_of(self)
 
     def plot(self) -> Any:
         """Draw the base parameters with error bars."""
@@ -523,12 +445,3 @@ class Fit(Tabular, Result):
         from dynident.identify.fit_file import fit_from_dict  # noqa: PLC0415 - it needs this class
 
         return fit_from_dict(data, mechanism)
-
-
-def _root(covariance: Array) -> Array:
-    """Return L with L^T L = covariance, also when it is singular."""
-    std = np.sqrt(np.diag(covariance))
-    scale = np.where(std > 0.0, std, 1.0)  # units and excitation differ by many decades; correlations do not
-    values, vectors = np.linalg.eigh(covariance / np.outer(scale, scale))
-    keep = values > 0.0
-    return np.asarray(np.sqrt(values[keep])[:, None] * vectors[:, keep].T * std)

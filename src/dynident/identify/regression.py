@@ -18,7 +18,7 @@ from dynident.identify.clipping import false_channels
 from dynident.identify.factor import RowGroup, factors_of
 from dynident.identify.matching import Matched, match
 from dynident.identify.partitions import warn_of_projection
-from dynident.identify.rows import Projection, Rows, check_projection
+from dynident.identify.rows import Projection, Rows, check_projection, checked_efforts
 from dynident.identify.specimen import Specimen
 from dynident.identify.suspicions import HEAD, check_finite, suspicions
 from dynident.mechanics import Motion, MotionLike, as_motion, motion_from_actuators
@@ -124,7 +124,7 @@ class Regression:
         """
         motion = as_motion(motion)
         rows = Rows(mechanism, check_projection(projection), tuple(columns_of(mechanism, absent)) if absent else ())
-        tau = rows.checked(effort, len(motion))
+        tau = checked_efforts(rows, effort, len(motion))
         if mechanism.loops and skip:
             raise IdentificationError(f"efforts of {', '.join(skip)} are missing; a projection needs the efforts of all motors")
         if mechanism.loops and not isinstance(rows.projection, str) and len(mechanism.actuators) > mechanism.dof:

@@ -99,28 +99,6 @@ class Rows:
             return tuple(actuator.name for actuator in self.mechanism.actuators)
         return self.mechanism.coordinate_names
 
-    def checked(self, effort: ArrayLike, samples: int) -> Array:
-        """Return the efforts (N, k) of so many samples, after checking that there is a number for each."""
-        robot = self.mechanism
-        tau = numbers(effort, "effort")
-        motors = len(robot.actuators)
-        if not robot.loops and motors > robot.dof and tau.shape == (samples, motors):
-            tau = tau @ robot.actuator_matrix[0]  # a preload of redundant motors drops out
-        if tau.shape != (samples, len(self.efforts)):
-            if robot.loops:
-                raise IdentificationError(
-                    f"effort has shape {tau.shape} for {samples} samples, but robot '{robot.name}' has "
-                    f"{len(self.efforts)} motors ({', '.join(self.efforts)}); give the torque of each: projection= brings "
-                    f"them to its {robot.dof} degrees of freedom"
-                )
-            raise IdentificationError(
-                f"effort has shape {tau.shape} but the motion has shape {(samples, robot.dof)}; they must agree"
-            )
-        if not np.all(np.isfinite(tau)):
-            bad = int(np.argwhere(~np.isfinite(tau))[0][0])
-            raise IdentificationError(f"effort is not finite at sample {bad}; remove or interpolate it")
-        return tau
-
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the equations."""
@@ -406,6 +384,29 @@ class CompiledRows:
                 "coordinates, or the motors of the projection, do not determine it; choose other motors, other coordinates or "
                 "another motion"
             )
+
+
+def checked_efforts(rows: Rows, effort: ArrayLike, samples: int) -> Array:
+    """Return the efforts (N, k) of so many samples, after checking that there is a number for each."""
+    robot = rows.mechanism
+    tau = numbers(effort, "effort")
+    motors = len(robot.actuators)
+    if not robot.loops and motors > robot.dof and tau.shape == (samples, motors):
+        tau = tau @ robot.actuator_matrix[0]  # a preload of redundant motors drops out
+    if tau.shape != (samples, len(rows.efforts)):
+        if robot.loops:
+            raise IdentificationError(
+                f"effort has shape {tau.shape} for {samples} samples, but robot '{robot.name}' has "
+                f"{len(rows.efforts)} motors ({', '.join(rows.efforts)}); give the torque of each: projection= brings "
+                f"them to its {robot.dof} degrees of freedom"
+            )
+        raise IdentificationError(
+            f"effort has shape {tau.shape} but the motion has shape {(samples, robot.dof)}; they must agree"
+        )
+    if not np.all(np.isfinite(tau)):
+        bad = int(np.argwhere(~np.isfinite(tau))[0][0])
+        raise IdentificationError(f"effort is not finite at sample {bad}; remove or interpolate it")
+    return tau
 
 
 def check_projection(projection: Projection | Sequence[str]) -> Projection:

@@ -15,7 +15,7 @@ from dynident.errors import DynidentError
 from dynident.graph import absolute
 from dynident.mechanics.equations import Equations
 from dynident.mechanics.functions import Outputs, cached, function_of
-from dynident.mechanics.motion import Motion
+from dynident.mechanics.motion import Motion, MotionLike, as_motion
 from dynident.mechanism import Mechanism
 
 Array = NDArray[np.float64]
@@ -117,14 +117,14 @@ def closure_starts(mechanism: Mechanism, q: ArrayLike, samples: Sequence[int]) -
     return list(closed)
 
 
-def close_motion(mechanism: Mechanism, motion: Motion, start: Array | None = None, first: int = 0) -> ClosedMotion:
+def close_motion(mechanism: Mechanism, motion: MotionLike, start: Array | None = None, first: int = 0) -> ClosedMotion:
     """Return the motion of all tree coordinates that goes with a motion of the independent ones.
 
     Parameters
     ----------
     mechanism : Mechanism
         Robot with loops.
-    motion : Motion
+    motion : Motion or (q, v, a)
         N samples of its independent coordinates.
     start : ndarray (n_tree,), optional
         Closed configuration near the first sample; the robot's home when omitted.
@@ -136,6 +136,7 @@ def close_motion(mechanism: Mechanism, motion: Motion, start: Array | None = Non
     ClosedMotion
         Tree motion and projector.
     """
+    motion = as_motion(motion)
     positions = close_positions(mechanism, motion.q, start, first=first)
     return close_rates(mechanism, positions, motion.v, motion.a, first)
 
@@ -229,7 +230,7 @@ def coordinates_from_actuators(mechanism: Mechanism, rho: ArrayLike) -> Array:
     return x
 
 
-def motion_from_actuators(mechanism: Mechanism, motion: Motion) -> Motion:
+def motion_from_actuators(mechanism: Mechanism, motion: MotionLike) -> Motion:
     """Return the motion of the robot's coordinates from that of its motors.
 
         rho_dot = A nu,    rho_ddot = A nu_dot + N b        solved by least squares when there are more motors
@@ -238,7 +239,7 @@ def motion_from_actuators(mechanism: Mechanism, motion: Motion) -> Motion:
     ----------
     mechanism : Mechanism
         Robot with loops and k actuators.
-    motion : Motion
+    motion : Motion or (q, v, a)
         N samples of the motor positions, velocities and accelerations, columns in the order of ``mechanism.actuators``.
 
     Returns
@@ -246,7 +247,7 @@ def motion_from_actuators(mechanism: Mechanism, motion: Motion) -> Motion:
     Motion
         N samples of the robot's coordinates.
     """
-    N = mechanism.actuator_matrix[0]
+    motion, N = as_motion(motion), mechanism.actuator_matrix[0]
     q = coordinates_from_actuators(mechanism, motion.q)
     tree = close_positions(mechanism, q)
     zero = np.zeros_like(q)

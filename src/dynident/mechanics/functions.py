@@ -19,7 +19,7 @@ from dynident.checks import finite_rows, numbers
 from dynident.errors import DescriptionError, DynidentError, require
 from dynident.graph import Compiled, Function, Node, reachable
 from dynident.mechanics.equations import LOAD, Equations, opaque_columns
-from dynident.mechanics.motion import Motion
+from dynident.mechanics.motion import Motion, MotionLike, as_motion
 from dynident.mechanics.moving_tree import positions_of
 from dynident.mechanism import Columns, Force, Mechanism, Parameters
 
@@ -259,9 +259,9 @@ class TreeMotion(NamedTuple):
     G: Array | None  # (N, n_tree, n), v = G nu; None for a plain tree
 
 
-def tree_motion(mechanism: Mechanism, motion: Motion) -> TreeMotion:
+def tree_motion(mechanism: Mechanism, motion: MotionLike) -> TreeMotion:
     """Return q, v, a of all tree coordinates: those of the robot, or what couplings and loop closure make of them."""
-    arrays = entering(mechanism, motion)
+    arrays = entering(mechanism, as_motion(motion))
     if not mechanism.loops and not mechanism.couplings:
         return TreeMotion(arrays["q"], arrays["v"], arrays["a"], None)
 

@@ -14,14 +14,14 @@ from dynident.mechanism import Mechanism
 Array = NDArray[np.float64]
 
 
-def body_motions(mechanism: Mechanism, motion: Motion) -> tuple[Array, Array, Array, Array]:
+def body_motions(mechanism: Mechanism, motion: MotionLike) -> tuple[Array, Array, Array, Array]:
     """Return pose, velocity and acceleration of every tree node.
 
     Parameters
     ----------
     mechanism : Mechanism
         Robot whose tree has k nodes.
-    motion : Motion
+    motion : Motion or (q, v, a)
         N samples.
 
     Returns
@@ -49,7 +49,7 @@ def body_motions(mechanism: Mechanism, motion: Motion) -> tuple[Array, Array, Ar
         }
 
     k = int(mechanism.tree.arrays.parent.size)
-    arrays = entering(mechanism, motion)
+    arrays = entering(mechanism, as_motion(motion))
     shapes = {"R": (k, 3, 3), "p": (k, 3), "velocity": (k, 6), "acceleration": (k, 6)}
     out = run(function_of(mechanism, "body_motions", make), arrays, None, shapes)
     return out["R"], out["p"], out["velocity"], out["acceleration"]

@@ -196,14 +196,8 @@ def with_parameters(self: Mechanism, parameters: Parameters) -> Mechanism:
         raise DescriptionError(
             f"these parameters do not belong to robot '{self.name}': their names differ from mechanism.parameters"
         )
-    change = dict(
-        zip(
-            self.tree.bodies,
-            (parameters.values - self.parameters.values)[: self.tree.inertias.size].reshape(-1, 10),
-            strict=True,
-        )
-    )
-    new = _divided(self, change)
+    difference = (parameters.values - self.parameters.values)[: self.tree.inertias.size].reshape(-1, 10)
+    new = _divided(self, dict(zip(self.tree.bodies, difference, strict=True)))
     bodies = [replace(body, inertia=new[body.name]) if body.name in new else body for body in self.bodies]
     terms: dict[str, dict[str, float]] = {joint.name: dict(joint.terms) for joint in self.joints}
     for coordinate, symbol in self.joint_columns:

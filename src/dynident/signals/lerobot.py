@@ -10,8 +10,7 @@ from typing import Any
 
 from dynident.errors import LogError
 from dynident.files import read_regular
-from dynident.signals.rows import COLUMNS
-from dynident.signals.tables import Table, printable, read_table
+from dynident.signals.tables import COLUMNS, Table, printable, read_table
 
 
 def is_data_set(path: str | os.PathLike[str]) -> bool:

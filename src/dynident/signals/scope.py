@@ -7,7 +7,8 @@ below are "0, 0.31, 0, -1.2, ...".
 from __future__ import annotations
 
 from dynident.errors import LogError
-from dynident.signals.rows import COLUMNS, DELIMITERS, NUMBER, cells_of
+from dynident.signals.rows import DELIMITERS, NUMBER, cells_of
+from dynident.signals.tables import COLUMNS
 
 
 def plain_scope(body: bytes, notes: list[str]) -> bytes:

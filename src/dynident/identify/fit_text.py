@@ -1,0 +1,63 @@
+"""A fit as text: its table of base parameters, and what to know about them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dynident.identify.fit import LATE, REFUTED
+from dynident.identify.specimen import shares
+from dynident.identify.suspicions import HEAD
+
+if TYPE_CHECKING:
+    from dynident.identify.fit import Fit
+
+MOSTLY = 0.5  # part of the squared residual
+
+
+def summary_of(fit: Fit) -> str:
+    """Return the text; `Fit.summary` is the public way."""
+    table = fit.observability()
+    width = max(len(row.name) for row in table)
+    verdicts = [row.verdict for row in table]
+    blind = not np.isfinite(fit.training_relative)
+    errors = "no efforts" if blind else f"training error {100 * fit.training_relative:.2f} %"
+    lines = [
+        f"{fit.mechanism.name}: {fit.base.rank} base parameters from {fit.rows} equations, "
+        f"condition {fit.condition:.3g}, {errors}",
+        f"{'base parameter':<{width}}  {'value':>12}  {'std':>10}  {'rel.':>8}  {'description':>12}  verdict",
+    ]
+    for row, before in zip(table, fit.described, strict=True):
+        percent = "-" if not np.isfinite(row.relative) else f"{100 * row.relative:.2f}%" if row.relative < 10.0 else ">999%"
+        numbers = f"{row.value:>12.5g}  {row.std:>10.3g}  {percent:>8}  {before:>12.5g}"
+        lines.append(f"{row.name:<{width}}  {numbers}  {row.verdict}")
+    counts = ", ".join(f"{verdicts.count(v)} {v}" for v in dict.fromkeys(verdicts))
+    impossible = [c.name for c in fit.consistency() if not c.ok]
+    lines.append(f"verdicts: {counts}")
+    if fit.free is not None and not blind:
+        lines.append(
+            f"training error: description {100 * fit.description_relative:.2f} %, this model "
+            f"{100 * fit.training_relative:.2f} %, least squares alone {100 * fit.free_relative:.2f} %"
+        )
+    open_ones = fit.undetermined()
+    if open_ones:
+        shown = ", ".join(f"{row.name} {row.value:.4g} (description {row.description:.4g})" for row in open_ones[:8])
+        lines.append(
+            f"{len(open_ones)} of {len(fit.standard)} standard parameters are not determined by these data and rest on "
+            f"the description: {shown}{' ...' if len(open_ones) > 8 else ''}"
+        )
+    lines += [f"{HEAD}{text}" for text in fit.suspicions]
+    rests = [name for name in fit.groups if shares(fit.sources, name)[0] < 1.0 - MOSTLY]
+    if rests and not fit.options.get("standstill"):
+        lines.append(
+            f"most of the residual of {', '.join(rests)} is made near standstill, where friction may be anything "
+            "within its limits; standstill=0.1 (--standstill 0.1) leaves that out of the fit and of its errors"
+        )
+    lines += [note for note in fit.notes if note.startswith((REFUTED, LATE))]
+    if impossible:
+        lines.append(
+            f"standard parameters of {', '.join(impossible)} are physically impossible: they predict torques, but such "
+            "bodies cannot be simulated"
+        )
+    return "\n".join(lines)
