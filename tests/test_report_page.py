@@ -26,7 +26,7 @@ from dynident.identify.plots import plot_parameters, plot_score, true_base_value
 from dynident.mechanism import effort_units
 from dynident.pages import number, percent
 from dynident.report import write_report
-from dynident.report.model import relative_errors, standard_states
+from dynident.report.model import bodies, parameters, relative_errors, standard_states
 from dynident.report.statistics import weak_directions
 from dynident.signals import Quality, autocorrelation, effective_samples
 from dynident.signals.quality import Finding
@@ -474,3 +474,12 @@ def test_autocorrelation_of_a_known_process() -> None:
     assert effective_samples(slow) / slow.size == pytest.approx(0.2 / 1.8, rel=0.2)  # (1 - a) / (1 + a)
     assert effective_samples(white) / white.size > 0.9
     assert np.all(autocorrelation(np.ones(10), 3) == 0.0)
+
+
+def test_masses_say_what_efforts_show_of_them(fit: di.Fit) -> None:
+    """A mass on which no effort depends is not one that is seen in sums."""
+    name = fit.consistency()[0].name
+    unseen = replace(fit, base=replace(fit.base, unidentifiable=(f"m_{name}",)))
+    assert ">no<" in str(bodies(unseen))
+    assert ">no<" not in str(bodies(fit))
+    assert "&gt; 999 %" in str(parameters(replace(fit, covariance=1e8 * fit.covariance)))

@@ -129,6 +129,11 @@ def test_folder_of_a_data_set(tmp_path):
     assert log.joints == tuple(n.removesuffix(".pos") for n in names)
     info.write_text("{")
     assert Log.read(tmp_path / "set", effort="joint_torque").joints[0] == "joint_1"
+    with pytest.raises(LogError, match=r"has no file data/\*/\*\.parquet; download"):
+        (tmp_path / "empty/meta").mkdir(parents=True)
+        (tmp_path / "empty/data").mkdir()
+        (tmp_path / "empty/meta/info.json").write_text("{}")
+        Log.read(tmp_path / "empty", effort="joint_torque")
     file.with_name("file-001.parquet").write_bytes(file.read_bytes())
     with pytest.raises(LogError, match=r"has 2 files of numbers .*file-000\.parquet.*; give one of them"):
         Log.read(tmp_path / "set", effort="joint_torque")

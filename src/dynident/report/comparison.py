@@ -144,7 +144,7 @@ def _parameters(fits: Mapping[str, Fit]) -> Html:
 
     def cell(fit: Fit, k: int) -> str:
         std = np.nan if fit.standard_std is None else fit.standard_std[k]
-        return f"{number(float(fit.standard.values[k]), 5)} ± {number(float(std), 2)}"
+        return f"{number(float(fit.standard.values[k]), 4)} ± {number(float(std), 2)}"
 
     rows = [
         (
@@ -153,18 +153,19 @@ def _parameters(fits: Mapping[str, Fit]) -> Html:
             cell(b, k),
             number(float(b.standard.values[k] - a.standard.values[k]), 3),
             number(float(z[k]), 3),
-            number(float(a.mechanism.parameters.values[k]), 5),
+            number(float(a.mechanism.parameters.values[k]), 4),
             pretty_unit(a.standard.units[k]),
-            badge("determined", "ok") if a.shown[k] and b.shown[k] else badge("not by both", "mid"),
+            badge("by both", "ok") if a.shown[k] and b.shown[k] else badge("not both", "mid"),
         )
         for k, name in enumerate(a.standard.names)
     ]
-    heads = ("Parameter", one, two, "Difference", "in deviations", "Description", "Unit", "By these data")
+    heads = ("Parameter", one, two, "Difference", "Deviations", "Description", "Unit", "Determined")
     far = [row for k, row in enumerate(rows) if abs(z[k]) > FAR]
-    parts: list[object] = [tag("p", "In deviations: the difference over both standard deviations together.", class_="note")]
+    parts: list[object] = [tag("p", "Deviations: the difference over both standard deviations together.", class_="note")]
     if far:
-        parts += [tag("h3", "What changed"), table(heads, far, numeric=(1, 2, 3, 4, 5))]
-    parts.append(details(f"Table of all {len(rows)} parameters", table(heads, rows, numeric=(1, 2, 3, 4, 5)), opened=not far))
+        parts += [tag("h3", "What changed"), table(heads, far, numeric=(1, 2, 3, 4, 5), short=(6,))]
+    whole = table(heads, rows, numeric=(1, 2, 3, 4, 5), short=(6,))
+    parts.append(details(f"Table of all {len(rows)} parameters", whole, opened=not far))
     return section("parameters", "Parameters", *parts)
 
 

@@ -42,7 +42,7 @@ def parameters(fit: Fit) -> Html:
             row.name,
             number(row.value, 5),
             number(row.std, 3),
-            percent(row.relative, 1),
+            percent(row.relative, 1) if not row.relative >= 10.0 else "> 999 %",
             pretty_unit(row.unit),
             badge(row.verdict, VERDICT_KIND[row.verdict]),
             number(float(prior[i])),
@@ -303,14 +303,15 @@ def bodies(fit: Fit) -> Html:
     """Return whether the recovered standard parameters of every body are physically possible."""
     found = fit.consistency()
     before = fit.mechanism.parameters.to_dict()
-    open_ones = {parameter.name for parameter in fit.undetermined()}
+    open_ones = {parameter.name: "only in sums" for parameter in fit.undetermined()}
+    open_ones |= dict.fromkeys(fit.base.unidentifiable, "no")
     rows = [
         (
             c.name,
             badge("possible", "ok") if c.ok else badge("impossible", "bad"),
             number(c.mass),
             number(before.get(f"m_{c.name}", float("nan"))),
-            "only in sums" if f"m_{c.name}" in open_ones else "yes",
+            open_ones.get(f"m_{c.name}", "yes"),
             c.sentence,
         )
         for c in found
