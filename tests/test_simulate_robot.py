@@ -326,3 +326,18 @@ def test_json_and_repr_hold_the_numbers() -> None:
     assert "3 drives, Cascade" in repr(run.robot)
     assert np.allclose(inverse_dynamics(run.robot.model, run.truth.motion).shape, run.truth.rho.shape)
     assert actuator_jacobian(run.robot.mechanism, run.truth.motion.q[0]).shape == (1, 3, 3)
+
+
+def test_a_log_with_its_reference_serves_as_instruments() -> None:
+    from dynident.identify import IV, SampledRegression
+    from dynident.robots import random_motion
+    from dynident.simulate import standard_machine
+
+    arm = di.Mechanism.from_dh([(0.3, 0, 0, 0)], gravity=(0, -9.81, 0)).with_payload(2.0)
+    wanted = random_motion([0.3], [0.8], duration=2.0)
+    run = standard_machine(arm, controller="pd", bandwidth=4.0, step=1e-3).simulate(wanted, seed=1)
+    log = run.log_with_reference()
+    assert run.log.reference is None
+    assert log.reference is not None
+    np.testing.assert_allclose(log.reference[0], run.reference.q[0])
+    assert np.isfinite(IV().fit(SampledRegression.from_log(arm, log)).coef_).all()
