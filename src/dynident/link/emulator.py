@@ -396,8 +396,7 @@ class Emulator:
                 signals = self.plant.advance(motion)
                 when = since[: -1 : round(self.period / self.tick)]
                 with self.lock:
-                    points = self.setpoints
-                    if not (self._settle or points.moving or points.dry or self._standing):
+                    if not (self._settle or self.setpoints.moving or self.setpoints.dry or self._standing):
                         self._settle = settling_periods(self.period)
         except DynidentError as error:
             self.alarm(4015, f"{ALARMS[4015]}: {error}")
