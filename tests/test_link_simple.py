@@ -277,7 +277,7 @@ def test_a_client_that_dies_leaves_a_robot_at_rest(serve) -> None:
     while (client.sending or not np.any(server.emulator.setpoints.v)) and time.monotonic() < end:
         time.sleep(0.01)
     client.close()
-    while not (server.emulator.alarms and not server.emulator.status[4]) and time.monotonic() < end:
+    while not (server.emulator.alarms and not np.any(server.emulator.setpoints.v)) and time.monotonic() < end:
         time.sleep(0.01)
     assert server.emulator.alarms[-1].code == 4003
     assert not np.any(server.emulator.setpoints.v)
