@@ -250,6 +250,7 @@ def test_trap_23_the_public_interface_is_alive_and_tested():
             "Projection",  # a type
             "AxisFit",
             "Choice",
+            "FrictionChoice",
             "CurveFit",
             "FrictionCurve",
             "FrictionCurves",

@@ -184,6 +184,8 @@ class Setpoints:
         """Forget all points; the robot brakes from where it is, faster where a limit is near."""
         if not self.braking:
             self.braking, self._left = float(np.abs(self.v).max()) > AT_REST, self._time_to_brake()
+            if not self.braking:
+                self.v = np.zeros_like(self.v)
         self._points.clear()
         self.ended, self.held, self._arrived = True, False, np.nan
 
