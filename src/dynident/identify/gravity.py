@@ -51,9 +51,10 @@ def other_gravities(robot: Mechanism, motion: Motion, measured: Array) -> tuple[
     scale = np.linalg.norm(A, axis=0)
     scale = np.where(scale > 0.0, scale, 1.0)
     y = (rest * weight).ravel()
-    x, _, _, _ = np.linalg.lstsq(A / scale, y, rcond=1e-9)
-    deviation = np.sqrt(np.mean((y - A / scale @ x) ** 2) * np.diagonal(np.linalg.pinv((A / scale).T @ (A / scale))))
-    found, deviation = x[:3] / scale[:3], deviation[:3] / scale[:3]
+    inverse = np.linalg.pinv(A / scale, rcond=1e-9)
+    x = inverse @ y
+    deviation = np.sqrt(np.mean((y - A / scale @ x) ** 2) * np.sum(inverse[:3] ** 2, axis=1)) / scale[:3]
+    found = x[:3] / scale[:3]
     strength = float(np.linalg.norm(found))
     if not WEAK * size < strength < STRONG * size or SURE * np.max(deviation) > strength:
         return ()
