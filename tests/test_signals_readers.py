@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+import gc
 import gzip
+import weakref
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from dynident.errors import LogError
-from dynident.signals import Log
+from dynident.signals import Log, open_parquet
 
 T = np.arange(50) / 100.0
 Q = np.column_stack([np.sin(T), np.cos(T)])
@@ -252,3 +255,21 @@ def test_damaged_files(tmp_path):
         Log.read(tmp_path / "pickled.npz", "joint_torque")
     with pytest.raises(LogError, match=r"absent\.csv"):
         Log.read(tmp_path / "absent.csv", "joint_torque")
+
+
+def test_a_parquet_file_is_forgotten_when_it_is_closed(tmp_path: Path) -> None:
+    """Metadata of long logs take megabytes: fleets open them once per piece, and must not wait for Python's collector."""
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    pq.write_table(pa.table({"t": [0.0, 0.1], "q1": [1.0, 2.0]}), tmp_path / "log.parquet")
+    gc.collect()
+    gc.disable()
+    try:
+        for stream in ((tmp_path / "log.parquet").open("rb"), (tmp_path / "log.parquet").read_bytes()):
+            file = open_parquet(stream, 1 << 20)
+            metadata = weakref.ref(file.metadata)
+            del file
+            assert metadata() is None
+            if not isinstance(stream, bytes):
+                stream.close()
+    finally:
+        gc.enable()

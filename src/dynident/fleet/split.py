@@ -146,15 +146,16 @@ class _Parquet:
             self.file = open_parquet(stream, GROWTH * size, pre_buffer=False, buffer_size=1 << 20)
         except LogError as error:
             raise LogError(f"cannot read '{path}': {error}") from error
-        groups = [self.file.metadata.row_group(g) for g in range(self.file.metadata.num_row_groups)]
-        widest = max((g.total_byte_size for g in groups), default=0)
+        metadata = self.file.metadata
+        sizes = [(g.num_rows, g.total_byte_size) for g in map(metadata.row_group, range(metadata.num_row_groups))]
+        widest = max((size for _, size in sizes), default=0)
         if widest > GROUP:
             raise LogError(
                 f"cannot read '{path}' by row groups: one has {widest >> 20} MB, at most {GROUP >> 20} are read; write row "
                 "groups of 64 k to 256 k rows"
             )
-        self.first = np.concatenate([[0], np.cumsum([g.num_rows for g in groups])]).astype(int).tolist()
-        self.samples, self.largest = self.first[-1], max((g.num_rows for g in groups), default=0)
+        self.first = np.concatenate([[0], np.cumsum([rows for rows, _ in sizes])]).astype(int).tolist()
+        self.samples, self.largest = self.first[-1], max((rows for rows, _ in sizes), default=0)
         if self.samples < 1:
             raise LogError(f"cannot read '{path}': the table has no rows")
         stream.seek(-8, 2)

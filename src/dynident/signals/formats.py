@@ -215,16 +215,42 @@ def open_parquet(source: Any, room: int, **options: Any) -> Any:
     file = pq.ParquetFile(stream, **options)
     if file.metadata.num_columns > COLUMNS:
         raise LogError(f"it has {file.metadata.num_columns} columns; at most {COLUMNS} are read")
-    groups = [file.metadata.row_group(g) for g in range(file.metadata.num_row_groups)]
-    schema = file.metadata.schema
-    sizes = [max(8, schema.column(c).length) for c in range(len(schema))]  # a value that is stored once may stand in every row
-    values = sum(g.column(c).num_values * sizes[c] for g in groups for c in range(g.num_columns))
-    packed = sum(g.column(c).total_uncompressed_size for g in groups for c in range(g.num_columns))
+    sizes = [size for field in file.schema_arrow for size in _sizes(field.type)]
+    if len(sizes) != file.metadata.num_columns:
+        raise LogError(f"it has {file.metadata.num_columns} columns but types of {len(sizes)}; write it again")
+    values = packed = 0
+    texts = set[str]()
+    for g in range(file.metadata.num_row_groups):  # one at a time: together they would take more memory than their rows
+        group = file.metadata.row_group(g)
+        for c in range(group.num_columns):
+            column = group.column(c)
+            values += column.num_values * sizes[c]
+            packed += column.total_uncompressed_size
+            if column.physical_type == "BYTE_ARRAY":
+                texts.add(column.path_in_schema)
     check_room(max(values, packed), room, "the table when unpacked")
-    texts = [schema.column(c).path for c in range(len(schema)) if schema.column(c).physical_type == "BYTE_ARRAY"]
     if texts:  # a text that is stored once for all rows stays once in memory
-        file = pq.ParquetFile(stream, read_dictionary=texts, **options)
+        file = pq.ParquetFile(stream, read_dictionary=sorted(texts), **options)
     return file
+
+
+def _sizes(kind: Any) -> Iterator[int]:
+    """Yield the bytes of a value of every column that a type of Arrow is stored in; texts count like numbers.
+
+    The schema of Parquet would tell them too, but it and the metadata of all row groups keep each other in memory.
+    """
+    import pyarrow as pa  # noqa: PLC0415
+
+    if isinstance(kind, pa.BaseExtensionType):
+        kind = kind.storage_type
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    if pa.types.is_nested(kind):
+        for k in range(kind.num_fields):
+            yield from _sizes(kind.field(k).type)
+    else:
+        fixed = pa.types.is_primitive(kind) or pa.types.is_decimal(kind) or pa.types.is_fixed_size_binary(kind)
+        yield max(8, kind.bit_width // 8 if fixed else 0)  # a value that is stored once may stand in every row
 
 
 def _from_arrow(table: Any) -> Content:
