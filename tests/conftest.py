@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import functools
 import gc
 import os
+import random
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +13,6 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from dynident.graph import products
 from dynident.mechanics import functions
 from dynident.simulate import machine
 
@@ -27,6 +29,15 @@ def pytest_configure(config: pytest.Config) -> None:
         folder = tempfile.mkdtemp(prefix="dynident-bytecode-")
         os.environ["PYTHONPYCACHEPREFIX"] = folder  # else each of some hundred commands compiles the package anew, for a second
         config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run files and their tests in another order with DYNIDENT_ORDER=1, 2, ...: what one test leaves must not matter to others."""
+    if order := os.environ.get("DYNIDENT_ORDER"):
+        draw = random.Random(order)  # the same in every worker
+        files = {item.path: draw.random() for item in items}
+        places = {item.nodeid: (files[item.path], draw.random()) for item in items}
+        items.sort(key=lambda item: places[item.nodeid])
 
 
 @pytest.fixture(scope="session")
@@ -51,6 +62,7 @@ AT_WORK = (
 )
 
 
+SHORT = 500  # lines of code that are optimised in a moment
 made: dict[str, bool] = {}  # whether the code in memory is quick
 
 
@@ -58,17 +70,26 @@ made: dict[str, bool] = {}  # whether the code in memory is quick
 def quick_code(request: pytest.FixtureRequest) -> Iterator[None]:
     """Hundreds of robots, each used for a moment: their code is made without optimisation, six times sooner.
 
-    It computes the same bits (test_graph_machine). Whole programs, long computations and the compiler's own tests run the
-    code that users run; so does everything with DYNIDENT_OPTIMISED=1, a row of the matrix.
+    It may differ in the last bit (test_graph_machine says how little), so nothing of it is left for programs, whose other
+    processes compute optimised code. Whole programs, long computations and the compiler's own tests run the code that users
+    run; so does everything with DYNIDENT_OPTIMISED=1, a row of the matrix.
     """
     name = request.module.__name__.rpartition(".")[2].removeprefix("test_")
     quick = not name.startswith((*PROGRAMS, *AT_WORK)) and not os.environ.get("DYNIDENT_OPTIMISED")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("dynident.graph.machine.QUICK", quick)
-        if quick != made.get("quick"):  # code in memory may differ in the last bit; other processes must compute the same
-            functions._made.clear()
-            machine._codes.clear()
-            products._made.cache_clear()
-            products._code.cache_clear()
+        if quick:
+            patch.setattr("dynident.graph.machine.HUGE", SHORT)
+        if quick != made.get("quick"):
+            forget_code()
             made["quick"] = quick
         yield
+
+
+def forget_code() -> None:
+    """Drop all machine code that the package keeps for later calls, and the robots that hold some."""
+    functions._made.clear()
+    machine._codes.clear()
+    for name in [name for name in sys.modules if name.startswith("dynident")]:
+        for value in list(vars(sys.modules[name]).values()):
+            if isinstance(value, functools._lru_cache_wrapper):
+                value.cache_clear()

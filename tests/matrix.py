@@ -2,7 +2,7 @@
 """The suite on other processors and under load: `python tests/matrix.py`, of some rows with `--row NAME`.
 
 A row sets what rounds or schedules differently: OpenBLAS's kernels (chosen by the processor it runs on), the vector units of
-compiled code, threads, and busy neighbours. It runs the rooms that such a setting can reach; `--all` runs every test in every
+compiled code, the order of tests, threads, and busy neighbours. It runs the rooms that such a setting can reach; `--all` runs every test in every
 row, `--fast` a handful that were red once. One line per row; the exit code is 1 when any row has a failure.
 """
 
@@ -80,6 +80,7 @@ ROUNDED = (
     "test_bad_input.py::test_a_robot_that_stands_still_is_not_identified",
 )
 COMPILED = ("test_mechanics_identities.py::test_regressor_times_parameters_is_inverse_dynamics",)  # compiled anew: 20 s
+ORDERED = ("test_friction_thermal.py", "test_link_plant.py")
 THREADED = ("test_mechanics_batches.py", "test_identify_estimators.py")
 TIMED = (
     "test_excitation_design.py::test_a_search_that_is_cut_short_is_inside_the_limits",
@@ -124,6 +125,7 @@ def rows() -> Iterator[Row]:
     if platform.machine() in ("x86_64", "AMD64"):
         yield Row("x86-64-v2", OLD, CODE, COMPILED)
     yield Row("optimised code", {"DYNIDENT_OPTIMISED": "1"}, CODE, COMPILED)
+    yield Row("another order", {"DYNIDENT_ORDER": "1"}, ("",), ORDERED)
     yield Row("one thread", ONE, THREADS, THREADED)
     yield Row(f"{BUSY} busy processes", {}, CLOCKS, TIMED, BUSY)
 

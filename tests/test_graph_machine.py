@@ -92,8 +92,8 @@ def test_code_without_optimisation_computes_the_same(monkeypatch: pytest.MonkeyP
         x = routine.load("state", 0), routine.load("state", 1)
         routine.store_all("state", 0, [x[0] + 0.01 * x[1], x[1] - 0.01 * (9.81 * g.sin(x[0]) + g.tanh(x[1]))])
     found = []
-    for quick in (False, True):
-        monkeypatch.setattr("dynident.graph.machine.QUICK", quick)
+    for lines in (60_000, 0):
+        monkeypatch.setattr("dynident.graph.machine.HUGE", lines)
         state = np.array([1.0, 0.0])
         g.compile_routines([routine])["swing"](*pointers(state))
         found.append((run(function, width, arrays, 29), state))

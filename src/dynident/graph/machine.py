@@ -16,7 +16,6 @@ from dynident.graph import cache
 
 LARGE = 12_000  # lines of a module above which less is optimised
 HUGE = 60_000  # lines above which code is generated without optimisation: seconds saved, code about 2.5 times slower
-QUICK = False  # whether to generate code without optimisation whatever its length: it is ready sooner and runs slower
 SLOW = 1.0  # [s] a compilation that takes longer is announced
 PER_LINE = 1e-4  # [s] what a line takes at most on a usual processor
 
@@ -59,7 +58,7 @@ class MachineCode:
         with _lock:
             triple, processor, features = target()
             lines = text.count("\n")
-            level = 0 if lines > HUGE or QUICK else 2 if loops and lines <= LARGE else 1
+            level = 0 if lines > HUGE else 2 if loops and lines <= LARGE else 1
             machine = binding.Target.from_triple(triple).create_target_machine(
                 cpu=processor, features=features, opt=level, jit=True
             )
