@@ -32,7 +32,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run files and their tests in another order with DYNIDENT_ORDER=1, 2, ...: what one test leaves must not matter to others."""
+    """Take another order of files and their tests with DYNIDENT_ORDER=1, 2, ...: what one leaves must not matter to others."""
     if order := os.environ.get("DYNIDENT_ORDER"):
         draw = random.Random(order)  # the same in every worker
         files = {item.path: draw.random() for item in items}

@@ -2,8 +2,9 @@
 """The suite on other processors and under load: `python tests/matrix.py`, of some rows with `--row NAME`.
 
 A row sets what rounds or schedules differently: OpenBLAS's kernels (chosen by the processor it runs on), the vector units of
-compiled code, the order of tests, threads, and busy neighbours. It runs the rooms that such a setting can reach; `--all` runs every test in every
-row, `--fast` a handful that were red once. One line per row; the exit code is 1 when any row has a failure.
+compiled code, the order of the tests, threads, and busy neighbours. It runs the rooms that such a setting can reach; `--all`
+runs every test in every row, `--fast` a handful that were red once. One line per row; the exit code is 1 when any row has a
+failure.
 """
 
 from __future__ import annotations
