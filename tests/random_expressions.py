@@ -89,23 +89,7 @@ def expressions(graph: g.Graph, rng: np.random.Generator, arrays: Mapping[str, n
 
 def rebuilt(nodes: list[g.Node], symbols: Mapping[str, g.Node]) -> list[g.Node]:
     """Return expressions with other nodes for their symbols."""
-    found: dict[int, g.Node] = {}
-    for node in g.reachable(nodes):
-        args = [found[arg.index] for arg in node.args]
-        graph = node.graph
-        if node.op == "symbol":
-            found[node.index] = symbols[node.name]
-        elif node.op == "const":
-            found[node.index] = node
-        elif node.op in ("lt", "le", "eq"):
-            found[node.index] = graph.compare(node.op, *args)
-        elif len(args) == 1:
-            found[node.index] = graph.call(node.op, *args)
-        else:
-            names = {"sub": lambda x, y: x - y, "pow": graph.power, "min": graph.least, "max": graph.greatest}
-            make = names.get(node.op) or getattr(graph, node.op)
-            found[node.index] = make(*args)
-    return [found[node.index] for node in nodes]
+    return g.substitute(nodes, {node: symbols[node.name] for node in g.reachable(nodes) if node.op == "symbol"})
 
 
 def operations(nodes: list[g.Node]) -> set[str]:

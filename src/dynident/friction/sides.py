@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from dynident.graph import Node, derivative, reachable, rebuilt, substitute, tanh, where
+from dynident.graph import Node, derivative, reachable, substitute, tanh, where
 
 _ORDERS = 4  # derivatives looked at to find the side to which an expression leaves zero
 
@@ -40,7 +40,7 @@ def directed(output: Node, v: Node, way: Node | float) -> Node:
             leaves = _leaves(args[0], v, side)
         elif node.op in ("lt", "le", "min", "max"):
             leaves = _leaves(args[1] - args[0], v, side)
-        done[node.index] = rebuilt(node, args) if leaves is None else _branch(node.op, args, leaves)
+        done[node.index] = node.rebuilt(args) if leaves is None else _branch(node.op, args, leaves)
     return done[output.index]
 
 
@@ -87,7 +87,7 @@ def smooth(output: Node, v: Node, width: Node | float) -> Node:
         elif node.op == "select" and moves[node.args[0].index]:
             new = args[2] + args[0] * (args[1] - args[2])
         else:
-            new = rebuilt(node, args)
+            new = node.rebuilt(args)
         done[node.index] = new
     return done[output.index]
 

@@ -29,11 +29,10 @@ from dynident.graph.elementary import (
     tanh,
     where,
 )
-from dynident.graph.expression import Graph, Node, evaluate_nodes, reachable, total
+from dynident.graph.expression import Graph, Node, evaluate_nodes, reachable, substitute, total
 from dynident.graph.function import Function
 from dynident.graph.machine import SLOW, MachineCode, vector_width
 from dynident.graph.operations import OPERATIONS, sympy_functions
-from dynident.graph.substitution import rebuilt, substitute
 from dynident.graph.text import parse, write_text
 
 if TYPE_CHECKING:
@@ -107,7 +106,6 @@ __all__ = [
     "parse",
     "power",
     "reachable",
-    "rebuilt",
     "reverse",
     "sign",
     "sin",

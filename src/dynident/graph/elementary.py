@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from dynident.errors import DynidentError
-from dynident.graph.expression import LOGICAL, Node
+from dynident.graph.expression import Node
 from dynident.graph.operations import OPERATIONS
 
 
@@ -21,18 +21,7 @@ def _apply(op: str, *x: Any) -> Any:
         except TypeError:
             kinds = " and ".join(type(value).__name__ for value in x)
             raise DynidentError(f"{op} cannot be taken of {kinds}; give numbers, arrays of them or expressions") from None
-    nodes = [owner.node(value) for value in x]
-    if op in ("min", "max"):
-        return (owner.least if op == "min" else owner.greatest)(*nodes)
-    if op in LOGICAL:
-        return owner.compare(op, *nodes)
-    if op == "select":
-        return owner.select(*nodes)
-    if op == "pow":
-        return owner.power(*nodes)
-    if op == "atan2":
-        return owner.atan2(*nodes)
-    return owner.call(op, nodes[0])
+    return owner.make(op, *(owner.node(value) for value in x))
 
 
 def sin(x: Any) -> Any:

@@ -11,7 +11,7 @@ There is no search, so nothing can hang; a limit on nodes and time says so when 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from time import monotonic
 from typing import Any
 
@@ -52,6 +52,10 @@ class Node:
     def is_const(self, value: float) -> bool:
         """Return whether this is exactly the given constant."""
         return self.op == "const" and self.value == value
+
+    def rebuilt(self, args: Sequence[Node]) -> Node:
+        """Return this operation on other arguments."""
+        return self.graph.make(self.op, *args) if args else self
 
     def __add__(self, other: Node | float) -> Node:
         return self.graph.add(self, self.graph.node(other))
@@ -320,15 +324,8 @@ class Graph:
             return x
         return self._get((function, x.index), function, (x,))
 
-    def least(self, x: Node, y: Node) -> Node:
-        """Return the smaller of x and y."""
-        return self._extreme("min", x, y)
-
-    def greatest(self, x: Node, y: Node) -> Node:
-        """Return the larger of x and y."""
-        return self._extreme("max", x, y)
-
-    def _extreme(self, op: str, x: Node, y: Node) -> Node:
+    def extreme(self, op: str, x: Node, y: Node) -> Node:
+        """Return the smaller (``min``) or larger (``max``) of x and y."""
         if x.op == "const" and y.op == "const":
             return self.const(OPERATIONS[op].fold(x.value, y.value))
         if x is y:
@@ -360,6 +357,25 @@ class Graph:
         half = self.call("sinc", 0.25 * square)
         return 0.5 * (half * half)
 
+    def make(self, op: str, *args: Node) -> Node:
+        """Return one of the `OPERATIONS`, by its name."""
+        if op in LOGICAL:
+            return self.compare(op, *args)
+        if op in ("min", "max"):
+            return self.extreme(op, *args)
+        return _MAKERS[op](self, *args) if op in _MAKERS else self.call(op, *args)
+
+
+_MAKERS: dict[str, Callable[..., Node]] = {
+    "add": Graph.add,
+    "sub": lambda graph, x, y: graph.add(x, graph.neg(y)),
+    "mul": Graph.mul,
+    "div": Graph.div,
+    "pow": Graph.power,
+    "atan2": Graph.atan2,
+    "select": Graph.select,
+}
+
 
 def total(terms: Iterable[Node]) -> Node:
     """Return the sum of at least one term."""
@@ -389,6 +405,15 @@ def reachable(outputs: Iterable[Node], done: set[int] | None = None) -> list[Nod
                 stack.append((node, True))
                 stack.extend((arg, False) for arg in reversed(node.args) if arg.index not in seen)
     return order
+
+
+def substitute(outputs: Sequence[Node], replacements: Mapping[Node, Node]) -> list[Node]:
+    """Return expressions in which symbols (or whole sub-expressions) are replaced by others of the same graph."""
+    done: dict[int, Node] = {}
+    for node in reachable(outputs):
+        given = replacements.get(node)
+        done[node.index] = node.rebuilt([done[arg.index] for arg in node.args]) if given is None else given
+    return [done[node.index] for node in outputs]
 
 
 def evaluate_nodes(outputs: Iterable[Node], values: dict[str, Any]) -> list[Any]:

@@ -42,16 +42,6 @@ def _dsinc(square: Any) -> Any:
     return np.where(square > SMALL, (np.cos(x) - np.sin(x) / x) / (2.0 * s), horner(DSINC_SERIES, square))
 
 
-def _safe(function: Callable[..., float]) -> Callable[..., float]:
-    """Return a function of numbers that gives nan or inf where Python raises, as machine code does."""
-
-    def folded(*x: float) -> float:
-        with np.errstate(all="ignore"):
-            return float(function(*(np.float64(value) for value in x)))
-
-    return folded
-
-
 @dataclass(frozen=True)
 class Operation:
     """One operation."""
@@ -59,10 +49,10 @@ class Operation:
     numpy: Callable[..., Any]  # its value on arrays
     partials: Callable[[Node], tuple[Node, ...]]  # its partial derivatives, one expression per argument
 
-    @property
-    def fold(self) -> Callable[..., float]:
-        """The value on plain numbers."""
-        return _safe(self.numpy)
+    def fold(self, *x: float) -> float:
+        """Return the value on plain numbers, nan or inf where Python would raise, as machine code does."""
+        with np.errstate(all="ignore"):
+            return float(self.numpy(*(np.float64(value) for value in x)))
 
 
 def _flat(x: Node) -> tuple[Node, ...]:
