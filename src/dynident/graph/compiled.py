@@ -66,8 +66,11 @@ class Compiled:
             steps = (last - first) // width
             call(first, steps, place)
             if steps * width < last - first:
-                parts = {name: self._from(name, arrays[name], first) for name in function.inputs}
-                self._rest({**arrays, **parts}, steps * width, last - first)
+                rest = {
+                    name: arrays[name][..., first:] if name in function.rows else arrays[name][first:]
+                    for name in function.inputs
+                }
+                self._rest({**arrays, **rest}, steps * width, last - first)
 
         return piece
 
@@ -83,35 +86,28 @@ class Compiled:
         step = 0 if name in self.function.shared else 8 if name in self.function.rows else array.strides[0]
         return array.ctypes.data, stride, step
 
-    def _from(self, name: str, array: Array, first: int) -> Array:
-        """Return what an input holds from sample `first` on."""
-        return array[:, first:] if name in self.function.rows else array[first:]
+    def _by_sample(self, name: str, array: Array) -> Array:
+        """Return a view of an array whose first axis is the sample."""
+        return array.T if name in self.function.rows else array
 
     def _rest(self, arrays: Mapping[str, Array], first: int, last: int) -> None:
         """Compute the last samples, fewer than a vector holds, in copies that are filled up with the last of them."""
-        count = last - first
+        function, count = self.function, last - first
         padded: dict[str, Array] = {}
         for name in self._arrays:
-            array = arrays[name]
-            if name in self.function.shared:
-                padded[name] = array
-            elif name in self.function.rows:
-                padded[name] = np.empty((array.shape[0], self.width))
-                if name in self.function.inputs or None in self.function.outputs[name]:
-                    padded[name][:, :count] = array[:, first:last]
-                    padded[name][:, count:] = array[:, last - 1 : last]
-            else:
-                padded[name] = np.empty((self.width, *array.shape[1:]))
-                if name in self.function.inputs or None in self.function.outputs[name]:
-                    padded[name][:count] = array[first:last]
-                    padded[name][count:] = array[last - 1]
+            if name in function.shared:
+                padded[name] = arrays[name]
+                continue
+            given = self._by_sample(name, arrays[name])
+            shape = self.width, *given.shape[1:]
+            padded[name] = np.empty(shape[::-1] if name in function.rows else shape)
+            if name in function.inputs or None in function.outputs[name]:
+                own = self._by_sample(name, padded[name])
+                own[:count], own[count:] = given[first:last], given[last - 1]
         table = self._table(padded)
         self._call(0, 1, table.ctypes.data)
-        for name in self.function.outputs:
-            if name in self.function.rows:
-                arrays[name][:, first:last] = padded[name][:, :count]
-            else:
-                arrays[name][first:last] = padded[name][:count]
+        for name in function.outputs:
+            self._by_sample(name, arrays[name])[first:last] = self._by_sample(name, padded[name])[:count]
 
 
 def _without_expressions(function: Function) -> Function:

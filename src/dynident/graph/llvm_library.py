@@ -134,8 +134,14 @@ def bits(value: float) -> str:
     return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
 
 
-def _splat(value: float, width: int) -> str:
+def splat(value: float, width: int) -> str:
+    """Return a number, repeated for every sample."""
     return bits(value) if width == 1 else "<" + ", ".join([f"double {bits(value)}"] * width) + ">"
+
+
+def of_width(kind: str, width: int) -> str:
+    """Return the type of so many numbers, truths or integers."""
+    return kind if width == 1 else f"<{width} x {kind}>"
 
 
 def _polynomial(name: str, factors: Sequence[float], variable: str = "%z") -> str:
@@ -169,19 +175,16 @@ def _sinc(name: str, series: Sequence[float], away: str) -> str:
 
 def _filled(text: str, width: int) -> str:
     """Return a template with numbers {1.5}, the vector V, the truth T and the width W filled in."""
-    vector = "double" if width == 1 else f"<{width} x double>"
-    truth = "i1" if width == 1 else f"<{width} x i1>"
-    text = re.sub(r"\{(-?[\d.]+(?:e[+-]?\d+)?)\}", lambda found: _splat(float(found[1]), width), text)
-    text = re.sub(r"\bV\b", vector, text)
-    text = re.sub(r"\bT\b", truth, text)
-    text = re.sub(r"\bI\b", "i64" if width == 1 else f"<{width} x i64>", text)
+    text = re.sub(r"\{(-?[\d.]+(?:e[+-]?\d+)?)\}", lambda found: splat(float(found[1]), width), text)
+    for letter, kind in (("V", "double"), ("T", "i1"), ("I", "i64")):
+        text = re.sub(rf"\b{letter}\b", of_width(kind, width), text)
     text = re.sub(r"_W\b", f"_{width}", text).replace("<W x", f"<{width} x")
     return re.sub(r"\.vW(f64|i1)", r".\1" if width == 1 else rf".v{width}\1", text).replace("{{", "{").replace("}}", "}")
 
 
 def _by_lanes(name: str, count: int, width: int) -> str:
     """Return a function of the C library for a vector: one call per lane."""
-    T = "double" if width == 1 else f"<{width} x double>"
+    T = of_width("double", width)
     takes = ", ".join(f"{T} %x{i}" for i in range(count))
     lines = [f"define internal {T} @{name}_{width}({takes}) {{"]
     if width == 1:
@@ -214,7 +217,7 @@ def library(text: str) -> str:
         if name in {n for n, _ in wanted}
     ]
     for name, width in sorted(wanted):
-        vector = "double" if width == 1 else f"<{width} x double>"
+        vector = of_width("double", width)
         suffix = "f64" if width == 1 else f"v{width}f64"
         if name in _LIBRARY:
             parts.append(_by_lanes(name, _LIBRARY[name], width))

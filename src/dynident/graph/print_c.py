@@ -13,7 +13,7 @@ from dynident.graph.expression import Node
 from dynident.graph.function import Function
 from dynident.graph.names import comment
 from dynident.graph.operations import DSINC_SERIES, SINC_SERIES, SMALL
-from dynident.graph.routine import Call, Index, Leave, Load, Repeat, Routine, Save, Statement, When, called
+from dynident.graph.routine import Call, Index, Leave, Load, Repeat, Routine, Save, Statement, When, called, statements_of
 from dynident.graph.schedule import Dialect, Writer, local_name, schedule, use_counts
 
 _ORDER = {"lt": "{0} < {1}", "le": "{0} <= {1}", "eq": "{0} == {1}"}
@@ -121,45 +121,29 @@ def _unused(arrays: Sequence[str], lines: Sequence[str]) -> list[str]:
 def _written(routine: Routine) -> set[str]:
     """Return the arrays of its caller that a routine changes."""
     found: set[str] = set()
-
-    def visit(body: Sequence[Statement]) -> None:
-        for statement in body:
-            if isinstance(statement, Save):
-                found.add(statement.array)
-            elif isinstance(statement, Repeat):
-                visit(statement.body)
-            elif isinstance(statement, When):
-                visit([*statement.body, *statement.other])
-            elif isinstance(statement, Call):
-                inner = statement.what
-                changed = _written(inner) if isinstance(inner, Routine) else set(inner.outputs)
-                found.update(statement.places[array][0] for array in changed)
-
-    visit(routine.body)
+    for statement in statements_of(routine.body):
+        if isinstance(statement, Save):
+            found.add(statement.array)
+        elif isinstance(statement, Call):
+            inner = statement.what
+            changed = _written(inner) if isinstance(inner, Routine) else set(inner.outputs)
+            found.update(statement.places[array][0] for array in changed)
     return found & set(routine.arrays)
 
 
 def _expressions(body: Sequence[Statement]) -> Iterator[Node]:
     """Yield every expression that statements use."""
-    for statement in body:
+    for statement in statements_of(body):
+        used: list[Index]
         if isinstance(statement, Load | Save):
-            yield from _nodes(statement.index)
-        if isinstance(statement, Save):
-            yield statement.value
+            used = [statement.index, *([statement.value] if isinstance(statement, Save) else [])]
         elif isinstance(statement, Repeat):
-            yield from _nodes(statement.count)
-            yield from _expressions(statement.body)
+            used = [statement.count]
         elif isinstance(statement, Leave | When):
-            yield statement.condition
-        if isinstance(statement, When):
-            yield from _expressions([*statement.body, *statement.other])
-        elif isinstance(statement, Call):
-            for _, index in statement.places.values():
-                yield from _nodes(index)
-
-
-def _nodes(index: Index) -> tuple[Node, ...]:
-    return (index,) if isinstance(index, Node) else ()
+            used = [statement.condition]
+        else:
+            used = [index for _, index in statement.places.values()]
+        yield from (index for index in used if isinstance(index, Node))
 
 
 class _RoutinePrinter:

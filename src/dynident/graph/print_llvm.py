@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from dynident.errors import DynidentError
 from dynident.graph.expression import Node, reachable
 from dynident.graph.function import Function
-from dynident.graph.llvm_library import bits
+from dynident.graph.llvm_library import bits, of_width, splat
 from dynident.graph.machine import vector_width
 
 CUT = 1200  # operations of one piece
@@ -49,28 +49,22 @@ class Emitter:
 
     def __init__(self, width: int) -> None:
         self.width = width
-        self.type = f"<{width} x double>" if width > 1 else "double"
-        self.truth = f"<{width} x i1>" if width > 1 else "i1"
+        self.type, self.truth = of_width("double", width), of_width("i1", width)
         self.lines: list[str] = []
         self.known: dict[int, str] = {}  # node -> name of its value
         self.truths: dict[int, str] = {}  # comparison -> name of its bit
         self._count = 0
 
-    def fresh(self) -> str:
-        """Return a name that is not used yet."""
-        self._count += 1
-        return f"%.{self._count}"
-
     def line(self, text: str) -> str:
         """Append an instruction that has a result, and return the result's name."""
-        name = self.fresh()
+        self._count += 1
+        name = f"%.{self._count}"
         self.lines.append(f"  {name} = {text}")
         return name
 
     def constant(self, value: float) -> str:
         """Return a number, repeated for every sample."""
-        text = bits(value)
-        return text if self.width == 1 else "<" + ", ".join([f"double {text}"] * self.width) + ">"
+        return splat(value, self.width)
 
     def operand(self, node: Node) -> str:
         """Return the value of a node that was printed before."""
@@ -205,13 +199,9 @@ class _Printer:
     def __init__(self, function: Function, width: int) -> None:
         self.function, self.width = function, width
         self.name = f"{function.name}_{width}"
-        self.type = f"<{width} x double>" if width > 1 else "double"
-        self.pieces = self._cut(instructions(function, width))
+        self.type, work = of_width("double", width), instructions(function, width)
+        self.pieces = [work[i : i + CUT] for i in range(0, len(work), CUT)] or [[]]
         self.slots = self._handed_over()
-
-    @staticmethod
-    def _cut(work: list[Instruction]) -> list[list[Instruction]]:
-        return [work[i : i + CUT] for i in range(0, len(work), CUT)] or [[]]
 
     def _handed_over(self) -> dict[int, int]:
         """Return the place in memory of every value that a later piece needs; inputs are read again instead."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from dynident.errors import DynidentError
@@ -69,10 +70,11 @@ class _Printer:
         bit = self.out.truth_of(condition)
         self.out.lines.append(f"  br i1 {bit}, label %{yes}, label %{no}")
 
-    def _inner(self, body: Sequence[Statement]) -> None:
+    @contextmanager
+    def _inner(self) -> Iterator[None]:
         """Print a block; what is computed inside is not known afterwards."""
         known, truths = dict(self.out.known), dict(self.out.truths)
-        self._block(body)
+        yield
         self.out.known, self.out.truths = known, truths
 
     def _block(self, body: Sequence[Statement]) -> None:
@@ -112,12 +114,11 @@ class _Printer:
         more = self.out.line(f"icmp slt i64 {now}, {count}")
         self.out.lines.append(f"  br i1 {more}, label %{body}, label %{after}")
         self._begin(body)
-        known, truths = dict(self.out.known), dict(self.out.truths)
-        self.out.known[loop.counter.index] = self.out.line(f"sitofp i64 {now} to double")
-        self.ends.append(after)
-        self._block(loop.body)
-        self.ends.pop()
-        self.out.known, self.out.truths = known, truths
+        with self._inner():
+            self.out.known[loop.counter.index] = self.out.line(f"sitofp i64 {now} to double")
+            self.ends.append(after)
+            self._block(loop.body)
+            self.ends.pop()
         following = self.out.line(f"add i64 {now}, 1")
         self.out.lines.append(f"  store i64 {following}, ptr %{memory}")
         self._jump(head)
@@ -128,7 +129,8 @@ class _Printer:
         self._branch(choice.condition, yes, no)
         for label, body in ((yes, choice.body), (no, choice.other)):
             self._begin(label)
-            self._inner(body)
+            with self._inner():
+                self._block(body)
             self._jump(after)
         self._begin(after)
 

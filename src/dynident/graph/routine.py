@@ -174,24 +174,25 @@ class Routine:
         self._open[-1].append(Call(what, bound))
 
 
+def statements_of(body: Sequence[Statement]) -> Iterator[Statement]:
+    """Yield all statements, those inside loops and choices after the one that holds them."""
+    for statement in body:
+        yield statement
+        if isinstance(statement, Repeat | When):
+            yield from statements_of(statement.body)
+        if isinstance(statement, When):
+            yield from statements_of(statement.other)
+
+
 def called(routines: Sequence[Routine]) -> list[Function | Routine]:
     """Return the routines and everything they call, callees first, each once."""
     found: list[Function | Routine] = []
 
-    def visit(body: list[Statement]) -> None:
-        for statement in body:
-            if isinstance(statement, Repeat):
-                visit(statement.body)
-            elif isinstance(statement, When):
-                visit(statement.body)
-                visit(statement.other)
-            elif isinstance(statement, Call):
-                add(statement.what)
-
     def add(what: Function | Routine) -> None:
         if what not in found:
-            if isinstance(what, Routine):
-                visit(what.body)
+            for statement in statements_of(what.body) if isinstance(what, Routine) else ():
+                if isinstance(statement, Call):
+                    add(statement.what)
             found.append(what)
 
     for routine in routines:
