@@ -38,9 +38,8 @@ from dynident.graph.text import parse, write_text
 if TYPE_CHECKING:
     from dynident.graph.names import comment, identifier, identifiers
     from dynident.graph.print_c import c_files, c_function, c_helpers, c_number, c_prototype
-    from dynident.graph.print_casadi import casadi_function, casadi_helpers
     from dynident.graph.print_latex import latex_align, latex_equations, latex_number, latex_text
-    from dynident.graph.print_numpy import numpy_function, numpy_helpers
+    from dynident.graph.print_python import casadi_function, casadi_helpers, numpy_function, numpy_helpers
     from dynident.graph.print_routine import compile_routines
     from dynident.graph.products import Products
     from dynident.graph.routine import Place, Routine
@@ -49,9 +48,8 @@ if TYPE_CHECKING:
 _LATER = {
     "names": "comment identifier identifiers",
     "print_c": "c_files c_function c_helpers c_number c_prototype",
-    "print_casadi": "casadi_function casadi_helpers",
     "print_latex": "latex_align latex_equations latex_number latex_text",
-    "print_numpy": "numpy_function numpy_helpers",
+    "print_python": "casadi_function casadi_helpers numpy_function numpy_helpers",
     "print_routine": "compile_routines",
     "products": "Products",
     "routine": "Place Routine",

@@ -4,9 +4,8 @@ from dynident.arguments import guard
 from dynident.symbolic.contributions import Contributions, contributions
 from dynident.symbolic.derivation import DEFAULT, QUANTITIES, derive
 from dynident.symbolic.print_c import CSources, to_c
-from dynident.symbolic.print_casadi import to_casadi
 from dynident.symbolic.print_latex import to_latex
-from dynident.symbolic.print_numpy import to_numpy
+from dynident.symbolic.print_python import to_casadi, to_numpy
 from dynident.symbolic.program import Operations, Program, Quantity
 from dynident.symbolic.recognise import recognise
 from dynident.symbolic.regroup import Coefficient, Regrouping

@@ -13,9 +13,8 @@ from dynident.graph import identifier
 from dynident.mechanism import Mechanism
 from dynident.symbolic.derivation import DEFAULT, derive
 from dynident.symbolic.print_c import to_c
-from dynident.symbolic.print_casadi import to_casadi
 from dynident.symbolic.print_latex import to_latex
-from dynident.symbolic.print_numpy import to_numpy
+from dynident.symbolic.print_python import to_casadi, to_numpy
 from dynident.symbolic.program import Operations, Program
 
 LATEX = ("inverse_dynamics", "mass_matrix", "gravity", "forward_kinematics", "jacobian", "base_regressor")
