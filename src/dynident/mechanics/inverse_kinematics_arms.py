@@ -1,16 +1,16 @@
 """Arms whose inverse kinematics has a closed form: planar and SCARA, elbow arms (3R with offsets), elbow arms with a wrist.
 
-Every family answers the same questions: `solve` (all branches), `distance` (how far out of reach), `singularities`.
+Every family answers the questions of `Arm`: all branches, how far out of reach, how far from singular.
 Square roots are taken of factored differences, as in Heron's formula, so that poses stay exact when the arm is stretched
 or the wrist is straight.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
 
 import numpy as np
 
@@ -27,46 +27,74 @@ from dynident.mechanics.inverse_kinematics_chain import (
 TILT = 1e-9  # rad, or parts of the arm's length, by which a target may stand off the plane of a planar arm
 
 
-class Arm(Protocol):
+@dataclass(frozen=True, eq=False)
+class Arm(ABC):
     """What a family of arms can do."""
 
-    @property
-    def chain(self) -> Chain:
-        """Joint axes."""
+    chain: Chain
+    mismatch: float  # how far the structure is from exact [rad, or parts of the arm's length]
 
     @property
-    def mismatch(self) -> float:
-        """How far the structure is from exact [rad, or parts of the arm's length]."""
-
-    @property
+    @abstractmethod
     def kind(self) -> str:
         """Name of the family."""
 
     @property
+    @abstractmethod
     def postures(self) -> tuple[str, ...]:
         """Name of each branch."""
 
     @property
     def needs_rotation(self) -> bool:
         """Whether a target includes an orientation."""
+        return True
 
+    @abstractmethod
     def solve(self, rotation: Array | None, position: Array) -> Array:
         """Return all branches (N, branches, n), NaN where a branch does not exist."""
 
+    @abstractmethod
     def distance(self, rotation: Array | None, position: Array) -> tuple[Array, Array]:
         """Return how far the targets are out of reach [m] and by how much their orientation cannot be had [rad]."""
 
+    @abstractmethod
     def singularities(self, q: Array) -> dict[str, Array]:
         """Return for each kind of singularity how far it is: 0 on it, 1 at most."""
 
 
-def two_links(first: float, second: float, reach: Array, scale: float) -> tuple[Array, Array]:
-    """Return cosine and sine (>= 0) of the elbow angle of two links that span `reach`; NaN where they cannot."""
-    long, short = first + second, abs(first - second)
+def two_links(first: complex, second: complex, target: Array, sign: float, scale: float) -> tuple[Array, Array]:
+    """Return the turns of shoulder and elbow that bring two links to targets in their plane; NaN where they cannot.
+
+    All are complex numbers; a positive sign leaves the elbow on the right of the line to the target.
+    """
+    a, b, reach = abs(first), abs(second), np.abs(target)
+    long, short = a + b, abs(a - b)
     product = (long - reach) * (long + reach) * (reach - short) * (reach + short)
     off = np.maximum(reach - long, short - reach) > TOUCH * scale
-    sine = np.where(off, np.nan, np.sqrt(np.maximum(product, 0.0)) / (2.0 * first * second))
-    return (reach**2 - first**2 - second**2) / (2.0 * first * second), sine
+    sine = np.where(off, np.nan, np.sqrt(np.maximum(product, 0.0)) / (2.0 * a * b))
+    cosine = (reach**2 - a**2 - b**2) / (2.0 * a * b)
+    bend = np.arctan2(sign * sine, cosine) - np.angle(second / first)
+    return np.angle(target * np.conj(first + np.exp(1j * bend) * second)), bend
+
+
+def out_of_reach(first: complex, second: complex, target: Array) -> Array:
+    """Return how far two links are from targets in their plane when they stretch or fold."""
+    a, b, reach = abs(first), abs(second), np.abs(target)
+    return np.maximum(np.maximum(reach - (a + b), abs(a - b) - reach), 0.0)
+
+
+def plane_of_links(chain: Chain) -> tuple[Array, Array]:
+    """Return the axes of the plane across axis 2: forward along k1 x k2, and k2 x forward."""
+    k1, k2 = chain.axes[:2]
+    forward = np.cross(k1, k2)
+    forward = forward / np.linalg.norm(forward)
+    return forward, np.cross(k2, forward)
+
+
+def whole(branches: Array) -> Array:
+    """Return branches (N, branches, n), all of one NaN where one of its angles is, angles in [-pi, pi)."""
+    branches[~np.isfinite(branches).all(axis=2)] = np.nan
+    return wrapped(branches)
 
 
 def waist_angles(chain: Chain, v: Array, offset: float) -> tuple[Array, Array, Array]:
@@ -85,15 +113,11 @@ def waist_angles(chain: Chain, v: Array, offset: float) -> tuple[Array, Array, A
 
 
 @dataclass(frozen=True, eq=False)
-class PlanarArm:
+class PlanarArm(Arm):
     """One to three parallel revolute joints and at most one slide along them (SCARA): motions in a plane."""
-
-    chain: Chain
-    mismatch: float  # how far the axes are from parallel [rad]
 
     @property
     def kind(self) -> str:
-        """Name of the family."""
         turns = int(self.chain.revolute.sum())
         return f"planar {turns}R" if self.chain.revolute.all() else f"SCARA ({turns}R and a slide)"
 
@@ -130,7 +154,6 @@ class PlanarArm:
         return np.diff(plane), wrist @ x + 1j * (wrist @ y) - plane[0], np.vstack([turn, tilt]), height, sense
 
     def solve(self, rotation: Array | None, position: Array) -> Array:
-        """Return all branches (N, branches, n), NaN where a branch does not exist."""
         chain = self.chain
         links, wrist, (turn, tilt), height, sense = self._target(rotation, position)
         slides = not chain.revolute.all()
@@ -140,12 +163,8 @@ class PlanarArm:
             off = np.abs(np.abs(wrist) - abs(links[0])) > TOUCH * chain.length
             angles[:, 0, 0] = np.where(off, np.nan, np.angle(wrist / links[0]))
         else:
-            cosine, sine = two_links(abs(links[0]), abs(links[1]), np.abs(wrist), chain.length)
-            for b, sign in enumerate((-1.0, 1.0)):  # a negative turn at the elbow leaves it on the left
-                second = np.arctan2(sign * sine, cosine) - np.angle(links[1] / links[0])
-                span = links[0] + np.exp(1j * second) * links[1]
-                angles[:, b, 0] = np.angle(wrist * np.conj(span))
-                angles[:, b, 1] = second
+            for b, sign in enumerate((-1.0, 1.0)):
+                angles[:, b, 0], angles[:, b, 1] = two_links(links[0], links[1], wrist, sign, chain.length)
             if rotation is not None:
                 angles[:, :, 2] = turn[:, None] - angles[:, :, 0] - angles[:, :, 1]
         out[:, :, chain.revolute] = wrapped(angles * sense)
@@ -158,10 +177,8 @@ class PlanarArm:
         return out
 
     def distance(self, rotation: Array | None, position: Array) -> tuple[Array, Array]:
-        """Return how far the targets are out of reach [m] and by how much their orientation cannot be had [rad]."""
         links, wrist, (_, tilt), height, _ = self._target(rotation, position)
-        first, second = abs(links[0]), abs(links[1]) if links.size > 1 else 0.0
-        gap = np.maximum(np.maximum(np.abs(wrist) - first - second, abs(first - second) - np.abs(wrist)), 0.0)
+        gap = out_of_reach(links[0], links[1] if links.size > 1 else 0.0, wrist)
         return np.hypot(gap, height if self.chain.revolute.all() else 0.0), tilt
 
     def singularities(self, q: Array) -> dict[str, Array]:
@@ -174,52 +191,36 @@ class PlanarArm:
 
 
 @dataclass(frozen=True, eq=False)
-class ElbowArm:
-    """Three revolute joints, the second and third parallel, the first not: places a point, with any offsets."""
+class ElbowArm(Arm):
+    """Three revolute joints (the first of the chain), the second and third parallel, the first not: places a point."""
 
-    chain: Chain  # of which the first three are used
-    mismatch: float  # how far axes 2 and 3 are from parallel [rad]
     point: Array  # (3,), the point to place, at q = 0 in the base frame [m]
 
-    @property
-    def kind(self) -> str:
-        """Name of the family."""
-        return "elbow arm (3R, axes 2 and 3 parallel)"
+    kind = "elbow arm (3R, axes 2 and 3 parallel)"
+    # Front or back: the side of axis 1 on which the point is, against where it is at q = 0; elbow above or below.
+    postures = ("front up", "front down", "back up", "back down")
+    needs_rotation = False
 
-    @property
-    def postures(self) -> tuple[str, ...]:
-        """Front or back: the side of axis 1 on which the point is, against where it is at q = 0; elbow above or below."""
-        return ("front up", "front down", "back up", "back down")
-
-    @property
-    def needs_rotation(self) -> bool:
-        """Three joints place a point only."""
-        return False
-
-    def _plane(self) -> tuple[Array, Array, float, float]:
-        """Return the plane's axes (forward, k2 x forward), the forward sense of k1 x k2, and +1 if the second is up."""
-        k1, k2 = self.chain.axes[:2]
-        forward = np.cross(k1, k2)
-        forward = forward / np.linalg.norm(forward)
-        second = np.cross(k2, forward)
+    def _senses(self) -> tuple[float, float]:
+        """Return the forward sense of k1 x k2, and +1 if the second axis of the plane is up."""
+        k1, (forward, second) = self.chain.axes[0], plane_of_links(self.chain)
         reach = forward @ (self.point - self.chain.points[0])
         side = -1.0 if reach < -1e-9 * self.chain.length else 1.0
         # Up is against gravity as far as gravity acts along axis 1; without gravity it is along axis 1.
         up = -k1 if k1 @ self.chain.gravity > 0.0 else k1
-        return forward, second, side, float(np.sign(second @ up))
+        return side, float(np.sign(second @ up))
 
     def _links(self) -> tuple[complex, complex, float]:
         """Return the two links as complex numbers in the plane, and the offset along axis 2."""
-        forward, second, _, _ = self._plane()
+        forward, second = plane_of_links(self.chain)
         corners = [*self.chain.points[1:3], self.point]
         flat = [complex(c @ forward, c @ second) for c in corners]
         offset = float(self.chain.axes[1] @ (self.point - self.chain.points[0]))
         return flat[1] - flat[0], flat[2] - flat[1], offset
 
     def solve(self, rotation: Array | None, position: Array) -> Array:
-        """Return all branches (N, 4, 3), NaN where a branch does not exist."""
         (k1, k2, k3), (o1, o2, _) = self.chain.axes[:3], self.chain.points[:3]
-        forward, second, side, up = self._plane()
+        (forward, second), (side, up) = plane_of_links(self.chain), self._senses()
         first_link, second_link, offset = self._links()
         v = position - o1
         middle, swing, _ = waist_angles(self.chain, v, offset)
@@ -228,17 +229,12 @@ class ElbowArm:
             # Turning v back by more than to the middle brings it to the side of k1 x k2.
             waist = middle - front * side * swing
             u = turned(k1, -waist, v) + o1 - o2
-            w = u @ forward + 1j * (u @ second)
-            cosine, sine = two_links(abs(first_link), abs(second_link), np.abs(w), self.chain.length)
-            # A positive turn at the elbow leaves it on the right of the line from shoulder to point.
-            bend = np.arctan2(-elbow * front * side * up * sine, cosine) - np.angle(second_link / first_link)
-            shoulder = np.angle(w * np.conj(first_link + np.exp(1j * bend) * second_link))
+            w, sign = u @ forward + 1j * (u @ second), -elbow * front * side * up
+            shoulder, bend = two_links(first_link, second_link, w, sign, self.chain.length)
             out[:, b] = np.stack([waist, shoulder, bend * np.sign(k2 @ k3)], axis=1)
-        out[~np.isfinite(out).all(axis=2)] = np.nan
-        return wrapped(out)
+        return whole(out)
 
     def distance(self, rotation: Array | None, position: Array) -> tuple[Array, Array]:
-        """Return how far the targets are out of reach [m]; a point has no orientation."""
         k1, o1 = self.chain.axes[0], self.chain.points[0]
         far = np.flatnonzero(np.isnan(self.solve(None, position)).all(axis=(1, 2)))
         result = np.zeros(len(position))
@@ -262,7 +258,7 @@ class ElbowArm:
             (lambda t: short * np.exp(1j * t), -np.pi, np.pi),
         ]
         # Where the component along k1 x k2 is zero the arm reaches neither forwards nor backwards.
-        fold = self._plane()[0] @ (self.chain.points[0] - self.chain.points[1])
+        fold = plane_of_links(self.chain)[0] @ (self.chain.points[0] - self.chain.points[1])
         if abs(fold) < long:
             top, hole = np.sqrt(long**2 - fold**2), np.sqrt(max(short**2 - fold**2, 0.0))
             edges += [(lambda t: fold + 1j * t, hole, top), (lambda t: fold - 1j * t, hole, top)]
@@ -272,7 +268,7 @@ class ElbowArm:
         """Return radius and height about axis 1 of points on an edge in the arm's plane."""
         flat = edge(t)
         (k1, k2), (o1, o2) = self.chain.axes[:2], self.chain.points[:2]
-        forward, second, _, _ = self._plane()
+        forward, second = plane_of_links(self.chain)
         points = o2 - o1 + k2 * (k2 @ (self.point - o2)) + flat.real[..., None] * forward + flat.imag[..., None] * second
         height = points @ k1
         return np.linalg.norm(points - height[..., None] * k1, axis=-1), height
@@ -282,7 +278,7 @@ class ElbowArm:
         first_link, second_link, _ = self._links()
         sign = np.sign(self.chain.axes[1] @ self.chain.axes[2])
         bend = sign * q[:, 2]
-        forward = self._plane()[0] @ (self.chain.points[1] - self.chain.points[0])
+        forward = plane_of_links(self.chain)[0] @ (self.chain.points[1] - self.chain.points[0])
         reach = forward + (np.exp(1j * q[:, 1]) * (first_link + np.exp(1j * bend) * second_link)).real
         longest = abs(forward) + abs(first_link) + abs(second_link)
         elbow = np.abs(np.sin(bend + np.angle(second_link / first_link)))
@@ -335,32 +331,19 @@ def wrist_angles(axes: Array, x: Array, turn: Array) -> list[tuple[Array, Array,
 
 
 @dataclass(frozen=True, eq=False)
-class WristArm:
+class WristArm(Arm):
     """An elbow arm whose last three axes meet in one point [Pieper1968]: arm and wrist are solved one after the other."""
 
-    chain: Chain
-    mismatch: float  # how far the structure is from exact [rad, or parts of the arm's length]
     centre: Array  # (3,), of the wrist at q = 0 in the base frame [m]
+
+    kind = "elbow arm with spherical wrist (6R)"
+    # Flip turns joint 5 to the negative side of where axes 4 and 6 are in line.
+    postures = tuple(f"{arm} {wrist}" for arm in ElbowArm.postures for wrist in ("noflip", "flip"))
 
     @property
     def arm(self) -> ElbowArm:
         """The first three joints, which place the wrist centre."""
         return ElbowArm(self.chain, self.mismatch, self.centre)
-
-    @property
-    def kind(self) -> str:
-        """Name of the family."""
-        return "elbow arm with spherical wrist (6R)"
-
-    @property
-    def postures(self) -> tuple[str, ...]:
-        """Those of the elbow arm; flip turns joint 5 to the negative side of where axes 4 and 6 are in line."""
-        return tuple(f"{arm} {wrist}" for arm in self.arm.postures for wrist in ("noflip", "flip"))
-
-    @property
-    def needs_rotation(self) -> bool:
-        """A pose needs both."""
-        return True
 
     def _centre(self, rotation: Array, position: Array) -> Array:
         return np.asarray(position + rotation @ (self.chain.rotation.T @ (self.centre - self.chain.position)))
@@ -374,18 +357,15 @@ class WristArm:
         return turn @ self.chain.axes[5], turn
 
     def solve(self, rotation: Array | None, position: Array) -> Array:
-        """Return all branches (N, 8, 6), NaN where a branch does not exist."""
         assert rotation is not None
         out = np.empty((len(position), 8, 6))
         for b, q in enumerate(np.moveaxis(self.arm.solve(None, self._centre(rotation, position)), 1, 0)):
             x, turn = self._wrist(rotation @ self.chain.rotation.T, q)
             for c, wrist in enumerate(wrist_angles(self.chain.axes[3:], x, turn)):
                 out[:, 2 * b + c] = np.column_stack([q, *wrist])
-        out[~np.isfinite(out).all(axis=2)] = np.nan
-        return wrapped(out)
+        return whole(out)
 
     def distance(self, rotation: Array | None, position: Array) -> tuple[Array, Array]:
-        """Return how far the targets are out of reach [m] and by how much their orientation cannot be had [rad]."""
         assert rotation is not None
         centre = self._centre(rotation, position)
         branches = self.arm.solve(None, centre)

@@ -10,49 +10,42 @@ With g the wanted motion of the tool from q = 0, k the direction of axes 2, 3, 4
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
-from dynident.mechanics.inverse_kinematics_arms import two_links, waist_angles, wrist_angles
-from dynident.mechanics.inverse_kinematics_chain import Array, Chain, angle_between, rotations, turned, wrapped
+from dynident.mechanics.inverse_kinematics_arms import (
+    Arm,
+    out_of_reach,
+    plane_of_links,
+    two_links,
+    waist_angles,
+    whole,
+    wrist_angles,
+)
+from dynident.mechanics.inverse_kinematics_chain import Array, angle_between, rotations, turned
 
 
 @dataclass(frozen=True, eq=False)
-class ParallelArm:
+class ParallelArm(Arm):
     """Six revolute joints: a waist, three parallel axes, and two more that meet."""
 
-    chain: Chain
-    mismatch: float  # how far axes 2, 3, 4 are from parallel, and axes 5 and 6 from meeting [rad, parts of the length]
     meeting: Array  # (3,), where axes 5 and 6 meet, at q = 0 in the base frame [m]
 
-    @property
-    def kind(self) -> str:
-        """Name of the family."""
-        return "arm with three parallel axes (6R, such as UR)"
-
-    @property
-    def postures(self) -> tuple[str, ...]:
-        """Two ways each of waist, wrist and elbow."""
-        return tuple(f"{a} {b} {c}" for a in ("left", "right") for b in ("noflip", "flip") for c in ("up", "down"))
-
-    @property
-    def needs_rotation(self) -> bool:
-        """A pose needs both."""
-        return True
+    kind = "arm with three parallel axes (6R, such as UR)"
+    # Two ways each of waist, wrist and elbow.
+    postures = tuple(" ".join(ways) for ways in product(("left", "right"), ("noflip", "flip"), ("up", "down")))
 
     @property
     def _senses(self) -> Array:
         """+1 where axis 2, 3 or 4 points along axis 2, else -1."""
         return np.asarray(np.sign(self.chain.axes[1:4] @ self.chain.axes[1]))
 
-    def _plane(self) -> tuple[Array, Array, complex, complex]:
-        """Return two axes across k, right-handed with it, and the two links as complex numbers."""
-        k = self.chain.axes[1]
-        forward = np.cross(self.chain.axes[0], k)
-        forward = forward / np.linalg.norm(forward)
-        second = np.cross(k, forward)
+    def _links(self) -> tuple[complex, complex]:
+        """Return the two links as complex numbers in their plane."""
+        forward, second = plane_of_links(self.chain)
         flat = [complex(o @ forward, o @ second) for o in self.chain.points[1:4]]
-        return forward, second, flat[1] - flat[0], flat[2] - flat[1]
+        return flat[1] - flat[0], flat[2] - flat[1]
 
     def _waist(self, wanted: Array) -> tuple[Array, Array]:
         """Return both waist angles (2, N) for places of the meeting point, and how far it lies inside the cylinder [m]."""
@@ -65,7 +58,7 @@ class ParallelArm:
         chain, k = self.chain, self.chain.axes[1]
         change = rotation @ chain.rotation.T
         wanted = position + (change @ (self.meeting - chain.position))
-        forward, second, _, _ = self._plane()
+        forward, second = plane_of_links(chain)
         found = []
         for q1 in self._waist(wanted)[0]:
             back = rotations(chain.axes[0], -np.nan_to_num(q1))
@@ -81,39 +74,31 @@ class ParallelArm:
         return found
 
     def solve(self, rotation: Array | None, position: Array) -> Array:
-        """Return all branches (N, 8, 6), NaN where a branch does not exist."""
         assert rotation is not None
-        _, _, first, last = self._plane()
         out = np.empty((len(position), 8, 6))
         for b, (q1, total, q5, q6, w) in enumerate(self._ways(rotation, position)):
-            cosine, sine = two_links(abs(first), abs(last), np.abs(w), self.chain.length)
             for c, sign in enumerate((-1.0, 1.0)):
-                bend = np.arctan2(sign * sine, cosine) - np.angle(last / first)
-                shoulder = np.angle(w * np.conj(first + np.exp(1j * bend) * last))
+                shoulder, bend = two_links(*self._links(), w, sign, self.chain.length)
                 arm = np.stack([shoulder, bend, total - shoulder - bend], axis=1) * self._senses
                 out[:, 2 * b + c] = np.column_stack([q1, arm, q5, q6])
-        out[~np.isfinite(out).all(axis=2)] = np.nan
-        return wrapped(out)
+        return whole(out)
 
     def distance(self, rotation: Array | None, position: Array) -> tuple[Array, Array]:
         """Return by how much targets must be moved at most, orientation kept [m]; every orientation can be had."""
         assert rotation is not None
-        _, _, first, last = self._plane()
-        long, short = abs(first) + abs(last), abs(abs(first) - abs(last))
         change = rotation @ self.chain.rotation.T
         inside = self._waist(position + change @ (self.meeting - self.chain.position))[1]
-        gaps = [np.maximum(np.maximum(np.abs(w) - long, short - np.abs(w)), 0.0) for *_, w in self._ways(rotation, position)]
+        gaps = [out_of_reach(*self._links(), w) for *_, w in self._ways(rotation, position)]
         least = np.min(np.nan_to_num(gaps, nan=np.inf), axis=0)
         return np.where(inside > 0.0, inside, np.where(np.isfinite(least), least, 0.0)), np.zeros(len(position))
 
     def singularities(self, q: Array) -> dict[str, Array]:
         """Return |sin| of the elbow and wrist angles, and the meeting point's distance from the waist as a share."""
-        chain, (_, _, first, last) = self.chain, self._plane()
+        chain, (first, last) = self.chain, self._links()
         elbow = np.abs(np.sin(q[:, 2] * self._senses[1] + np.angle(last / first)))
         wrist = np.abs(np.sin(q[:, 4] - angle_between(chain.axes[4], chain.axes[5], chain.axes[1])))
         point = np.broadcast_to(self.meeting, (len(q), 3))
         for i in (3, 2, 1):
             point = turned(chain.axes[i], q[:, i], point - chain.points[i]) + chain.points[i]
-        forward = self._plane()[0]
-        reach = np.abs((point - chain.points[0]) @ forward)
+        reach = np.abs((point - chain.points[0]) @ plane_of_links(chain)[0])
         return {"shoulder": np.minimum(reach / chain.length, 1.0), "elbow": elbow, "wrist": wrist}
