@@ -10,28 +10,11 @@ from __future__ import annotations
 
 import ast
 import math
+import operator
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
 
 from dynident.errors import DescriptionError
-from dynident.graph.elementary import (
-    absolute,
-    arctan2,
-    cos,
-    equal,
-    exp,
-    floor,
-    log,
-    maximum,
-    minimum,
-    opposite,
-    sign,
-    sin,
-    sqrt,
-    tanh,
-    where,
-)
 from dynident.graph.expression import Graph, Node, reachable
 
 Lookup = Callable[[str, str | None], Node]
@@ -40,36 +23,20 @@ Lookup = Callable[[str, str | None], Node]
 LONGEST, DEEPEST = 4_000, 60  # characters and levels of one expression
 LARGEST_TEXT = 100_000  # characters of an expression that is written: what is shared is written again at every use
 
-FUNCTIONS: dict[str, tuple[Callable[..., Any], int]] = {
-    "sin": (sin, 1),
-    "cos": (cos, 1),
-    "tan": (lambda x: sin(x) / cos(x), 1),
-    "sqrt": (sqrt, 1),
-    "exp": (exp, 1),
-    "log": (log, 1),
-    "tanh": (tanh, 1),
-    "abs": (absolute, 1),
-    "sign": (sign, 1),
-    "floor": (floor, 1),
-    "min": (minimum, 2),
-    "max": (maximum, 2),
-    "atan2": (arctan2, 2),
-    "where": (where, 3),
-}
+FUNCTIONS = dict.fromkeys(("sin", "cos", "tan", "sqrt", "exp", "log", "tanh", "abs", "sign", "floor"), 1)
+FUNCTIONS |= dict.fromkeys(("min", "max", "atan2"), 2) | {"where": 3}  # by their number of arguments
 _BINARY: dict[type, Callable[[Node, Node], Node]] = {
-    ast.Add: lambda x, y: x + y,
-    ast.Sub: lambda x, y: x - y,
-    ast.Mult: lambda x, y: x * y,
-    ast.Div: lambda x, y: x / y,
-    ast.Pow: lambda x, y: x**y,
-}
-_COMPARE: dict[type, Callable[[Node, Node], Node]] = {
-    ast.Lt: lambda x, y: x < y,
-    ast.LtE: lambda x, y: x <= y,
-    ast.Gt: lambda x, y: x > y,
-    ast.GtE: lambda x, y: x >= y,
-    ast.Eq: equal,
-    ast.NotEq: lambda x, y: opposite(equal(x, y)),
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.Pow: operator.pow,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.Eq: lambda x, y: x.graph.compare("eq", x, y),
+    ast.NotEq: lambda x, y: x.graph.select(x.graph.compare("eq", x, y), x.graph.zero, x.graph.one),
 }
 
 
@@ -120,15 +87,15 @@ class _Reader:
                 return -self.node(inner, own) if isinstance(op, ast.USub) else self.node(inner, own)
             case ast.BinOp(left=left, op=op, right=right) if type(op) in _BINARY:
                 return _BINARY[type(op)](self.node(left, own), self.node(right, own))
-            case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in _COMPARE:
-                return _COMPARE[type(op)](self.node(left, own), self.node(right, own))
+            case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in _BINARY:
+                return _BINARY[type(op)](self.node(left, own), self.node(right, own))
             case ast.IfExp(test=test, body=body, orelse=other):
                 return self.graph.select(self.node(test, own), self.node(body, own), self.node(other, own))
             case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]) if name in FUNCTIONS:
-                function, count = FUNCTIONS[name]
-                if len(arguments) != count:
-                    raise self.wrong(f"gives {len(arguments)} arguments to {name}(), which takes {count}")
-                return self.graph.node(function(*(self.node(argument, own) for argument in arguments)))
+                if len(arguments) != FUNCTIONS[name]:
+                    raise self.wrong(f"gives {len(arguments)} arguments to {name}(), which takes {FUNCTIONS[name]}")
+                nodes = [self.node(argument, own) for argument in arguments]
+                return nodes[0].tan() if name == "tan" else self.graph.make("select" if name == "where" else name, *nodes)
             case ast.Call(func=ast.Name(id=name)):
                 raise self.wrong(f"calls {name}(); the functions are {', '.join(FUNCTIONS)}")
         raise self.wrong(f"has '{_written(part)}' in it, which is not allowed; use numbers, + - * / ** and functions")
