@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dynident.arguments import guard
-from dynident.mechanics.closure import SINGULAR as CLOSURE_SINGULAR
 from dynident.mechanics.closure import (
     close_motion,
     close_positions,
@@ -67,7 +66,7 @@ if TYPE_CHECKING:
         position_limits,
         robot_size,
     )
-    from dynident.mechanics.kinematics import body_motions, forward_kinematics, frame_motion, jacobian
+    from dynident.mechanics.kinematics import forward_kinematics, frame_motion, jacobian
     from dynident.mechanics.loop_reactions import Conditioning, closure_conditioning, reactions
     from dynident.mechanics.tree_reactions import joint_reactions
     from dynident.mechanics.workspace import Singularity, WorkspaceMap, singularity_indices, workspace_map
@@ -83,14 +82,13 @@ _LATER = {
     "inverse_kinematics_chain": "end_frame",
     "inverse_kinematics_closed": "arm_structure choose_posture inverse_kinematics reach singularities",
     "inverse_kinematics_damped": "inverse_kinematics_numeric pose_error pose_targets position_limits robot_size",
-    "kinematics": "body_motions forward_kinematics frame_motion jacobian",
+    "kinematics": "forward_kinematics frame_motion jacobian",
     "loop_reactions": "Conditioning closure_conditioning reactions",
     "tree_reactions": "joint_reactions",
     "workspace": "Singularity WorkspaceMap singularity_indices workspace_map",
 }
 
 __all__ = [
-    "CLOSURE_SINGULAR",
     "REACH",
     "Conditioning",
     "Equations",
@@ -111,7 +109,6 @@ __all__ = [
     "arm_structure",
     "as_motion",
     "at_rest",
-    "body_motions",
     "branch_routine",
     "cached",
     "choose_posture",

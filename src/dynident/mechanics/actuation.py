@@ -97,20 +97,7 @@ def actuator_torques(
 
 
 def prices(weights: ArrayLike, count: int) -> Array:
-    """Check the weights of a sharing of torques among actuators.
-
-    Parameters
-    ----------
-    weights : array_like, (k,)
-        What the square of every actuator's torque costs.
-    count : int
-        Number of actuators k.
-
-    Returns
-    -------
-    ndarray, (k,)
-        The weights, each above zero.
-    """
+    """Return the weights (k,) of a sharing of torques among actuators after checking that each is above zero."""
     price = numbers(weights, "weights")
     if price.shape != (count,) or not np.all(np.isfinite(price)) or not np.all(price > 0.0):
         raise DynidentError(

@@ -88,21 +88,9 @@ def close_positions(
 
 
 def closure_starts(mechanism: Mechanism, q: ArrayLike, samples: Sequence[int]) -> list[Array]:
-    """Return the closed configuration at some samples of a motion, without closing it at all others.
+    """Return the closed configuration (n_tree,) at some samples of a motion (N, n), ascending, without closing all others.
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot with loops.
-    q : array_like, (N, n)
-        Independent coordinates over time.
-    samples : sequence of int
-        Samples wanted, ascending.
-
-    Returns
-    -------
-    list of ndarray, (n_tree,)
-        Closed configurations there; later stretches can be solved from them independently.
+    Later stretches can be solved from them independently.
     """
     from dynident.mechanics.branch import stations  # noqa: PLC0415 - only robots with loops need it
 
@@ -142,23 +130,9 @@ def close_motion(mechanism: Mechanism, motion: MotionLike, start: Array | None =
 
 
 def close_rates(mechanism: Mechanism, positions: Array, v: ArrayLike, a: ArrayLike, first: int = 0) -> ClosedMotion:
-    """Return velocities, accelerations and projector at closed positions.
+    """Return tree motion and projector at closed positions (N, n_tree), from independent rates v and a (N, n).
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot with loops.
-    positions : ndarray, (N, n_tree)
-        Closed configurations.
-    v, a : array_like, (N, n)
-        Independent velocities and accelerations.
-    first : int
-        Number of the first sample, for messages.
-
-    Returns
-    -------
-    ClosedMotion
-        Tree motion and projector.
+    `first` is the number of the first sample, for messages.
     """
     if not (mechanism.loops or mechanism.couplings):
         raise DynidentError(f"robot '{mechanism.name}' has no loops; its coordinates are independent as they are")

@@ -11,17 +11,7 @@ from dynident.checks import numbers
 from dynident.errors import DynidentError
 from dynident.graph import Compiled, minimum
 from dynident.mechanics.equations import Equations
-from dynident.mechanics.functions import (
-    at_rest,
-    cached,
-    compiled,
-    coordinates,
-    entering,
-    function_of,
-    node_values,
-    run,
-    values_of,
-)
+from dynident.mechanics.functions import at_rest, cached, compiled, coordinates, entering, node_values, quantity, values_of
 from dynident.mechanics.kinematics import jacobian
 from dynident.mechanics.motion import Motion, MotionLike, as_motion
 from dynident.mechanics.solving import reciprocal, solve_symmetric
@@ -72,8 +62,7 @@ def inverse_dynamics(
 
 def _torques(mechanism: Mechanism, arrays: Mapping[str, Array], values: Array) -> Array:
     """Return the torques of a motion; `values` are parameters in node frames."""
-    function = function_of(mechanism, "inverse_dynamics", lambda x: {"tau": x.torques()}, parameters=True)
-    return run(function, arrays, values, {"tau": (mechanism.dof,)})["tau"]
+    return quantity(mechanism, "inverse_dynamics", Equations.torques, (mechanism.dof,), arrays, values)
 
 
 def _wrench_torques(mechanism: Mechanism, motion: Motion, wrenches: Wrenches) -> Array:
@@ -115,9 +104,7 @@ def mass_matrix(mechanism: Mechanism, q: ArrayLike, parameters: Parameters | Arr
 
 def _mass_matrix(mechanism: Mechanism, arrays: Mapping[str, Array], values: Array) -> Array:
     """Return M at some positions; `values` are parameters in node frames."""
-    n = mechanism.dof
-    make = lambda x: {"M": [entry for row in x.mass_matrix() for entry in row]}  # noqa: E731 - read with the line below
-    return run(function_of(mechanism, "mass_matrix", make, parameters=True), arrays, values, {"M": (n, n)})["M"]
+    return quantity(mechanism, "mass_matrix", Equations.mass_matrix, (mechanism.dof, mechanism.dof), arrays, values)
 
 
 def coriolis_matrix(
@@ -145,10 +132,8 @@ def coriolis_matrix(
     motion = at_rest(mechanism, q, coordinates(mechanism, v, "v"))
     if mechanism.loops or mechanism.has_opaque_couplings:
         return _polarised(mechanism, motion, values)
-    n = mechanism.dof
-    make = lambda x: {"C": [entry for row in x.coriolis_matrix() for entry in row]}  # noqa: E731 - read with the lines below
-    function = function_of(mechanism, "coriolis_matrix", make, parameters=True)
-    return run(function, entering(mechanism, motion), node_values(mechanism, values), {"C": (n, n)})["C"]
+    shape, phi = (mechanism.dof, mechanism.dof), node_values(mechanism, values)
+    return quantity(mechanism, "coriolis_matrix", Equations.coriolis_matrix, shape, entering(mechanism, motion), phi)
 
 
 def _polarised(mechanism: Mechanism, motion: Motion, values: Array) -> Array:

@@ -77,13 +77,7 @@ class FlexureRequirements(Result):
         return np.asarray(0.5 * np.sum(self.stiffness * self.angles**2, axis=1))
 
     def summary(self) -> str:
-        """Return ranges, moments and forces as text.
-
-        Returns
-        -------
-        str
-            One line per flexure and motor.
-        """
+        """Return ranges, moments and forces as text, one line per flexure and motor."""
         lines = [f"{self.robot}: {len(self.joints)} flexures at {len(self.q)} poses"]
         largest = np.abs(self.moments).max(axis=0)
         for name, unit, k, (low, high), moment in zip(
@@ -100,13 +94,7 @@ class FlexureRequirements(Result):
         return "\n".join(lines)
 
     def plot(self) -> Figure:
-        """Draw the range of every flexure and the forces of the motors.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure.
-        """
+        """Draw the range of every flexure and the forces of the motors."""
         from dynident.figures import BLUE, ORANGE, finish, label, new_figure  # noqa: PLC0415 - matplotlib is an extra
 
         figure = new_figure(10.0, 1.2 + 0.25 * max(len(self.joints), 6))

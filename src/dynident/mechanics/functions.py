@@ -250,6 +250,27 @@ def run(
     return made
 
 
+def quantity(
+    mechanism: Mechanism,
+    name: str,
+    make: Callable[[Equations], Sequence[Node] | Sequence[Sequence[Node]]],
+    shape: tuple[int, ...],
+    arrays: Mapping[str, Array],
+    values: Array | None = None,
+    key: Hashable = (),
+    links: bool = False,
+    out: Array | None = None,
+) -> Array:
+    """Return one vector or matrix of a robot over all samples, (N, *shape); `values` are the parameters that it needs."""
+
+    def outputs(x: Equations) -> Outputs:
+        rows = [row if isinstance(row, Sequence) else (row,) for row in make(x)]
+        return {"out": [entry for row in rows for entry in row]}
+
+    function = function_of(mechanism, name, outputs, key, parameters=values is not None, links=links)
+    return run(function, arrays, values, {"out": shape}, {} if out is None else {"out": out})["out"]
+
+
 class TreeMotion(NamedTuple):
     """Motion of all tree coordinates, (N, n_tree) each, and how it follows from the robot's own."""
 

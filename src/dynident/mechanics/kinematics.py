@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DynidentError
+from dynident.graph import Node
 from dynident.mechanics.equations import Equations
-from dynident.mechanics.functions import Outputs, at_rest, entering, function_of, run, times
+from dynident.mechanics.functions import Outputs, at_rest, entering, function_of, quantity, run
 from dynident.mechanics.motion import Motion, MotionLike, as_motion
 from dynident.mechanism import Mechanism
 
@@ -15,25 +18,9 @@ Array = NDArray[np.float64]
 
 
 def body_motions(mechanism: Mechanism, motion: MotionLike) -> tuple[Array, Array, Array, Array]:
-    """Return pose, velocity and acceleration of every tree node.
+    """Return pose, velocity and acceleration of the k tree nodes.
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot whose tree has k nodes.
-    motion : Motion or (q, v, a)
-        N samples.
-
-    Returns
-    -------
-    orientation : ndarray, (N, k, 3, 3)
-        R of each node in the base frame.
-    position : ndarray, (N, k, 3)
-        Origin of each node in the base frame [m].
-    velocity : ndarray, (N, k, 6)
-        (v, omega) of the node's origin, in the node frame.
-    acceleration : ndarray, (N, k, 6)
-        (a, alpha), classical acceleration of the node's origin without gravity, in the node frame.
+    R (N, k, 3, 3) and p (N, k, 3) are in the base frame, (v, omega) and (a, alpha) without gravity (N, k, 6) in the node's own.
     """
 
     def make(x: Equations) -> Outputs:
@@ -126,18 +113,14 @@ def frame_motion(mechanism: Mechanism, motion: MotionLike, frame: str) -> tuple[
     acceleration : ndarray, (N, 6)
         (a, alpha), classical acceleration of its origin without gravity [m/s^2, rad/s^2].
     """
-    motion = as_motion(motion)
-    node, placement = mechanism.frame(frame)
-    if node < 0:
-        entering(mechanism, motion)
-        return np.zeros((len(motion), 6)), np.zeros((len(motion), 6))
-    _, _, velocity, acceleration = body_motions(mechanism, motion)
-    v, om = velocity[:, node, :3], velocity[:, node, 3:]
-    a, al = acceleration[:, node, :3], acceleration[:, node, 3:]
-    lever, R = placement.translation, placement.rotation
-    v = v + np.cross(om, lever)
-    a = a + np.cross(al, lever) + np.cross(om, np.cross(om, lever))
-    return np.hstack([times(v, R), times(om, R)]), np.hstack([times(a, R), times(al, R)])
+    mechanism.frame(frame)
+
+    def make(x: Equations) -> Sequence[Sequence[Node]]:
+        v, om, a, al = x.link_motion(frame)
+        return [(*v, *om), (*a, *al)]
+
+    found = quantity(mechanism, "frame_motion", make, (2, 6), entering(mechanism, as_motion(motion)), key=frame)
+    return found[:, 0], found[:, 1]
 
 
 def jacobian(mechanism: Mechanism, q: ArrayLike, frame: str, reference: str = "local") -> Array:
@@ -162,14 +145,10 @@ def jacobian(mechanism: Mechanism, q: ArrayLike, frame: str, reference: str = "l
     if reference not in ("local", "world"):
         raise DynidentError(f"reference is '{reference}'; use 'local' (axes of the link) or 'world' (axes of the base)")
     motion = at_rest(mechanism, q)
-    node, placement = mechanism.frame(frame)
-    if node < 0:
-        return np.zeros((len(motion), 6, mechanism.dof))
-    make = lambda x: {"J": [entry for row in x.node_jacobian(node) for entry in row]}  # noqa: E731
-    function = function_of(mechanism, "jacobian", make, node)
-    J = run(function, entering(mechanism, motion), None, {"J": (6, mechanism.dof)})["J"]
-    linear = J[:, :3] + np.cross(J[:, 3:], placement.translation, axisa=1, axisc=1)
-    R = placement.rotation.T
-    if reference == "world":
-        R = forward_kinematics(mechanism, motion.q, frame)[0] @ R
-    return np.concatenate([R @ linear, R @ J[:, 3:]], axis=1)
+    mechanism.frame(frame)
+    shape = (6, mechanism.dof)
+    J = quantity(mechanism, "jacobian", lambda x: x.jacobian(frame), shape, entering(mechanism, motion), key=frame)
+    if reference == "local":
+        return J
+    R = forward_kinematics(mechanism, motion.q, frame)[0]
+    return np.concatenate([R @ J[:, :3], R @ J[:, 3:]], axis=1)

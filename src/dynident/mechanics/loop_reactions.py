@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.errors import DynidentError
 from dynident.mechanics.closure import close_positions
 from dynident.mechanics.equations import Equations
-from dynident.mechanics.functions import Outputs, entering, function_of, node_values, run, values_of
+from dynident.mechanics.functions import Outputs, entering, function_of, node_values, quantity, run, values_of
 from dynident.mechanics.motion import MotionLike, as_motion
 from dynident.mechanism import Mechanism, Parameters
 from dynident.results import Result
@@ -47,13 +47,7 @@ class Conditioning(Result):
     parallel: Array
 
     def plot(self) -> Figure:
-        """Draw the three ratios sample by sample, on a logarithmic axis.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure.
-        """
+        """Draw the three ratios sample by sample, on a logarithmic axis."""
         from dynident.figures import CURVES, one_axes  # noqa: PLC0415 - matplotlib is an extra
 
         figure, axes = one_axes(7.2, 3.6, "sample", "smallest over largest singular value", "Distance from singularities")
@@ -81,15 +75,9 @@ class Conditioning(Result):
 
 def constraint_jacobians(mechanism: Mechanism, positions: Array) -> Array:
     """Return J_c = dPhi/dq_t of all closure equations."""
-    loops = mechanism.closure.arrays
-    make = lambda x: {"J": [entry for row in x.loops(loops).jacobian for entry in row]}  # noqa: E731
-    arrays = {"q": positions, "v": _zero(mechanism, positions), "a": _zero(mechanism, positions)}
-    shape = (loops.kind.size, positions.shape[1])
-    return run(function_of(mechanism, "constraint_jacobians", make), arrays, None, {"J": shape})["J"]
-
-
-def _zero(mechanism: Mechanism, positions: Array) -> Array:
-    return np.zeros((positions.shape[0], mechanism.dof))
+    loops, still = mechanism.closure.arrays, np.zeros((positions.shape[0], mechanism.dof))
+    shape, arrays = (loops.kind.size, positions.shape[1]), {"q": positions, "v": still, "a": still}
+    return quantity(mechanism, "constraint_jacobians", lambda x: x.loops(loops).jacobian, shape, arrays)
 
 
 def closure_conditioning(mechanism: Mechanism, q: ArrayLike) -> Conditioning:

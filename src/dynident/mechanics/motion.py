@@ -111,18 +111,7 @@ MotionLike = Motion | tuple[ArrayLike, ArrayLike, ArrayLike]
 
 
 def as_motion(motion: MotionLike) -> Motion:
-    """Return a motion that may have been given as arrays.
-
-    Parameters
-    ----------
-    motion : Motion or (q, v, a)
-        A motion, or a tuple of positions, velocities and accelerations (N, n) each, whose samples are numbered, not timed.
-
-    Returns
-    -------
-    Motion
-        The motion.
-    """
+    """Return a motion that may have been given as arrays (q, v, a), (N, n) each, whose samples are numbered, not timed."""
     if isinstance(motion, Motion):
         return motion
     if not isinstance(motion, tuple) or len(motion) != 3:

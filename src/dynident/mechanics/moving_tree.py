@@ -8,7 +8,7 @@ beforehand (`closure`), and G and b follow from the closure equations here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
@@ -171,14 +171,14 @@ class MovingTree:
         node, own = self.geometry.frames[link]
         return compose(self.recursion.world(node), own)
 
-    def node_jacobian(self, node: int) -> NodeRows:
-        """Return J (6, n) of a node's origin in its own axes, linear rows first."""
-        return self._jacobian(node, lambda w, u: (*u, *w))
-
     def jacobian(self, link: str) -> NodeRows:
         """Return J (6, n) of a link's origin in its own axes, linear rows first."""
         node, (P, lever) = self.geometry.frames[link]
-        return self._jacobian(node, lambda w, u: (*back(P, plus(u, cross(w, lever))), *back(P, w)))
+        n = len(self.tree_q)
+        columns: list[tuple[Node, ...]] = [(self.graph.zero,) * 6] * n
+        for d, (w, u) in (self.recursion.columns[node] if node >= 0 else {}).items():
+            columns[d] = *back(P, plus(u, cross(w, lever))), *back(P, w)
+        return [self.project([columns[d][i] for d in range(n)]) for i in range(6)]
 
     def link_motion(self, link: str) -> tuple[Vector, Vector, Vector, Vector]:
         """Return linear and angular velocity, linear and angular acceleration (without gravity) of a link, in its axes."""
@@ -190,13 +190,6 @@ class MovingTree:
         _, al, ac = self.free_motion.motions[node]
         shift = plus(cross(al, lever), cross(w, cross(w, lever)))
         return back(P, plus(u, cross(w, lever))), back(P, w), back(P, plus(ac, shift)), back(P, al)
-
-    def _jacobian(self, node: int, column: Callable[[Vector, Vector], tuple[Node, ...]]) -> NodeRows:
-        n = len(self.tree_q)
-        columns: list[tuple[Node, ...]] = [(self.graph.zero,) * 6] * n
-        for d, (w, u) in (self.recursion.columns[node] if node >= 0 else {}).items():
-            columns[d] = column(w, u)
-        return [self.project([columns[d][i] for d in range(n)]) for i in range(6)]
 
 
 def positions_of(mechanism: Mechanism) -> int:

@@ -9,7 +9,7 @@ from dynident.checks import numbers
 from dynident.errors import DynidentError
 from dynident.graph import Compiled, reverse
 from dynident.mechanics.equations import Equations
-from dynident.mechanics.functions import Outputs, cached, compiled, entering, function_of, run
+from dynident.mechanics.functions import Outputs, cached, compiled, entering, function_of, quantity, run
 from dynident.mechanics.motion import MotionLike, as_motion
 from dynident.mechanism import Mechanism
 
@@ -53,8 +53,7 @@ def regressor(mechanism: Mechanism, motion: MotionLike, out: Array | None = None
         raise DynidentError(
             f"out has shape {out.shape} and type {out.dtype}; give a contiguous float64 array of shape {wanted}"
         )
-    function = function_of(mechanism, "regressor", lambda x: {"Y": [entry for row in x.regressor() for entry in row]})
-    return run(function, arrays, None, {"Y": shape}, {} if out is None else {"Y": out})["Y"]
+    return quantity(mechanism, "regressor", Equations.regressor, shape, arrays, out=out)
 
 
 def regressor_rows(mechanism: Mechanism, motion: MotionLike, columns: ArrayLike | None = None) -> Array:
@@ -170,10 +169,6 @@ def momentum_regressor(mechanism: Mechanism, motion: MotionLike) -> Array:
     ndarray, (N, n, p)
         Momentum per unit of the parameter; only inertial and rotor columns are not zero.
     """
-    motion = as_motion(motion)
-
-    def make(x: Equations) -> Outputs:
-        return {"Y": [entry for momentum in x.momentum() for entry in reverse([momentum], [1.0], x.phi)]}
-
-    arrays, shape = entering(mechanism, motion), (mechanism.dof, len(mechanism.parameters))
-    return run(function_of(mechanism, "momentum", make, links=True), arrays, None, {"Y": shape})["Y"]
+    arrays, shape = entering(mechanism, as_motion(motion)), (mechanism.dof, len(mechanism.parameters))
+    make = lambda x: [reverse([momentum], [1.0], x.phi) for momentum in x.momentum()]  # noqa: E731 - read with the line below
+    return quantity(mechanism, "momentum", make, shape, arrays, links=True)

@@ -19,11 +19,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynident.checks import choice, number
 from dynident.errors import DynidentError
+from dynident.graph import Node
 from dynident.mechanics.actuation import actuator_jacobian
 from dynident.mechanics.branch import Branch
 from dynident.mechanics.closure import close_positions
 from dynident.mechanics.equations import Equations
-from dynident.mechanics.functions import Outputs, cached, coordinates, function_of, run
+from dynident.mechanics.functions import cached, coordinates, quantity
 from dynident.mechanics.inverse_kinematics_damped import robot_size
 from dynident.mechanics.kinematics import jacobian, positions_of_frame
 from dynident.mechanics.loop_reactions import constraint_jacobians
@@ -76,13 +77,7 @@ class Singularity(Result):
         return {name: np.flatnonzero(x < limit).tolist() for name, x in kinds.items()}
 
     def plot(self) -> Figure:
-        """Draw the four indices over the samples.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure.
-        """
+        """Draw the four indices over the samples."""
         from dynident.figures import BLUE, GREEN, MUTED, ORANGE, one_axes  # noqa: PLC0415 - matplotlib is an extra
 
         figure, axes = one_axes(7.2, 3.6, "sample", "index", "Distance to singularities (0 is on one)")
@@ -158,15 +153,15 @@ def _through_loops(mechanism: Mechanism, positions: Array, frame: str) -> tuple[
     rank = closure.dependent.size
     null = np.swapaxes(rows[:, rank:], 1, 2)
 
-    def make(x: Equations) -> Outputs:
+    def make(x: Equations) -> list[list[Node]]:
         zero = (x.graph.zero,) * 6
         columns = x.loops(closure.arrays).state.columns[node] if node >= 0 else {}
         found = [(*columns[d][1], *columns[d][0]) if d in columns else zero for d in range(width)]
-        return {"T": [found[d][i] for i in range(6) for d in range(width)]}
+        return [[column[i] for column in found] for i in range(6)]
 
     still = np.zeros((len(positions), mechanism.dof))
     arrays = {"q": np.ascontiguousarray(positions), "v": still, "a": still}
-    T = run(function_of(mechanism, "tree_twists", make, node), arrays, None, {"T": (6, width)})["T"]
+    T = quantity(mechanism, "tree_twists", make, (6, width), arrays, key=node)
     lever = mechanism.frame(frame)[1].translation
     T[:, :3] += np.cross(T[:, 3:], lever, axisa=1, axisc=1)
     return T @ null, mechanism.actuator_matrix[0] @ null, spectrum[:, :rank]
@@ -244,13 +239,7 @@ class WorkspaceMap(Result):
         return float(cell * self.reached.sum())
 
     def summary(self) -> str:
-        """Return the extent and the worst indices as text.
-
-        Returns
-        -------
-        str
-            A few lines.
-        """
+        """Return the extent and the worst indices as text."""
         share, p = self.reached.mean(), self.position[self.reached]
         ranges = ", ".join(
             f"{axis} {low:.4g} to {high:.4g} m" for axis, low, high in zip("xyz", p.min(axis=0), p.max(axis=0), strict=True)
