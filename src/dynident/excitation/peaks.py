@@ -53,7 +53,7 @@ def slopes(problem: Problem, x: Array, picks: list[Pick]) -> Array:
     out = np.zeros((len(picks), problem.dof, size))
     for limit, rows, columns, samples in _by_limit(problem, picks):
         if isinstance(limit, Box):
-            joints, gains = limit.gains
+            joints, gains, _ = limit.columns
             out[rows, joints[columns]] = gains[columns, None] * problem.grid[limit.order][samples]
             continue
         for order in limit.orders:
