@@ -107,41 +107,42 @@ def test_a_sampled_integrator_has_its_textbook_margin() -> None:
 
 def _run(axis: Axis, periods: int) -> np.ndarray:
     """Return rho at every position tick: the control code with numbers, the plant by matrix exponentials."""
-    s, plant = axis.settings, axis.plant()
-    h, n = s.current_cycle, len(plant.A)
+    g, cycles, plant = axis.gains, axis.loops.cycles, axis.plant()
+    ratio, encoder = axis.drive.transmission.ratio, axis.drive.encoder
+    h, n = cycles["current"], len(plant.A)
     m = 8  # parts of a cycle, so that a delay of whole parts is hit exactly
     block = np.zeros((n + 2, n + 2))
     block[:n, :n], block[:n, n:] = plant.A, plant.B
     move = expm(block * h / m)
-    late = round(s.delay / (h / m))
+    late = round(axis.dead_time / (h / m))
     shares = [
         1.0 if f == 0.0 else 1.0 - np.exp(-2.0 * np.pi * f * T)
         for f, T in (
-            (s.position_filter, s.position_cycle),
-            (s.velocity_filter, s.velocity_cycle),
-            (s.encoder_filter, s.velocity_cycle),
+            (g["position_filter"], cycles["position"]),
+            (g["velocity_filter"], cycles["velocity"]),
+            (encoder.filter, cycles["velocity"]),
         )
     ]
     x, theta0, speed, sum_v, amps, wanted, sum_i = np.zeros(n), 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-    inner, outer = round(s.velocity_cycle / h), round(s.position_cycle / h)
+    inner, outer = round(cycles["velocity"] / h), round(cycles["position"] / h)
     pending, u, out = [0.0] * (late + 1), 0.0, []
     for k in range(periods * outer):
         y = plant.C @ x + plant.D[:, 0] * u
         r, rv = 1.0 + 0.1 * (k // outer), 0.5  # a ramp, sampled and held
         if k % outer == 0:
             out.append(y[0])
-            command = s.ratio * (s.position_gain * (r - y[1] / s.ratio) + s.velocity_feedforward * rv)
+            command = ratio * (g["position_gain"] * (r - y[1] / ratio) + g["velocity_feedforward"] * rv)
             wanted += shares[0] * (command - wanted)
         if k % inner == 0:
-            seen = (y[1] - theta0) / s.velocity_cycle if s.difference else y[2]
+            seen = (y[1] - theta0) / cycles["velocity"] if encoder.velocity == "difference" else y[2]
             theta0 = y[1]
             speed += shares[2] * (seen - speed)
-            sum_v += s.velocity_cycle * (wanted - speed)
-            amps += shares[1] * (s.velocity_gain * (wanted - speed) + s.velocity_integral * sum_v - amps)
+            sum_v += cycles["velocity"] * (wanted - speed)
+            amps += shares[1] * (g["velocity_gain"] * (wanted - speed) + g["velocity_integral"] * sum_v - amps)
         command = amps
-        if not s.ideal:
+        if axis.loops.current is not None:
             sum_i += h * (amps - y[3])
-            command = s.current_gain * (amps - y[3]) + s.current_integral * sum_i
+            command = g["current.gain"] * (amps - y[3]) + g["current.integral"] * sum_i
         for part in range(m):
             pending.append(command)
             u = pending[-1 - late]
@@ -249,7 +250,7 @@ def test_the_inferred_gain_of_the_mast_has_the_digests_response() -> None:
         (lambda: Axis(FIVE_BAR, LOOPS).loop("torque"), "loop is 'torque'"),
         (lambda: Axis(FIVE_BAR, replace(LOOPS, current=CurrentLoop(1.0, 1.0, 250e-6))), "neither resistance nor inductance"),
         (
-            lambda: Axis(FIVE_BAR, replace(LOOPS, position_gain=[1.0, 2.0]), actuator=2).settings,
+            lambda: Axis(FIVE_BAR, replace(LOOPS, position_gain=[1.0, 2.0]), actuator=2).gains,
             "actuator = 2, but position_gain",
         ),
         (lambda: delayed_integrator(0.0, 1.0, 1.0), "gain is 0.0"),

@@ -25,13 +25,18 @@ INSIDE = (
     *(f"dynident.mechanics.{file}." for file in ("branch", "equations", "functions", "moving_tree", "solving", "vectors")),
     *(f"dynident.excitation.equations.{name}Equations." for name in ("Excitation", "Robot", "Function")),
     *(f"dynident.excitation.{name}." for name in ("objective.Objective", "problem.Problem")),
+    *(f"dynident.excitation.criteria.Criterion.{name}" for name in ("evaluate", "differentiate")),
+    *(f"dynident.excitation.{name}" for name in ("obstacles.Floor.reachable", "problem.feasible_start")),
     "dynident.symbolic.regroup.Coefficient.",
     *(
         f"dynident.control.{name}"
         for name in (
             "checks.check_preload",
             "distribution.coupling_rows",
+            "feedforward.friction_laws",
             "task.bound_space",
+            *(f"workspace.{space}.bind" for space in ("Workspace", "ToolSpace", "CoordinateSpace", "MapSpace")),
+            "workspace.Bound",
             "workspace.own_coordinates",
             "tick.",
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
@@ -16,52 +17,44 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 
-class Setpoint(Protocol):
-    """What is wanted now: n coordinates x, k actuators rho."""
+@dataclass(frozen=True, eq=False)
+class Setpoint:
+    """What is wanted now.
 
-    @property
-    def q(self) -> Array:
-        """Positions of the coordinates, (n,)."""
+    Parameters
+    ----------
+    q, v, a : ndarray, (n,)
+        Positions, velocities and accelerations of the coordinates.
+    rho, rho_v : ndarray, (k,)
+        Positions and velocities of the actuator coordinates.
+    """
 
-    @property
-    def v(self) -> Array:
-        """Their velocities, (n,)."""
-
-    @property
-    def a(self) -> Array:
-        """Their accelerations, (n,)."""
-
-    @property
-    def rho(self) -> Array:
-        """Positions of the actuator coordinates, (k,)."""
-
-    @property
-    def rho_v(self) -> Array:
-        """Their velocities, (k,)."""
+    q: Array
+    v: Array
+    a: Array
+    rho: Array
+    rho_v: Array
 
 
-class Measurement(Protocol):
-    """What the sensors say now."""
+@dataclass(frozen=True, eq=False)
+class Measurement:
+    """What the sensors say now.
 
-    @property
-    def rho(self) -> Array:
-        """Sensed positions of the actuator coordinates, (k,)."""
+    Parameters
+    ----------
+    rho, rho_v : ndarray, (k,)
+        Sensed positions of the actuator coordinates, and their velocities as the drive estimates them.
+    x, v : ndarray, (n,)
+        Positions and velocities of the coordinates that belong to them.
+    current : ndarray, (k,)
+        Sensed motor currents [A].
+    """
 
-    @property
-    def rho_v(self) -> Array:
-        """Their velocities as the drive estimates them, (k,)."""
-
-    @property
-    def x(self) -> Array:
-        """Coordinates that belong to the sensed actuators, (n,)."""
-
-    @property
-    def v(self) -> Array:
-        """Velocities of the coordinates that belong to the sensed actuator velocities, (n,)."""
-
-    @property
-    def current(self) -> Array:
-        """Sensed motor currents [A], (k,)."""
+    rho: Array
+    rho_v: Array
+    x: Array
+    v: Array
+    current: Array
 
 
 class Machine(Protocol):

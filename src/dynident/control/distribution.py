@@ -93,9 +93,7 @@ def minimum_norm(A: ArrayLike, f: ArrayLike, weights: ArrayLike | None = None) -
     >>> minimum_norm([[1.0], [1.0]], [4.0], weights=[3.0, 1.0])
     array([1., 3.])
     """
-    matrix = _matrix(A)
-    price = None if weights is None else prices(weights, matrix.shape[1])
-    return _shaped(least_torques(matrix, _vectors(A, f, "f", 2), None, price), A, f)
+    return with_preload(A, f, 0.0, weights)
 
 
 def with_preload(A: ArrayLike, f: ArrayLike, u: ArrayLike, weights: ArrayLike | None = None) -> Array:
@@ -124,7 +122,7 @@ def with_preload(A: ArrayLike, f: ArrayLike, u: ArrayLike, weights: ArrayLike | 
     if count == matrix.shape[2] and np.any(push):
         raise DynidentError(f"u is a preload, but {count} actuators for as many freedoms leave no room for it; leave it out")
     price = None if weights is None else prices(weights, count)
-    return _shaped(least_torques(matrix, forces, push if count > matrix.shape[2] else None, price), A, f)
+    return _shaped(least_torques(matrix, forces, push if np.any(push) else None, price), A, f)
 
 
 def remove_internal(A: ArrayLike, tau: ArrayLike) -> Array:
@@ -150,10 +148,7 @@ def remove_internal(A: ArrayLike, tau: ArrayLike) -> Array:
     """
     torques = _vectors(A, tau, "tau", 1)
     U = internal_basis(_matrix(A))
-    if U.shape[2] == 0:
-        return _shaped(np.broadcast_to(torques, (max(U.shape[0], torques.shape[0]), U.shape[1])).copy(), A, tau)
-    U, torques = np.broadcast_arrays(U, np.broadcast_to(torques[:, :, None], (torques.shape[0], *U.shape[1:])))
-    return _shaped(torques[:, :, 0] - np.einsum("tki,tji,tji->tk", U, U, torques), A, tau)
+    return _shaped(torques - (U @ (U.transpose(0, 2, 1) @ torques[:, :, None]))[:, :, 0], A, tau)
 
 
 def _matrix(A: ArrayLike) -> Array:

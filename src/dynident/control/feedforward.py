@@ -99,20 +99,7 @@ def feedforward_torques(
 
 
 def friction_laws(friction: Laws | None, names: Sequence[str]) -> dict[str, Friction]:
-    """Return static laws by name after checking the names; dynamic laws become their steady part.
-
-    Parameters
-    ----------
-    friction : mapping of str to Friction or DynamicLaw, optional
-        Laws by name.
-    names : sequence of str
-        Names that there are.
-
-    Returns
-    -------
-    dict of str to Friction
-        The laws.
-    """
+    """Return the static laws of `names` after checking; dynamic laws become their steady part."""
     if friction is None:
         return {}
     if not isinstance(friction, Mapping):

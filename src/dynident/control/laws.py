@@ -145,6 +145,12 @@ class Cascade:
         return self.position_cycle
 
     @property
+    def cycles(self) -> dict[str, float]:
+        """Cycle times of the position, velocity and current loop [s]; an ideal current has that of the velocity loop."""
+        inner = self.velocity_cycle if self.current is None else self.current.cycle
+        return {"position": self.position_cycle, "velocity": self.velocity_cycle, "current": inner}
+
+    @property
     def velocity_ticks(self) -> int:
         """Cycles of the velocity loop in one of the position loop."""
         return whole_ratio("cascade", ("position_cycle", self.position_cycle), ("velocity_cycle", self.velocity_cycle))

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import attrgetter
 from typing import Literal
 
 import numpy as np
@@ -22,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.checks import number
 from dynident.control.laws import Cascade
 from dynident.control.margins import Margins, cutoff_frequency, margins
-from dynident.control.sampled import Settings, lift
+from dynident.control.sampled import lift
 from dynident.drive import Chain, Drive, StateSpace, TransferFunction
 from dynident.errors import DynidentError, require
 
@@ -30,6 +31,7 @@ Array = NDArray[np.float64]
 Complex = NDArray[np.complex128]
 Loop = Literal["position", "velocity", "current"]
 LOOPS = ("position", "velocity", "current")
+GAINS = ("position_gain", "velocity_gain", "velocity_integral", "velocity_feedforward", "position_filter", "velocity_filter")
 OUTPUT = {"position": "rho", "velocity": "omega", "current": "current"}
 Wire = Mapping[str, float]
 
@@ -86,9 +88,20 @@ class Axis:
             )
 
     @cached_property
-    def settings(self) -> Settings:
-        """Gains and cycles of this axis alone."""
-        return Settings.of(self.loops, self.drive, self.actuator, self.loops.delay if self.delay is None else self.delay)
+    def gains(self) -> dict[str, float]:
+        """Gains, corners of filters and feed-forward shares of this axis alone, by their names in the loops."""
+        found = {}
+        for name in GAINS if self.loops.current is None else (*GAINS, "current.gain", "current.integral"):
+            values = np.asarray(attrgetter(name)(self.loops), dtype=np.float64)
+            if values.ndim and not 0 <= self.actuator < values.size:
+                raise DynidentError(f"axis: actuator = {self.actuator}, but {name} is given for {values.size}; count from 0")
+            found[name] = float(values[self.actuator] if values.ndim else values)
+        return found
+
+    @property
+    def dead_time(self) -> float:
+        """Time between a tick of the innermost loop and its command at the motor [s]: `delay`, or that of the loops."""
+        return self.loops.delay if self.delay is None else self.delay
 
     @cached_property
     def chain(self) -> Chain:
@@ -137,7 +150,7 @@ class Axis:
         """
         self._check(loop)
         if sampled:
-            return lift(self.plant(), self.settings, loop, open)
+            return lift(self, loop, open)
         return self._continuous(loop, open)
 
     def _check(self, loop: str) -> None:
@@ -164,21 +177,21 @@ class Axis:
         return [mechanics, winding], {**wires, "current.in": {"command": 1.0, "rotor": -motor.emf_constant}}
 
     def _continuous(self, loop: Loop, open: bool) -> StateSpace:
-        s, ratio = self.settings, self.drive.transmission.ratio
+        k, ratio = self.gains, self.drive.transmission.ratio
         blocks, wires = self._machine()
         keep = 0.0 if open else -1.0  # sign of the feedback that `open` cuts
         entry = "error" if open else "reference"
-        blocks += [delay_block(s.delay, "command")]
+        blocks += [delay_block(self.dead_time, "command")]
         if self.loops.current is not None:
-            blocks += [pi_block(s.current_gain, s.current_integral, "volts")]
+            blocks += [pi_block(k["current.gain"], k["current.integral"], "volts")]
         if loop != "current":
             blocks += [
-                low_pass_block(s.encoder_filter, "speed"),
-                pi_block(s.velocity_gain, s.velocity_integral, "velocity"),
-                low_pass_block(s.velocity_filter, "amperes"),
+                low_pass_block(self.drive.encoder.filter, "speed"),
+                pi_block(k["velocity_gain"], k["velocity_integral"], "velocity"),
+                low_pass_block(k["velocity_filter"], "amperes"),
             ]
         if loop == "position":
-            blocks += [low_pass_block(s.position_filter, "issued"), delay_block(s.position_delay, "wanted")]
+            blocks += [low_pass_block(k["position_filter"], "issued"), delay_block(self.loops.position_delay, "wanted")]
             wires["wanted.in"] = {"issued": 1.0}
         if self.loops.current is not None:
             wires["volts.in"] = {"amperes": 1.0, "current": -1.0}
@@ -188,8 +201,8 @@ class Axis:
             wires["velocity.in"] = {"wanted": 1.0, "speed": -1.0}
         if loop == "position":
             measured = {"theta": 1.0 / ratio}
-            wires["issued.in"] = {entry: s.position_gain * ratio, "theta": keep * s.position_gain}
-            wires["issued.in"] |= {} if open else {"reference_velocity": s.velocity_feedforward * ratio}
+            wires["issued.in"] = {entry: k["position_gain"] * ratio, "theta": keep * k["position_gain"]}
+            wires["issued.in"] |= {} if open else {"reference_velocity": k["velocity_feedforward"] * ratio}
         elif loop == "velocity":
             wires["velocity.in"], measured = {entry: 1.0, "speed": keep}, {"speed": 1.0}
         else:
@@ -304,7 +317,7 @@ class Axis:
 
     def _range(self, loop: Loop, sampled: bool) -> tuple[float, float]:
         """Return the frequencies between which a loop is looked at [Hz]."""
-        top = 0.5 / self.settings.cycle(loop)
+        top = 0.5 / self.loops.cycles[loop]
         return 1e-5 * top, (1.0 - 1e-9) * top if sampled else 1e3 * top
 
 

@@ -7,95 +7,34 @@ transition matrix. Nothing is approximated: loops of different cycles are period
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from dynident.control.laws import Cascade
 from dynident.control.tick import low_pass_share
-from dynident.drive import Drive, StateSpace
-from dynident.errors import DynidentError
+from dynident.drive import StateSpace
+
+if TYPE_CHECKING:
+    from dynident.control.linear import Axis, Loop
 
 Array = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Settings:
-    """Gains, cycles and filters of one axis."""
-
-    position_gain: float  # kv [1/s]
-    velocity_gain: float  # kP [A s/rad]
-    velocity_integral: float  # kI [A/rad]
-    current_gain: float  # kPC [V/A]
-    current_integral: float  # kIC [V/(A s)]
-    position_cycle: float  # [s]
-    velocity_cycle: float
-    current_cycle: float  # that of the velocity when the current is ideal
-    position_filter: float  # corners of the low-passes [Hz]; 0 is none
-    velocity_filter: float
-    encoder_filter: float
-    velocity_feedforward: float  # share of the reference velocity
-    ideal: bool  # true when the wanted current flows at once
-    difference: bool  # true when the speed is the difference of two positions over a velocity cycle, False when it is measured
-    ratio: float  # motor angle per unit of rho
-    delay: float  # time from a tick of the innermost loop to its command at the motor [s]
-    # time from a tick of the position loop to the use of its wanted speed [s], a whole multiple of the velocity cycle
-    position_delay: float
-
-    @classmethod
-    def of(cls, loops: Cascade, drive: Drive, actuator: int, delay: float) -> Settings:
-        """Return the settings of one actuator."""
-
-        def pick(value: ArrayLike, what: str) -> float:
-            values = np.asarray(value, dtype=np.float64)
-            if values.ndim and not 0 <= actuator < values.size:
-                raise DynidentError(f"axis: actuator = {actuator}, but {what} is given for {values.size}; count from 0")
-            return float(values[actuator] if values.ndim else values)
-
-        names = (
-            "position_gain",
-            "velocity_gain",
-            "velocity_integral",
-            "position_filter",
-            "velocity_filter",
-            "velocity_feedforward",
-        )
-        own = {name: pick(getattr(loops, name), name) for name in names}
-        current = loops.current
-        return cls(
-            **own,
-            current_gain=0.0 if current is None else pick(current.gain, "current.gain"),
-            current_integral=0.0 if current is None else pick(current.integral, "current.integral"),
-            position_cycle=loops.position_cycle,
-            velocity_cycle=loops.velocity_cycle,
-            current_cycle=loops.velocity_cycle if current is None else current.cycle,
-            encoder_filter=drive.encoder.filter,
-            ideal=current is None,
-            difference=drive.encoder.velocity == "difference",
-            ratio=drive.transmission.ratio,
-            delay=delay,
-            position_delay=loops.position_delay,
-        )
-
-    def cycle(self, loop: str) -> float:
-        """Return the cycle time of a loop."""
-        return {"position": self.position_cycle, "velocity": self.velocity_cycle, "current": self.current_cycle}[loop]
 
 
 class _Period:
     """Signals of one period as rows over (state, inputs)."""
 
-    def __init__(self, plant: StateSpace, settings: Settings, loop: str, open: bool) -> None:
-        self.s, self.loop, self.open = settings, loop, open
-        n, h = len(plant.A), settings.current_cycle
-        whole = int(np.floor(settings.delay / h + 1e-9))
-        part = max(settings.delay - whole * h, 0.0)
+    def __init__(self, axis: Axis, loop: Loop, open: bool) -> None:
+        self.drive, self.gains, self.cycles, self.loop, self.open = axis.drive, axis.gains, axis.loops.cycles, loop, open
+        plant = axis.plant()
+        n, h = len(plant.A), self.cycles["current"]
+        whole = int(np.floor(axis.dead_time / h + 1e-9))
+        part = max(axis.dead_time - whole * h, 0.0)
         self.late = part > 1e-9 * h
         self.flows = [plant.discretise(x) for x in ([part, h - part] if self.late else [h])]
         names = ["speed", "last", "sum_velocity", "amperes", "wanted", "sum_current"]
         names += [f"queue{k}" for k in range(whole + 2)]
-        self.way = [f"way{k}" for k in range(round(settings.position_delay / settings.velocity_cycle))]
+        self.way = [f"way{k}" for k in range(axis.loops.late_ticks)]
         names += self.way
         self.index = {name: n + k for k, name in enumerate(names)}
         self.queue = [self.index[f"queue{k}"] for k in range(whole + 2)]
@@ -135,10 +74,10 @@ class _Period:
         self[name] = self[name] + float(low_pass_share(corner, cycle)) * (row - self[name])
 
     def tick_position(self) -> None:
-        s = self.s
-        e = self.error("position", np.zeros(self.width), self.output("theta") / s.ratio)
-        speed = s.ratio * (s.position_gain * e + s.velocity_feedforward * self.input("reference_velocity"))
-        self.filtered("wanted", speed, s.position_filter, s.position_cycle)
+        k, ratio = self.gains, self.drive.transmission.ratio
+        e = self.error("position", np.zeros(self.width), self.output("theta") / ratio)
+        speed = ratio * (k["position_gain"] * e + k["velocity_feedforward"] * self.input("reference_velocity"))
+        self.filtered("wanted", speed, k["position_filter"], self.cycles["position"])
 
     def arriving(self) -> Array:
         """Return the wanted speed that reaches the velocity loop now, and send the newest on its way."""
@@ -151,23 +90,22 @@ class _Period:
         return out
 
     def tick_velocity(self) -> None:
-        s = self.s
+        k, T, encoder = self.gains, self.cycles["velocity"], self.drive.encoder
         theta = self.output("theta")
-        speed = (theta - self["last"]) / s.velocity_cycle if s.difference else self.output("omega")
+        speed = (theta - self["last"]) / T if encoder.velocity == "difference" else self.output("omega")
         self["last"] = theta
-        self.filtered("speed", speed, s.encoder_filter, s.velocity_cycle)
+        self.filtered("speed", speed, encoder.filter, T)
         e = self.error("velocity", self.arriving(), self["speed"])
-        self["sum_velocity"] = self["sum_velocity"] + s.velocity_cycle * e
-        amps = s.velocity_gain * e + s.velocity_integral * self["sum_velocity"]
-        self.filtered("amperes", amps, s.velocity_filter, s.velocity_cycle)
+        self["sum_velocity"] = self["sum_velocity"] + T * e
+        amps = k["velocity_gain"] * e + k["velocity_integral"] * self["sum_velocity"]
+        self.filtered("amperes", amps, k["velocity_filter"], T)
 
     def tick_current(self) -> None:
-        s = self.s
-        command = self["amperes"]
-        if not s.ideal:
+        k, command = self.gains, self["amperes"]
+        if "current.gain" in k:
             e = self.error("current", self["amperes"], self.output("current"))
-            self["sum_current"] = self["sum_current"] + s.current_cycle * e
-            command = s.current_gain * e + s.current_integral * self["sum_current"]
+            self["sum_current"] = self["sum_current"] + self.cycles["current"] * e
+            command = k["current.gain"] * e + k["current.integral"] * self["sum_current"]
         self.Z[self.queue[1:]] = self.Z[self.queue[:-1]]
         self.Z[self.queue[0]] = command
 
@@ -179,12 +117,11 @@ class _Period:
             self.Z[: self.n] = system.A @ self.Z[: self.n] + push
 
 
-def lift(plant: StateSpace, settings: Settings, loop: str, open: bool) -> StateSpace:
+def lift(axis: Axis, loop: Loop, open: bool) -> StateSpace:
     """Return a loop with all loops inside it, sampled at its own cycle."""
-    period = _Period(plant, settings, loop, open)
-    outer = {"position": 2, "velocity": 1, "current": 0}[loop]
-    inner = round(settings.velocity_cycle / settings.current_cycle)
-    ticks = round(settings.cycle(loop) / settings.current_cycle)
+    period, cycle = _Period(axis, loop, open), axis.loops.cycles[loop]
+    outer, inner = {"position": 2, "velocity": 1, "current": 0}[loop], axis.loops.current_ticks
+    ticks = round(cycle / axis.loops.cycles["current"])
     start = {name: period.output(name) for name in ("rho", "omega", "current")}
     for k in range(ticks):
         if outer == 2 and k == 0:
@@ -197,4 +134,4 @@ def lift(plant: StateSpace, settings: Settings, loop: str, open: bool) -> StateS
     rows = np.array([period.measured]) if open else np.array(list(start.values()))
     names = ("measured",) if open else tuple(start)
     # What is measured at the start of the period is a function of the state alone: a tick answers to it, not the reverse.
-    return StateSpace(period.Z[:, :n], period.Z[:, n:], rows[:, :n], rows[:, n:], period.inputs, names, settings.cycle(loop))
+    return StateSpace(period.Z[:, :n], period.Z[:, n:], rows[:, :n], rows[:, n:], period.inputs, names, cycle)

@@ -262,7 +262,7 @@ def _warn(axis: Axis, least: float) -> None:
         without = replace(axis, loops=undelayed).margins(loop, sampled=False).phase
         state = f"keeps a phase margin of {left:.0f} degrees" if stable else "is unstable"
         warn(
-            f"the {loop} loop of drive '{axis.drive.actuator}' {state} at its cycle of {axis.settings.cycle(loop):g} s "
+            f"the {loop} loop of drive '{axis.drive.actuator}' {state} at its cycle of {axis.loops.cycles[loop]:g} s "
             f"({without:.0f} degrees without sampling and delay): shorten them or ask for less bandwidth",
             ControlWarning,
         )

@@ -36,42 +36,19 @@ class Spot(NamedTuple):
 
 
 class Bound(NamedTuple):
-    """A work space of one robot.
-
-    Parameters
-    ----------
-    rows : int
-        m.
-    size : int
-        Numbers that tell a place.
-    look : callable
-        ``look(equations)`` returns the `Spot` of a robot whose accelerations are zero.
-    error : callable
-        ``error(wanted, actual)`` returns the difference (m,) of two places.
-    """
+    """A work space of one robot: m rows, places told by `size` numbers."""
 
     rows: int
     size: int
-    look: Callable[[Equations], Spot]
-    error: Callable[[Sequence[Node], Sequence[Node]], list[Node]]
+    look: Callable[[Equations], Spot]  # of a robot whose accelerations are zero
+    error: Callable[[Sequence[Node], Sequence[Node]], list[Node]]  # (m,), of the wanted and the actual place
 
 
 class Workspace(Protocol):
     """What a task controller controls."""
 
     def bind(self, mechanism: Mechanism) -> Bound:
-        """Return the work space of a robot after checking that it has one.
-
-        Parameters
-        ----------
-        mechanism : Mechanism
-            Robot.
-
-        Returns
-        -------
-        Bound
-            Its number of rows and its functions.
-        """
+        """Return the work space of a robot after checking that it has one."""
 
 
 @dataclass(frozen=True)
@@ -101,18 +78,7 @@ class ToolSpace:
             raise DynidentError(f"tool space: rows are {self.rows}; give some of {', '.join(ROWS)}, each once")
 
     def bind(self, mechanism: Mechanism) -> Bound:
-        """Return the tool space of a robot.
-
-        Parameters
-        ----------
-        mechanism : Mechanism
-            Robot that moves the link.
-
-        Returns
-        -------
-        Bound
-            Its rows, with errors (p* - p, log(R* R^T)) in base axes [m, rad].
-        """
+        """Return the tool space of a robot: errors (p* - p, log(R* R^T)) in base axes [m, rad]."""
         name = end_frame(mechanism, self.frame)
         if mechanism.frame(name)[0] < 0:
             raise DynidentError(f"tool space: link '{name}' does not move; name a link that the joints move")
@@ -141,18 +107,7 @@ class CoordinateSpace:
     """The robot's own coordinates: for parallel robots whose coordinates are the platform's, J = 1."""
 
     def bind(self, mechanism: Mechanism) -> Bound:
-        """Return the space of a robot's coordinates.
-
-        Parameters
-        ----------
-        mechanism : Mechanism
-            Robot.
-
-        Returns
-        -------
-        Bound
-            n rows.
-        """
+        """Return the space of a robot's n coordinates."""
         n = mechanism.dof
 
         def look(eq: Equations) -> Spot:
@@ -180,18 +135,7 @@ class MapSpace:
             raise DynidentError(f"map space: position is a {type(self.position).__name__}; give a function of x")
 
     def bind(self, mechanism: Mechanism) -> Bound:
-        """Return the work space of a robot after trying the function on its coordinates.
-
-        Parameters
-        ----------
-        mechanism : Mechanism
-            Robot.
-
-        Returns
-        -------
-        Bound
-            m rows.
-        """
+        """Return the work space of a robot after trying the function on its coordinates."""
         rows = len(self._traced(Equations(mechanism)))
 
         def look(eq: Equations) -> Spot:

@@ -77,20 +77,13 @@ def plan_within(
     Plan
         The plan; a sentence names the limit that its motions or joins would break.
     """
-    plan = _joined(robot, limits, stages, rate, home, cycles, period, notes)
+    plan = _joined(robot, limits, stages, rate, home, cycles, period=period, notes={} if notes is None else notes)
     check_plan(plan, limits)
     return plan
 
 
 def _joined(
-    robot: str,
-    limits: MotionLimits,
-    stages: list[Stage],
-    rate: float,
-    home: ArrayLike | None,
-    cycles: int = 1,
-    period: float = 0.0,
-    notes: Mapping[str, Any] | None = None,
+    robot: str, limits: MotionLimits, stages: list[Stage], rate: float, home: ArrayLike | None, cycles: int = 1, **fields: Any
 ) -> Plan:
     """Return the plan of `plan_within` before it is checked."""
     require(limits, MotionLimits, "limits")
@@ -98,10 +91,8 @@ def _joined(
         raise DynidentError(f"stages are {shown(stages)}; give a list of Stage")
     speed, push = rates_of(limits)
     rest = resting_place(stages[0].curve, push) if home is None else vector(home, len(limits.coordinates), "home")
-    jerk = limits.jerk if np.isfinite(limits.jerk).any() else None
-    bounds = {"lower": limits.lower, "upper": limits.upper, "jerk": jerk}
-    known = {} if notes is None else notes
-    return Plan(robot, limits.coordinates, stages, cycles, rate, speed, push, rest, period, known, **bounds)
+    fields |= {"lower": limits.lower, "upper": limits.upper, "jerk": limits.jerk if np.isfinite(limits.jerk).any() else None}
+    return Plan(robot, limits.coordinates, stages, cycles, rate, speed, push, rest, **fields)
 
 
 def check_plan(plan: Plan, limits: MotionLimits) -> dict[str, float]:

@@ -158,42 +158,12 @@ class Criterion:
         return ",".join(f"{name}:{weight:g}" for name, weight in self.weights)
 
     def evaluate(self, R: Array) -> tuple[dict[str, float], float, Array]:
-        """Return values, cost and Gamma of a factor.
-
-        Parameters
-        ----------
-        R : ndarray, (m, b)
-            Factor with R^T R = M.
-
-        Returns
-        -------
-        values : dict of str to float
-            Value of every criterion in the sum.
-        cost : float
-            What is minimised; infinite where M is singular.
-        gamma : ndarray, (b, b)
-            d cost = <W Gamma, dW>.
-        """
+        """Return values by name, cost (infinite where M is singular) and Gamma (b, b) of a factor R (m, b), R^T R = M."""
         values, cost, slope = self.differentiate(R)
         return values, cost, slope.matrix()
 
     def differentiate(self, R: Array) -> tuple[dict[str, float], float, Slope]:
-        """Return what `evaluate` does, Gamma by its factors.
-
-        Parameters
-        ----------
-        R : ndarray, (m, b)
-            Factor with R^T R = M.
-
-        Returns
-        -------
-        values : dict of str to float
-            Value of every criterion in the sum.
-        cost : float
-            What is minimised.
-        slope : Slope
-            Gamma.
-        """
+        """Return what `evaluate` does, Gamma by its factors."""
         if np.ndim(R) != 2:
             raise DynidentError(f"R has the shape {np.shape(R)}; give a factor, rows by parameters")
         found = [(name, weight, *self._one(name, R)) for name, weight in self.weights]

@@ -44,25 +44,14 @@ class ExcitationEquations(ABC):
 
     def positions(self, q: Array) -> Array:
         """Return the positions (N, m) that `rows` and `pullback` take: q (N, n), or with loops those of the whole tree."""
-        return np.ascontiguousarray(self._positions(q))
-
-    def rows(self, x: Array, v: Array, a: Array, out: Array | None = None) -> Array:
-        """Return the entries of W that are not zero by structure, (k, N): ``W[seen] = rows``; memory for them may be given."""
-        return self._rows(x, v, a, out)
-
-    def pullback(self, x: Array, v: Array, a: Array, B: Array) -> Slopes:
-        """Return dq, dv, da (N, n) of sum B W, weights B (k, N) of `rows`: exact for robots, else by central differences."""
-        return self._pullback(x, v, a, B)
-
-    def _positions(self, q: Array) -> Array:
-        return q
+        return np.ascontiguousarray(q)
 
     @abstractmethod
-    def _rows(self, x: Array, v: Array, a: Array, out: Array | None) -> Array:
-        """Return `rows`."""
+    def rows(self, x: Array, v: Array, a: Array, out: Array | None = None) -> Array:
+        """Return the entries of W that are not zero by structure, (k, N): ``W[seen] = rows``; memory for them may be given."""
 
-    def _pullback(self, x: Array, v: Array, a: Array, B: Array) -> Slopes:
-        """Return the derivatives sample by sample, by central differences of all samples at once."""
+    def pullback(self, x: Array, v: Array, a: Array, B: Array) -> Slopes:
+        """Return dq, dv, da (N, n) of sum B W, weights B (k, N) of `rows`, by central differences of all samples at once."""
         state = (x, v, a)
         found = [np.zeros_like(x) for _ in range(3)]
         for i, j in np.ndindex(3, x.shape[1]):
@@ -70,7 +59,7 @@ class ExcitationEquations(ABC):
             for h in (STEP, -STEP):
                 moved = [y.copy() if k == i else y for k, y in enumerate(state)]
                 moved[i][:, j] += h
-                sides.append(np.sum(B * self._rows(moved[0], moved[1], moved[2], None), axis=0))
+                sides.append(np.sum(B * self.rows(moved[0], moved[1], moved[2]), axis=0))
             found[i][:, j] = (sides[0] - sides[1]) / (2.0 * STEP)
         return found[0], found[1], found[2]
 
@@ -112,10 +101,12 @@ class RobotEquations(ExcitationEquations):
         """True when derivatives are exact: always, except with couplings of which only numbers are known."""
         return not (self.mechanism.has_opaque_couplings or opaque_columns(self.mechanism))
 
-    def _positions(self, q: Array) -> Array:
-        return close_positions(self.mechanism, q) if self.mechanism.loops else q
+    def positions(self, q: Array) -> Array:
+        """Return q, or with loops the positions of the whole tree."""
+        return super().positions(close_positions(self.mechanism, q) if self.mechanism.loops else q)
 
-    def _rows(self, x: Array, v: Array, a: Array, out: Array | None) -> Array:
+    def rows(self, x: Array, v: Array, a: Array, out: Array | None = None) -> Array:
+        """Return the entries of W by machine code; refuse singular samples."""
         arrays = self._arrays(x, v, a)
         W = np.empty((int(self.seen.sum()), len(x))) if out is None else out
         pivot = np.empty((len(x), 1))
@@ -124,9 +115,10 @@ class RobotEquations(ExcitationEquations):
             self._check(W, pivot[:, 0])
         return W
 
-    def _pullback(self, x: Array, v: Array, a: Array, B: Array) -> Slopes:
+    def pullback(self, x: Array, v: Array, a: Array, B: Array) -> Slopes:
+        """Return dq, dv, da by the reverse sweep, exactly."""
         if not self.exact:
-            return super()._pullback(x, v, a, B)
+            return super().pullback(x, v, a, B)
         slopes = {name: np.empty((len(x), self.dof)) for name in ("dq", "dv", "da")}
         arrays = {**self._arrays(x, v, a), "B": np.ascontiguousarray(B), **slopes}
         self._function("excitation_slopes")(len(x), arrays, threads=False)
@@ -207,5 +199,6 @@ class FunctionEquations(ExcitationEquations):
             raise DynidentError(f"equations is {self.equations}; give the number of rows of one sample, 1 to {MOST_EQUATIONS}")
         object.__setattr__(self, "seen", np.ones((self.equations, len(self.names)), dtype=np.bool_))
 
-    def _rows(self, x: Array, v: Array, a: Array, out: Array | None) -> Array:
+    def rows(self, x: Array, v: Array, a: Array, out: Array | None = None) -> Array:
+        """Return what the function gives, entry by entry."""
         return np.reshape(self.function(x, v, a), (self.seen.size, len(x)))

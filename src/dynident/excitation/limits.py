@@ -114,39 +114,27 @@ class Box(Limit):
         """Its own order."""
         return (self.order,)
 
-    @cached_property
-    def sides(self) -> list[tuple[int, float, float]]:
-        """Coordinate, sign and limit of every column: sign * x <= sign * limit."""
-        both = [(i, 1.0, float(x)) for i, x in enumerate(self.upper)] + [(i, -1.0, float(x)) for i, x in enumerate(self.lower)]
-        return [side for side in both if np.isfinite(side[2])]
-
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the columns."""
-        return tuple(f"{KINDS[self.order]} of {self.coordinates[i]}" for i, _, _ in self.sides)
-
-    def _size(self, i: int) -> float:
-        """Return what margins of a coordinate are relative to: half the range of positions, the larger limit of rates."""
-        low, high = self.lower[i], self.upper[i]
-        if self.order == 0:
-            return float(0.5 * (high - low)) if np.isfinite(low) and np.isfinite(high) else 1.0
-        return float(max((abs(x) for x in (low, high) if np.isfinite(x)), default=1.0)) or 1.0
-
-    def _excess(self, state: State) -> Array:
-        chosen, gain, limit = self._columns
-        return np.asarray((state[self.order][:, chosen] - limit) * gain)
-
-    @property
-    def gains(self) -> tuple[NDArray[np.int64], Array]:
-        """Coordinate of every column, and the derivative of its excess by that coordinate."""
-        return self._columns[:2]
+        return tuple(f"{KINDS[self.order]} of {self.coordinates[i]}" for i in self.columns[0])
 
     @cached_property
-    def _columns(self) -> tuple[NDArray[np.int64], Array, Array]:
-        """Coordinate, sign over size, and limit of every column."""
-        sides = self.sides
-        gains = [sign / self._size(i) for i, sign, _ in sides]
-        return np.array([i for i, _, _ in sides], dtype=np.int64), np.array(gains), np.array([x for _, _, x in sides])
+    def columns(self) -> tuple[NDArray[np.int64], Array, Array]:
+        """Coordinate of every column, the derivative of its excess by that coordinate, and the limit."""
+        ends = np.array([self.upper, self.lower])
+        known = np.isfinite(ends)
+        if self.order == 0:  # margins are relative to half the range of positions, or to the larger limit of rates
+            sizes = np.where(known.all(axis=0), 0.5 * (self.upper - self.lower), 1.0)
+        else:
+            largest = np.abs(np.where(known, ends, 0.0)).max(axis=0)
+            sizes = np.where(largest > 0.0, largest, 1.0)
+        side, coordinate = np.nonzero(known)
+        return coordinate, np.array([1.0, -1.0])[side] / sizes[coordinate], ends[known]
+
+    def _excess(self, state: State) -> Array:
+        coordinate, gain, limit = self.columns
+        return np.asarray((state[self.order][:, coordinate] - limit) * gain)
 
 
 KINDS = ("position", "velocity", "acceleration", "jerk")

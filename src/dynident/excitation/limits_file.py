@@ -35,7 +35,7 @@ from dynident.excitation.limits import Box, Effort, Limit, Loops, Polygon, ToolB
 from dynident.excitation.moveit import moveit_limits
 from dynident.excitation.obstacles import Capsule, Collision, Floor
 from dynident.files import read_text, read_toml
-from dynident.mechanism import Mechanism
+from dynident.mechanism import Limits, Mechanism
 
 Array = NDArray[np.float64]
 
@@ -162,20 +162,16 @@ def limits_of(mechanism: Mechanism, settings: Mapping[str, Any] | None = None) -
             raise DynidentError(f"limits: unknown joint '{joint}'; coordinates are {', '.join(names)}")
     tables = {name: {**common, **_numbers(own.get(name, {}), f"joints.{name}", JOINT_FIELDS)} for name in {*names, *motors}}
     described = {c: joint.limits for joint in mechanism.joints for c in joint.coordinates}
-    get = {"lower": -np.inf, "upper": np.inf}
-    columns: dict[str, list[float]] = {key: [] for key in JOINT_FIELDS[:5]}
-    for name in names:
-        known = described.get(name)
-        for key, values in columns.items():
-            values.append(tables[name].get(key, getattr(known, key, np.inf) if known is not None else get.get(key, np.inf)))
+    lower, upper, velocity, acceleration, jerk = (
+        np.array([tables[name].get(key, getattr(described.get(name, Limits()), key, np.inf)) for name in names])
+        for key in JOINT_FIELDS[:5]
+    )
     others: list[Limit] = []
-    efforts = [described[m].effort if m in described else np.inf for m in motors]
-    torque = np.array([tables[m].get("torque", x) for m, x in zip(motors, efforts, strict=True)])
+    torque = np.array([tables[m].get("torque", described.get(m, Limits()).effort) for m in motors])
     power = np.array([tables[m].get("power", np.inf) for m in motors])
     if np.isfinite([*torque, *power]).any():
         others.append(Effort(mechanism, torque, power))
     scalars = _numbers({k: given[k] for k in ("margin", "bandwidth") if k in given}, "limits", ("margin", "bandwidth"))
-    lower, upper, velocity, acceleration, jerk = (np.array(columns[key]) for key in JOINT_FIELDS[:5])
     others += _shapes(mechanism, given, lower, upper)
     margin, bandwidth = scalars.get("margin", MARGIN), scalars.get("bandwidth", np.inf)
     return MotionLimits(names, lower, upper, velocity, acceleration, jerk, tuple(others), margin, bandwidth)

@@ -55,10 +55,7 @@ class _Group(NamedTuple):
 
 
 class _Rows:
-    """The rows of every tile of a motion, and which of them and which columns belong to each equation.
-
-    Those of a motion of one tile are computed once.
-    """
+    """The rows of every tile of a motion (of a single tile computed once), and which rows and columns each equation has."""
 
     def __init__(self, equations: ExcitationEquations, x: Array, v: Array, a: Array) -> None:
         self.equations, self.state = equations, (x, v, a)

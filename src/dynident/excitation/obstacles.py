@@ -130,18 +130,7 @@ class Floor(Limit):
             raise DynidentError("the floor has no link to keep away: the description has no inertias; give capsules")
 
     def reachable(self, lower: Array, upper: Array) -> Floor:
-        """Return the limit without bodies that no motion brings above the floor, such as the lowest of an arm.
-
-        Parameters
-        ----------
-        lower, upper : ndarray, (n,)
-            Range of positions.
-
-        Returns
-        -------
-        Floor
-            For the other bodies, or for all when none is left.
-        """
+        """Return the limit without bodies that no motion between two positions (n,) brings above the floor, or with all."""
         n = self.mechanism.dof
         if np.shape(lower) != (n,) or np.shape(upper) != (n,):
             raise DynidentError(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,6 +11,7 @@ from dynident.excitation.limits import Box, Limit, State
 from dynident.excitation.problem import Problem
 
 Array = NDArray[np.float64]
+Index = NDArray[np.int64]
 Pick = tuple[int, int, int]
 """Limit, its column, sample."""
 
@@ -36,11 +39,7 @@ def at(problem: Problem, x: Array, picks: list[Pick]) -> Array:
     """Return the excess at given samples."""
     state = problem.state(x)
     out = np.empty(len(picks))
-    for i in {pick[0] for pick in picks}:
-        rows = [r for r, pick in enumerate(picks) if pick[0] == i]
-        limit = problem.limits.all[i]
-        samples = np.array([picks[r][2] for r in rows])
-        columns = [picks[r][1] for r in rows]
+    for limit, rows, columns, samples in _by_limit(problem, picks):
         if limit.follows:
             out[rows] = limit.excess(state)[samples, columns]
         else:
@@ -52,13 +51,9 @@ def slopes(problem: Problem, x: Array, picks: list[Pick]) -> Array:
     """Return the derivatives of `at`: exact for positions and rates, by central differences in the state otherwise."""
     state, size = problem.state(x), problem.family.size
     out = np.zeros((len(picks), problem.dof, size))
-    for i in {pick[0] for pick in picks}:
-        rows = np.array([r for r, pick in enumerate(picks) if pick[0] == i])
-        limit = problem.limits.all[i]
-        samples = np.array([picks[r][2] for r in rows])
-        columns = np.array([picks[r][1] for r in rows])
+    for limit, rows, columns, samples in _by_limit(problem, picks):
         if isinstance(limit, Box):
-            joints, gains = limit.gains
+            joints, gains, _ = limit.columns
             out[rows, joints[columns]] = gains[columns, None] * problem.grid[limit.order][samples]
             continue
         for order in limit.orders:
@@ -67,7 +62,16 @@ def slopes(problem: Problem, x: Array, picks: list[Pick]) -> Array:
     return out.reshape(len(picks), -1)
 
 
-def _by_state(limit: Limit, state: State, order: int, samples: NDArray[np.int64], columns: NDArray[np.int64]) -> Array:
+def _by_limit(problem: Problem, picks: list[Pick]) -> Iterator[tuple[Limit, Index, Index, Index]]:
+    """Return limits, which of the picks are theirs, and the columns and samples of these."""
+    table = np.array(picks, dtype=np.int64).reshape(-1, 3)
+    for i, limit in enumerate(problem.limits.all):
+        rows = np.flatnonzero(table[:, 0] == i)
+        if rows.size:
+            yield limit, rows, table[rows, 1], table[rows, 2]
+
+
+def _by_state(limit: Limit, state: State, order: int, samples: Index, columns: Index) -> Array:
     """Return the derivative of a limit at samples by q, v, a or jerk of the same samples, (m, n)."""
     n, m = state.q.shape[1], samples.size
     steps = [(j, h) for j in range(n) for h in (STEP, -STEP)]

@@ -32,6 +32,7 @@ Array = NDArray[np.float64]
 
 FORMAT = "dynident-plan-1"
 PURPOSES = ("training", "validation", "friction", "warming", "payload")
+STAGE = ("name", "purpose", "repetitions", "payload", "record")  # fields of a stage beside its curve
 VECTORS = ("speed", "acceleration", "home")
 BOUNDS = ("lower", "upper", "jerk")
 
@@ -264,17 +265,7 @@ class Plan(Result):
 
     def _motions(self) -> dict[str, Any]:
         """What the robot does, as plain data."""
-        stages = [
-            {
-                "name": s.name,
-                "purpose": s.purpose,
-                "repetitions": s.repetitions,
-                "payload": s.payload,
-                "record": s.record,
-                "motion": s.curve.spec(),
-            }
-            for s in self.stages
-        ]
+        stages = [{key: getattr(s, key) for key in STAGE} | {"motion": s.curve.spec()} for s in self.stages]
         values = {label: getattr(self, label) for label in (*VECTORS, *BOUNDS)}
         vectors = {label: None if value is None else value.tolist() for label, value in values.items()}
         head = {"format": FORMAT, "robot": self.robot, "coordinates": list(self.coordinates), "rate": self.rate}
@@ -326,10 +317,7 @@ class Plan(Result):
             The same plan.
         """
         try:
-            stages = [
-                Stage(s["name"], s["purpose"], from_spec(s["motion"]), s["repetitions"], s["payload"], s["record"])
-                for s in data["stages"]
-            ]
+            stages = [Stage(**{key: s[key] for key in STAGE}, curve=from_spec(s["motion"])) for s in data["stages"]]
             given = [key for key in (*VECTORS, *BOUNDS) if data.get(key) is not None]
             vectors: dict[str, Any] = {key: bound_from_spec(data, key) for key in given}
             fields = {key: data[key] for key in ("robot", "coordinates", "cycles", "rate", "period", "notes")}

@@ -66,10 +66,7 @@ def posture_of(limits: MotionLimits, excitation: Curve) -> Array:
 
 
 def free_box(limits: MotionLimits, lower: ArrayLike, upper: ArrayLike, least: ArrayLike) -> tuple[Array, Array] | None:
-    """Return the part of a box in which all joints may move at once, at least `least` wide; None where there is none.
-
-    Slices are cut off where most of their points break a limit, so joints that break none keep their range.
-    """
+    """Return the part of a box, `least` wide or more, in which all joints may move at once; None where there is none."""
     low, high, least = (np.array(x, dtype=np.float64) for x in (lower, upper, least))
     step = SLICE * (high - low)
     generator = np.random.default_rng(0)
@@ -82,7 +79,7 @@ def free_box(limits: MotionLimits, lower: ArrayLike, upper: ArrayLike, least: Ar
             return None
         if not bad.any():
             return low, high
-        while bad.any():
+        while bad.any():  # slices go where most of their points break a limit: joints that break none keep their range
             best: tuple[float, int, NDArray[np.bool_], bool] | None = None
             for j in np.flatnonzero(high - low - step >= least):
                 for slab, below in ((q[:, j] < low[j] + step[j], True), (q[:, j] > high[j] - step[j], False)):

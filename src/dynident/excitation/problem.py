@@ -192,20 +192,7 @@ def posture(problem: Problem, generator: np.random.Generator, centred: bool = Tr
 
 
 def feasible_start(problem: Problem, generator: np.random.Generator) -> Array:
-    """Return a random motion inside all limits.
-
-    Parameters
-    ----------
-    problem : Problem
-        Limits and family.
-    generator : Generator
-        Random numbers.
-
-    Returns
-    -------
-    ndarray, (n * size,)
-        Parameters.
-    """
+    """Return the parameters (n * size,) of a random motion inside all limits."""
     require(problem, Problem, "problem")
     require(generator, np.random.Generator, "generator")
     size = typical(problem)

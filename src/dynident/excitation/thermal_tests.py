@@ -6,7 +6,6 @@ W = D W_c        D = time in motion over the period of the to and fro moves
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -73,21 +72,10 @@ def _to_and_fro(limits: MotionLimits, j: int, rest: Array, duty: float, interval
     return Strokes(start, moves, interval)
 
 
-def _plan(
-    limits: MotionLimits,
-    stages: list[Stage],
-    rate: float,
-    cycles: int,
-    period: float,
-    rest: Array,
-    facts: dict[str, Any],
-    robot: str,
-) -> Plan:
+def _several(cycles: int) -> int:
     if whole("cycles", cycles) < 2:
         raise DynidentError(f"cycles is {cycles}; a thermal test needs at least two")
-    idle = ENERGISED if facts["power"] == "on" else 0.0
-    notes = {"protocol": {**facts, "unpowered_before": COLD}, **({"campaign": {"idle": idle}} if idle else {})}
-    return plan_within(robot, limits, stages, rate, cycles, period, rest, notes)
+    return cycles
 
 
 def heating_test(
@@ -138,8 +126,9 @@ def heating_test(
     choice("power", power, ("off", "on"))
     rest = _rest(limits, posture)
     warm = Stage("warming", "warming", _to_and_fro(limits, j, rest, duty, interval), record=False)
-    facts = {"kind": "heating", "joint": joint, "duty": duty, "interval": interval, "power": power}
-    return _plan(limits, [_test(limits, j, rest), warm], rate, cycles, 0.0, rest, facts, robot)
+    facts = {"kind": "heating", "joint": joint, "duty": duty, "interval": interval, "power": power, "unpowered_before": COLD}
+    notes = {"protocol": facts, **({"campaign": {"idle": ENERGISED}} if power == "on" else {})}
+    return plan_within(robot, limits, [_test(limits, j, rest), warm], rate, _several(cycles), 0.0, rest, notes)
 
 
 def cooling_test(
@@ -178,8 +167,9 @@ def cooling_test(
     """
     j = _joint(limits, joint)
     rest = _rest(limits, posture)
-    facts = {"kind": "cooling", "joint": joint, "interval": interval, "power": "off"}
-    return _plan(limits, [_test(limits, j, rest)], rate, cycles, number("interval", interval), rest, facts, robot)
+    facts = {"kind": "cooling", "joint": joint, "interval": interval, "power": "off", "unpowered_before": COLD}
+    stages, period = [_test(limits, j, rest)], number("interval", interval)
+    return plan_within(robot, limits, stages, rate, _several(cycles), period, rest, {"protocol": facts})
 
 
 def _rest(limits: MotionLimits, posture: ArrayLike | None) -> Array:

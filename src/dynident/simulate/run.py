@@ -5,14 +5,13 @@ from __future__ import annotations
 import copy
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dynident.checks import choice, numbers
-from dynident.control import OpenLoop
+from dynident.control import Measurement, OpenLoop, Setpoint
 from dynident.errors import SimulationError, SimulationWarning, warn
 from dynident.mechanics import Motion
 from dynident.simulate.inputs import Disturbance, Reference, wrench_tables
@@ -62,28 +61,6 @@ def _machine(robot: VirtualRobot, x: Array, v: Array, **how: Any) -> Machine:
 def machine_of(robot: VirtualRobot, x: Array) -> Machine:
     """Return the compiled machine of a robot at rest at x."""
     return _machine(robot, x, np.zeros_like(x), method="coupled", loop="exact", integrator="rk4", pushed=False, links=())
-
-
-@dataclass(frozen=True, eq=False)
-class Wanted:
-    """What a controller in Python is asked for: q, v, a of the coordinates, rho, rho_v of the actuators."""
-
-    q: Array
-    v: Array
-    a: Array
-    rho: Array
-    rho_v: Array
-
-
-@dataclass(frozen=True, eq=False)
-class Measured:
-    """What a controller in Python is told: sensed actuators, the coordinates that belong to them, currents [A]."""
-
-    rho: Array
-    rho_v: Array
-    x: Array
-    v: Array
-    current: Array
 
 
 class _Run:
@@ -309,7 +286,7 @@ class _Run:
         choice("controller: command", law.command, COMMANDS, SimulationError)
         self.asked = -1 if self.before is None else self.first  # one that goes on has its command already
         if self.before is None:
-            law.reset(self.robot, Measured(**self.machine.measure(self.tables)))
+            law.reset(self.robot, Measurement(**self.machine.measure(self.tables)))
 
     def _ask_if_due(self) -> None:
         """Let the controller in Python decide, once per tick."""
@@ -323,7 +300,7 @@ class _Run:
         row = table[min(machine.done // machine.tick - self.tables.first[0], table.shape[0] - 1)]
         rho, rho_v, rest = row[:k], row[k : 2 * k], row[2 * k :]
         q, v, a = rest[:n], rest[n : 2 * n], rest[2 * n :]
-        answer = law.update(t, Wanted(q, v, a, rho, rho_v), Measured(**machine.measure(self.tables)))
+        answer = law.update(t, Setpoint(q, v, a, rho, rho_v), Measurement(**machine.measure(self.tables)))
         command = np.atleast_1d(numbers(answer, "what the controller returns"))
         if command.shape != (k,):
             raise SimulationError(
