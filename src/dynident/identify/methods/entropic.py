@@ -10,7 +10,7 @@ dissipate are kept above zero by a small barrier.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dynident.errors import IdentificationError
 from dynident.friction import term_of
-from dynident.identify.estimators import WLS, _LeastSquares
+from dynident.identify.estimators import WLS, Estimator, relative_error
 from dynident.identify.factor import triangle
 from dynident.identify.fit import Fit
 from dynident.identify.regression import Regression
@@ -36,7 +36,8 @@ ROUNDING = 1e-10  # of the cost
 DONE = 1e-10  # Newton decrement, of a cost whose unit is half a squared standard deviation
 
 
-class Entropic(_LeastSquares):
+@dataclass(kw_only=True, eq=False)
+class Entropic(Estimator):
     """Weighted least squares with the entropic prior: every body is possible, and near the description where data say little.
 
         phi = argmin 1/2 |K phi - beta|^2_(C^-1) + gamma sum_i D(P_i || P0_i)
@@ -49,9 +50,8 @@ class Entropic(_LeastSquares):
         Relative size below which a column counts as not excited by the data.
     """
 
-    def __init__(self, *, gamma: float = 1.0, tolerance: float = 1e-8) -> None:
-        self.gamma = gamma
-        self.tolerance = tolerance
+    gamma: float = 1.0
+    tolerance: float = 1e-8
 
     def fit(self, regression: Regression, active: NDArray[np.bool_] | None = None) -> Self:
         """Estimate possible bodies.
@@ -78,15 +78,13 @@ class Entropic(_LeastSquares):
         base = regression.base
         self.coef_, self.covariance_ = base.values(phi), covariance
         self.sigma_, self.condition_ = free.sigma_, free.condition_
-        total = sum(group.effort_square for group in regression.groups)
-        wrong = sum(group.residual(self.coef_) for group in regression.groups)
         self.result_ = replace(
             free.result_,
             values=self.coef_,
             covariance=covariance,
             standard=base.mechanism.parameters.replace(phi, provenance="identified, entropic prior"),
-            estimator=f"Entropic(gamma={self.gamma!r}, tolerance={self.tolerance!r})",
-            training_relative=float(np.sqrt(wrong / total)) if total > 0.0 else float("nan"),
+            estimator=str(self),
+            training_relative=relative_error(regression, self.coef_),
         )
         return self
 

@@ -10,6 +10,7 @@ Reflections keep R triangular: no covariance is propagated, so none can lose its
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,6 +34,7 @@ Array = NDArray[np.float64]
 COLUMNS = 4  # of panels in a figure
 
 
+@dataclass(kw_only=True, eq=False)
 class RLS(_LeastSquares):
     """Recursive least squares with exponential forgetting; off line by `fit`, on line by `start` and `update`.
 
@@ -55,14 +57,10 @@ class RLS(_LeastSquares):
     >>> rls.update(motion, effort).coef_                           # doctest: +SKIP
     """
 
-    times_: Array
-    history_: Array
-
-    def __init__(self, *, memory: float = math.inf, history: int = 0, recovery: str = "prior", tolerance: float = 1e-8) -> None:
-        self.memory = memory
-        self.history = history
-        self.recovery = recovery
-        self.tolerance = tolerance
+    memory: float = math.inf
+    history: int = 0
+    recovery: str = "prior"
+    tolerance: float = 1e-8
 
     def start(self, base: BaseParameters, sigma: ArrayLike = 1.0) -> RLS:
         """Begin on line, knowing nothing.
@@ -166,8 +164,7 @@ class RLS(_LeastSquares):
     def _check(self) -> None:
         if not self.memory > 0.0:
             raise IdentificationError(f"RLS: memory is {self.memory}; it must be a time above zero in s, or infinite")
-        if self.history < 0:
-            raise IdentificationError(f"RLS: history is {self.history}; it must be 0 or more")
+        self._check_least(history=0)
 
     def _estimate(self, regression: Regression, active: NDArray[np.bool_]) -> tuple[Solution, Array]:
         evidence = sampled(regression, "RLS")
