@@ -61,33 +61,15 @@ def triangle(rows: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class RowGroup:
-    """Evidence of one row group (one joint of a tree robot).
-
-    Parameters
-    ----------
-    name : str
-        Joint, or projected row.
-    columns : ndarray of int, (k,)
-        Base parameters that this row sees at all.
-    R : ndarray, (m, k + 1) with m <= k + 1
-        Triangular factor of [W, tau] over all samples.
-    count : int
-        Number of rows it stands for.
-    independence : float
-        Effective number of independent rows per row; below 1 when the rows were low-passed together.
-    products : ndarray, (K, k + 1, k + 1), optional
-        [W, tau]^T [W, tau] of contiguous stretches of time, which add up to R^T R; all rows in one when omitted.
-    counts : tuple of int, optional
-        Rows of each stretch.
-    """
+    """Evidence of one row group: a joint of a tree robot, or a projected row."""
 
     name: str
-    columns: NDArray[np.int64]
-    R: Array
-    count: int
-    independence: float = 1.0
-    products: Array = None  # type: ignore[assignment]  # filled in below
-    counts: tuple[int, ...] = ()
+    columns: NDArray[np.int64]  # (k,) base parameters that this row sees at all
+    R: Array  # (m, k + 1), m <= k + 1: triangular factor of [W, tau] over all samples
+    count: int  # rows it stands for
+    independence: float = 1.0  # independent rows per row; below 1 when the rows were low-passed together
+    products: Array = None  # type: ignore[assignment]  # (K, k + 1, k + 1) of stretches of time, adding up to R^T R
+    counts: tuple[int, ...] = ()  # rows of each stretch
 
     def __post_init__(self) -> None:
         if self.products is None:

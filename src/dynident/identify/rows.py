@@ -271,13 +271,6 @@ class CompiledRows:
     """Machine code of some equations: W and y of every sample, samples last, columns that are identically zero left out.
 
     Equation i holds column ``seen[i][k]`` at row ``first[i] + k`` and what it should give in the row after its last column.
-
-    Parameters
-    ----------
-    rows : Rows
-        The equations.
-    columns : sequence of int
-        Standard parameters whose columns are wanted.
     """
 
     def __init__(self, rows: Rows, columns: Sequence[int]) -> None:

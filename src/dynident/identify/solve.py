@@ -35,31 +35,16 @@ CONTAINED = 1e-6  # part of a column of unit length below which it is round-off
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """Result of one weighted solve.
+    """Result of one weighted solve: cov(beta_solved) = S^-1 (T^T T)^-1 S^-1 times the variance of unit weight."""
 
-    Parameters
-    ----------
-    beta : ndarray, (b,)
-        Base parameters; zero where not active or not excited.
-    precision_root : ndarray, (k, k)
-        Upper triangle T of the scaled, weighted stack of the solved columns.
-    scale : ndarray, (k,)
-        Column lengths, so that cov(beta_solved) = S^-1 (T^T T)^-1 S^-1 times the variance of unit weight.
-    solved : ndarray of int, (k,)
-        Base parameters that were solved for.
-    combinations : ndarray, (k, b)
-        E with E beta_true = beta[solved]: what the data determine. Identity where a parameter stands alone; other entries
-        where one that was not solved for acts on these data just like solved ones and is contained in their values.
-    condition : float
-        Condition number of the scaled stack of the solved columns.
-    """
-
-    beta: Array
-    precision_root: Array
-    scale: Array
-    solved: NDArray[np.int64]
+    beta: Array  # (b,) base parameters; zero where not active or not excited
+    precision_root: Array  # (k, k) upper triangle T of the scaled, weighted stack of the solved columns
+    scale: Array  # (k,) column lengths S
+    solved: NDArray[np.int64]  # (k,) base parameters that were solved for
+    #: (k, b) E with E beta_true = beta[solved]: what the data determine. Identity where a parameter stands alone; other entries
+    #: where one that was not solved for acts on these data just like solved ones and is contained in their values.
     combinations: Array
-    condition: float
+    condition: float  # of the scaled stack of the solved columns
 
     def covariance(self, variance: float = 1.0) -> Array:
         """Return the covariance of all base parameters; zero for parameters that were not solved for."""

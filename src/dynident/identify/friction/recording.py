@@ -48,16 +48,10 @@ class Recording:
 
 
 class LawRows:
-    """Columns of the friction law of one joint in all equations, and their derivatives by its shape parameters.
-
-    Parameters
-    ----------
-    rows : Rows
-        Equations of a robot with this law alone.
-    """
+    """Columns of the friction law of one joint in all equations, and their derivatives by its shape parameters."""
 
     def __init__(self, rows: Rows) -> None:
-        robot = rows.mechanism
+        robot = rows.mechanism  # it has this law alone
         x = Equations(robot)
         self.signals = law_signals(robot)
         x.channels = {name: x.graph.symbols(name, 1) for name in self.signals}
@@ -89,22 +83,11 @@ class Assembly:
 
     Linear unknowns are the base parameters of the robot without its laws, then the linear parameters of one law after the
     other.
-
-    Parameters
-    ----------
-    robot : Mechanism
-        Robot with friction laws.
-    rows : Rows
-        Its equations.
-    used : tuple of int
-        Equations with usable efforts.
-    recordings : tuple of Recording
-        The data.
     """
 
-    robot: Mechanism
+    robot: Mechanism  # with friction laws
     rows: Rows
-    used: tuple[int, ...]
+    used: tuple[int, ...]  # equations with usable efforts
     recordings: tuple[Recording, ...]
 
     @cached_property

@@ -53,18 +53,10 @@ def row_noise(regression: SampledRegression, draws: int = DRAWS) -> list[Array]:
 
 @dataclass(frozen=True, eq=False)
 class NoiseBias:
-    """What noise of the positions did to a least-squares estimate.
+    """What noise of the positions did to a least-squares estimate."""
 
-    Parameters
-    ----------
-    bias : ndarray, (b,)
-        Expected error of each base parameter.
-    share : ndarray, (groups,)
-        Part of the residual variance of every group that noise of the positions explains.
-    """
-
-    bias: Array
-    share: Array
+    bias: Array  # (b,) expected error of each base parameter
+    share: Array  # (groups,) part of the residual variance of every group that noise of the positions explains
 
 
 def noise_bias(regression: SampledRegression, solution: Solution, sigma: Array, noise: list[Array]) -> NoiseBias:
