@@ -140,7 +140,7 @@ class _LeastSquares(Estimator):
         base, free = regression.base, solution.beta
         values = free.copy()
         if self.recovery == "physical":
-            standard = physical_parameters(base, free, covariance, solution.combinations, solved).parameters
+            standard = physical_parameters(base, free, covariance, solution.combinations, solved)
             values = base.values(standard.values)
             values[~chosen] = 0.0
         else:

@@ -21,6 +21,7 @@ from dynident.friction import term_of
 from dynident.identify.estimators import WLS, Estimator, relative_error
 from dynident.identify.factor import triangle
 from dynident.identify.fit import Fit
+from dynident.identify.recovery import spread_beside, whitener
 from dynident.identify.regression import Regression
 from dynident.identify.solve import natural_spread
 from dynident.mechanism import pseudo_inertia
@@ -30,7 +31,6 @@ Array = NDArray[np.float64]
 UNITS = np.stack([pseudo_inertia(unit) for unit in np.eye(10)])
 BARRIER = 1e-6
 STEPS = 200
-FLOOR = 1e-10  # of a correlation matrix, for data made without noise
 SHORTEST = 1e-10  # part of Newton's step
 ROUNDING = 1e-10  # of the cost
 DONE = 1e-10  # Newton decrement, of a cost whose unit is half a squared standard deviation
@@ -93,11 +93,8 @@ def _newton(fit: Fit, gamma: float) -> tuple[Array, Array]:
     """Return the minimum and the posterior covariance of the base parameters."""
     mechanism, E = fit.mechanism, fit.combinations
     bodies = len(mechanism.tree.bodies)
-    spread, prior = _spread(fit), mechanism.parameters.values
-    known = E @ fit.covariance @ E.T
-    size = np.sqrt(np.diag(known))
-    correlation = known / np.outer(size, size) + FLOOR * np.eye(size.size)
-    whitening = np.linalg.inv(size[:, None] * np.linalg.cholesky(correlation))
+    spread, prior = spread_beside(fit.base, fit.values, fit.solved), mechanism.parameters.values
+    whitening = whitener(E @ fit.covariance @ E.T)
     A, target = whitening @ E @ fit.base.regrouping * spread, whitening @ (E @ fit.values)
     P0 = _priors(fit)
     inverse0 = np.asarray(np.linalg.inv(P0), dtype=np.float64)
@@ -148,15 +145,6 @@ def _newton(fit: Fit, gamma: float) -> tuple[Array, Array]:
     # of the cost is that of the wall, and says nothing about how well a parameter is known.
     covariance = K @ _solve(A, _curvature(basis, inverse0, terms, gamma), K.T)
     return phi, 0.5 * (covariance + covariance.T)
-
-
-def _spread(fit: Fit) -> Array:
-    """Return how far each standard parameter may plausibly be from the description; joint terms as far as their estimate."""
-    spread = natural_spread(fit.mechanism)
-    terms = [i for i, c in enumerate(fit.base.columns) if c >= 10 * len(fit.mechanism.tree.bodies) and fit.solved[i]]
-    columns = fit.base.columns[terms]
-    spread[columns] = np.maximum(spread[columns], np.abs(fit.values[terms]))
-    return spread
 
 
 def _curvature(basis: Array, inverse: Array, terms: NDArray[np.intp], gamma: float) -> Array:
