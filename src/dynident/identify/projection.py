@@ -1,6 +1,10 @@
-"""From the robot's coordinates to the equations of a projection, and back.
+"""From the robot's coordinates to the equations of a projection, and back to coordinates and motors.
 
-rows = S y,    y = A^T tau,    A = N G          S = 1, J_r^-T of named motors, or R^-T with A = Q R ("gls")
+    rows = S y,    y = A^T tau,    A = N G          S = 1, J_r^-T of named motors, or R^-T with A = Q R ("gls")
+    tau_least = B rows,    B = A (A^T A)^-1 S^-1      (N, k, n)
+
+tau_least is the least torque that does the same: a preload, and noise that looks like one, are left out on both sides of a
+comparison.
 """
 
 from __future__ import annotations
@@ -9,13 +13,15 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dynident.graph import Node, absolute, maximum, minimum, sqrt, total
-from dynident.mechanics import Equations, solve_general
+from dynident.mechanics import Equations, Motion, actuator_jacobian, solve_general
 
 if TYPE_CHECKING:
     from dynident.identify.rows import Rows
 
+Array = NDArray[np.float64]
 NodeRows = list[list[Node]]
 
 
@@ -107,3 +113,16 @@ def unprojected(x: Equations, rows: Rows) -> NodeRows:
     A = actuation(x)
     block = gram_schmidt(A) if rows.projection == "gls" else [A[rows.efforts.index(name)] for name in rows.projection]
     return [list(column) for column in zip(*block, strict=True)]
+
+
+def motor_map(rows: Rows, motion: Motion) -> Array:
+    """Return B of every sample, (N, k, n), k motors for n equations."""
+    A = actuator_jacobian(rows.mechanism, motion.q)
+    if rows.projection == "gls":  # A = Q R with a positive diagonal, as in the equations: B = Q
+        Q, R = np.linalg.qr(A)
+        return np.asarray(Q * np.sign(np.diagonal(R, axis1=1, axis2=2))[:, None, :])
+    B = np.swapaxes(np.linalg.pinv(A), 1, 2)
+    if rows.projection == "independent":
+        return np.asarray(B)
+    kept = [rows.efforts.index(name) for name in rows.projection]
+    return np.asarray(B @ np.swapaxes(A[:, kept], 1, 2))

@@ -14,12 +14,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import IdentificationError, require
 from dynident.identify.base import BaseParameters, base_parameters, columns_of
-from dynident.identify.clipping import false_channels
 from dynident.identify.factor import RowGroup, factors_of
 from dynident.identify.matching import Matched, match
 from dynident.identify.partitions import warn_of_projection
 from dynident.identify.rows import Projection, Rows, check_projection, checked_efforts
-from dynident.identify.specimen import Specimen
+from dynident.identify.specimen import Specimen, false_channels
 from dynident.identify.suspicions import HEAD, check_finite, suspicions
 from dynident.mechanics import Motion, MotionLike, as_motion, motion_from_actuators
 from dynident.mechanism import Mechanism

@@ -176,8 +176,7 @@ def _chosen(
     prepared: PreparedLogs, laws: Any, projection: Projection | None, how: Search, fitted: Callable[[Laws], Fit]
 ) -> tuple[Fit, list[str]]:
     """Return the fit with laws that were chosen, none of which feeds energy, and how they were chosen."""
-    from dynident.identify.friction.laws import choose_recorded  # noqa: PLC0415 - choice fits
-    from dynident.identify.friction.passive import passive_instead  # noqa: PLC0415 - it looks at choices
+    from dynident.identify.friction.laws import choose_recorded, passive_instead  # noqa: PLC0415 - choice fits
 
     choice = choose_recorded(prepared, laws, projection, 5, how.seed, how.progress)
     fit = fitted(dict(choice.laws))
