@@ -132,12 +132,9 @@ class BaseParameters(Result):
         return np.asarray(self.regrouping @ np.asarray(parameters, dtype=np.float64))
 
     def fingerprint(self) -> Array:
-        """Return torques that tell this robot's geometry, gravity and terms from another's, whatever its parameters.
+        """Return torques (4 n,) that tell this robot's geometry, gravity and terms from another's, whatever its parameters.
 
-        Returns
-        -------
-        ndarray, (4 n,)
-            Torques in four fixed random states when the base parameters are 1, 2, ..., b over b.
+        They are those of four fixed random states when the base parameters are 1, 2, ..., b over b.
         """
         if self.mechanism.own_regressor:  # its names are all that is known of it
             return np.zeros(0)

@@ -305,13 +305,7 @@ class Regression:
         return evidence_in_one_band(mechanism, logs, base, projection, absent, options)
 
     def joined(self) -> Regression:
-        """Return the evidence with pieces of the same log, which have the same checksum, as one source.
-
-        Returns
-        -------
-        Regression
-            The same factors; times and numbers of samples are those of all pieces.
-        """
+        """Return the evidence with pieces of a log, which have the same checksum, as one source: times and samples of all."""
         from dynident.identify.merging import joined_sources  # noqa: PLC0415 - it needs this class
 
         return replace(self, sources=joined_sources(self.sources))

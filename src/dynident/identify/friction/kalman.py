@@ -76,13 +76,7 @@ class KalmanResult:
         return dict(zip(self.names, self.values.tolist(), strict=True))
 
     def plot(self) -> Figure:
-        """Draw the estimates over time with two standard deviations, one panel per parameter.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure.
-        """
+        """Draw the estimates over time with two standard deviations, one panel per parameter."""
         from dynident.figures import BLUE, SKY, finish, label, new_figure  # noqa: PLC0415 - matplotlib is an extra
 
         rows = -(-len(self.names) // 2)

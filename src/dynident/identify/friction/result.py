@@ -116,13 +116,7 @@ class AxisFit(Result):
         return "\n".join([*lines, *self.notes])
 
     def plot(self) -> Figure:
-        """Draw friction against speed: what was measured less the other columns, and the law.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure.
-        """
+        """Draw friction against speed: what was measured less the other columns, and the law."""
         from dynident.figures import BLUE, ORANGE, label, one_axes  # noqa: PLC0415 - matplotlib is an extra
 
         ((name, friction),) = self.friction.items()

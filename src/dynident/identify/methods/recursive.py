@@ -135,11 +135,6 @@ class RLS(_LeastSquares):
         """Draw how the estimates of `fit` went on, one panel per base parameter, with two final standard deviations.
 
         Panels show what the estimates of the last four fifths cover: the first ones, of few samples, may leave them.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure.
         """
         from dynident.figures import BLUE, SKY, finish, label, new_figure  # noqa: PLC0415 - matplotlib is an extra
 
