@@ -44,18 +44,7 @@ Tile = Callable[["Workspace"], Array]
 
 
 def triangle(rows: Array) -> Array:
-    """Return R of the QR decomposition of rows, R^T R = rows^T rows.
-
-    Parameters
-    ----------
-    rows : ndarray, (m, n)
-        Rows to merge, such as weighted equations with the effort as the last column.
-
-    Returns
-    -------
-    ndarray, (min(m, n), n)
-        Upper triangle, without a rule for the signs of its diagonal.
-    """
+    """Return R (min(m, n), n) of the QR decomposition of rows (m, n), R^T R = rows^T rows; its diagonal may be negative."""
     return np.asarray(np.linalg.qr(rows, mode="r"))
 
 

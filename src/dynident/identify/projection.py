@@ -26,41 +26,16 @@ NodeRows = list[list[Node]]
 
 
 def actuation(x: Equations) -> NodeRows:
-    """Return A = N G of a robot with loops, rho_dot = A nu.
-
-    Parameters
-    ----------
-    x : Equations
-        Robot with loops, n coordinates and k motors.
-
-    Returns
-    -------
-    list of list of Node, (k, n)
-        One row per motor.
-    """
+    """Return A = N G (k, n) of a robot with loops, n coordinates and k motors, rho_dot = A nu."""
     N, G = x.mechanism.actuator_matrix[0], x.G or []
     turning = [[(int(i), float(line[i])) for i in np.flatnonzero(line)] for line in N]
     return [[total([x.graph.zero, *(G[i][j] * c for i, c in line)]) for j in range(x.mechanism.dof)] for line in turning]
 
 
 def projected(x: Equations, rows: Rows, right: NodeRows) -> tuple[NodeRows, Node]:
-    """Return S B for the weights S of a robot's projection, and how far it is from singular.
+    """Return S `right` (n, m), and the smallest over the largest pivot of the projection, 1 without one.
 
-    Parameters
-    ----------
-    x : Equations
-        Robot with loops.
-    rows : Rows
-        Its equations: J_r^-T of the named motors, or R^-T with A = Q R, which makes alike, independent motor noise white.
-    right : list of list of Node, (n, m)
-        B, on the robot's coordinates.
-
-    Returns
-    -------
-    product : list of list of Node, (n, m)
-        S B.
-    ratio : Node
-        Smallest over largest pivot of the projection, 1 without one.
+    R^-T makes alike, independent noise of the motors white.
     """
     if rows.projection == "independent":
         return right, x.graph.one
@@ -93,20 +68,7 @@ def gram_schmidt(A: NodeRows) -> NodeRows:
 
 
 def unprojected(x: Equations, rows: Rows) -> NodeRows:
-    """Return S^-1, which brings errors of the equations back to the robot's coordinates.
-
-    Parameters
-    ----------
-    x : Equations
-        Robot with loops and n coordinates.
-    rows : Rows
-        Its equations.
-
-    Returns
-    -------
-    list of list of Node, (n, n)
-        S^-1: identity, J_r^T of the named motors, or R^T with A = Q R.
-    """
+    """Return S^-1 (n, n), which brings errors of the equations back to the robot's coordinates."""
     if rows.projection == "independent":
         n = rows.mechanism.dof
         return [[x.graph.const(float(i == j)) for j in range(n)] for i in range(n)]

@@ -45,28 +45,7 @@ def choose_law(
     blocks: int = 5,
     extrapolate: bool = False,
 ) -> Choice:
-    """Choose the friction law of one axis.
-
-    Parameters
-    ----------
-    effort : array_like, (N,)
-        Torque or force [N m or N], in the order of time.
-    laws : mapping of str to FrictionLaw
-        Laws to compare.
-    state : State or array_like, (N,)
-        Velocity, and what else the laws look at.
-    fixed : mapping of str to array_like (N,), optional
-        Columns of the other linear parameters, as in `fit_axis`.
-    blocks : int
-        Number of blocks of time.
-    extrapolate : bool
-        True to hold out the fastest stretches too.
-
-    Returns
-    -------
-    Choice
-        All laws, and the one to take.
-    """
+    """Choose the friction law of one axis from the data of `fit_axis`; `extrapolate` holds out the fastest stretches too."""
     tau, given = np.asarray(effort, dtype=np.float64), State.of(state)
     columns = {name: np.asarray(values, dtype=np.float64) for name, values in (fixed or {}).items()}
 
@@ -131,7 +110,7 @@ def choose_friction(
     options : mapping, optional
         Options of `dynident.signals.prepare`.
     projection : str or tuple of str, optional
-        Equations of a robot with loops, as in `fit_robot`.
+        Equations of a robot with loops, as in `fit_log`.
     blocks : int
         Number of blocks of time.
     seed : int
