@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import ConditionWarning, DynidentError, IdentificationError, warn
+from dynident.identify.base import recover_standard
 from dynident.identify.blocks import at_least_jackknife, least_squares_left_out
+from dynident.identify.factor import Solution, solve
 from dynident.identify.fit import Fit
 from dynident.identify.recovery import physical_parameters
 from dynident.identify.regression import Regression
-from dynident.identify.solve import Solution, recover_standard, solve
 from dynident.parallel import one_blas_thread
 
 Array = NDArray[np.float64]

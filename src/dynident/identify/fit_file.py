@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import DynidentError, IdentificationError
-from dynident.identify.base import BaseParameters, base_parameters
+from dynident.identify.base import BaseParameters
 from dynident.identify.fit import Fit
+from dynident.identify.regrouping import base_parameters
 from dynident.identify.rows import check_projection
 from dynident.mechanism import Force, Mechanism, own_parts, with_own_parts
 from dynident.results import array_of

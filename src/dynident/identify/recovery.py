@@ -13,10 +13,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.identify.base import BaseParameters
+from dynident.identify.base import BaseParameters, natural_spread
 from dynident.identify.factor import triangle
 from dynident.identify.physical import cone_of, consistent
-from dynident.identify.solve import natural_spread
 from dynident.mechanism import Parameters
 
 Array = NDArray[np.float64]

@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import IdentificationError, require
-from dynident.identify.base import BaseParameters, base_parameters, columns_of
+from dynident.identify.base import BaseParameters, columns_of
 from dynident.identify.factor import RowGroup, factors_of
 from dynident.identify.matching import Matched, match
 from dynident.identify.partitions import warn_of_projection
+from dynident.identify.regrouping import base_parameters
 from dynident.identify.rows import Projection, Rows, check_projection, checked_efforts
 from dynident.identify.specimen import Specimen, false_channels
 from dynident.identify.suspicions import HEAD, check_finite, suspicions

@@ -13,9 +13,10 @@ import numpy as np
 
 from dynident.errors import DynidentError, IdentificationError
 from dynident.files import read_regular, write_atomic
-from dynident.identify.base import BaseParameters, base_parameters
+from dynident.identify.base import BaseParameters
 from dynident.identify.factor import RowGroup
 from dynident.identify.regression import Regression
+from dynident.identify.regrouping import base_parameters
 from dynident.identify.rows import check_projection
 from dynident.mechanism import Mechanism
 

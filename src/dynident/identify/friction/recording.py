@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 from dynident.errors import IdentificationError, SignalWarning, warn
 from dynident.friction import Friction
 from dynident.graph import Node
-from dynident.identify.base import BaseParameters, base_parameters
+from dynident.identify.base import BaseParameters
 from dynident.identify.friction.checks import direction_note, limit_note, limited
 from dynident.identify.friction.problem import Blocks, Pair, Problem
 from dynident.identify.projection import projected
+from dynident.identify.regrouping import base_parameters
 from dynident.identify.rows import Rows, Signals, law_signals
 from dynident.identify.standstill import moving_rows
 from dynident.mechanics import Equations, Motion, cached, close_positions, closure_starts, compiled, entering, tree_motion

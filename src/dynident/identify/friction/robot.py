@@ -19,7 +19,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import ConditionWarning, IdentificationError, warn
 from dynident.friction import Friction, FrictionLaw, TemperatureDependent, law_of
-from dynident.identify.base import base_parameters
 from dynident.identify.bayes import MAP
 from dynident.identify.estimators import WLS, fit_of, relative_error
 from dynident.identify.fit import Fit
@@ -29,6 +28,7 @@ from dynident.identify.friction.search import Found, Progress, search, shape_bou
 from dynident.identify.matching import match
 from dynident.identify.prior import Knowledge
 from dynident.identify.regression import Regression, dead_efforts, prepared_for, robot_motion, source_of
+from dynident.identify.regrouping import base_parameters
 from dynident.identify.rows import Projection, Rows, check_projection
 from dynident.identify.specimen import Specimen
 from dynident.mechanics import MotionLike, as_motion, tree_motion

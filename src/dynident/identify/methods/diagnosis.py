@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dynident.errors import DynidentError, IdentificationError, require
 from dynident.identify.estimators import WLS
+from dynident.identify.factor import Solution
 from dynident.identify.methods.instrumental import IV
 from dynident.identify.methods.noise import noise_bias, row_noise
 from dynident.identify.methods.sampled import SampledRegression
@@ -24,7 +25,6 @@ from dynident.identify.methods.statistics import (
     least_squares_influence,
     ljung_box,
 )
-from dynident.identify.solve import Solution
 from dynident.results import Result
 from dynident.signals import Decimator
 

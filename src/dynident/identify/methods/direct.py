@@ -16,14 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import IdentificationError
-from dynident.identify.base import BaseParameters
+from dynident.identify.base import BaseParameters, recover_standard
 from dynident.identify.estimators import WLS, _LeastSquares
+from dynident.identify.factor import Solution
 from dynident.identify.fit import Fit
 from dynident.identify.methods.noise import EDGE
 from dynident.identify.methods.sampled import SampledRegression, Stretch, differentiated, rows_along, sampled
 from dynident.identify.methods.statistics import coloured_covariance
 from dynident.identify.regression import Regression
-from dynident.identify.solve import Solution, recover_standard
 from dynident.mechanics import Motion
 from dynident.mechanism import Mechanism
 

@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 
 from dynident.errors import IdentificationError
 from dynident.friction import term_of
+from dynident.identify.base import natural_spread
 from dynident.identify.estimators import WLS, Estimator, relative_error
 from dynident.identify.factor import triangle
 from dynident.identify.fit import Fit
 from dynident.identify.recovery import spread_beside, whitener
 from dynident.identify.regression import Regression
-from dynident.identify.solve import natural_spread
 from dynident.mechanism import pseudo_inertia
 
 Array = NDArray[np.float64]

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.identify.estimators import WLS, _LeastSquares, free_rows, group_sigma
+from dynident.identify.factor import Solution, solve
 from dynident.identify.methods.sampled import SampledRegression, sampled
 from dynident.identify.methods.statistics import ORDER, noise_filters
 from dynident.identify.regression import Regression
-from dynident.identify.solve import Solution, solve
 
 Array = NDArray[np.float64]
 

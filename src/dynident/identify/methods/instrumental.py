@@ -16,11 +16,10 @@ from numpy.typing import NDArray
 
 from dynident.errors import IdentificationError
 from dynident.identify.estimators import WLS, _LeastSquares, group_sigma
-from dynident.identify.factor import RowGroup
+from dynident.identify.factor import RowGroup, Solution, solve
 from dynident.identify.methods.sampled import SampledRegression, Stretch, rows_along, sampled
 from dynident.identify.methods.statistics import embedded, influence_covariance
 from dynident.identify.regression import Regression, robot_motion
-from dynident.identify.solve import Solution, solve
 from dynident.mechanics import Motion
 
 Array = NDArray[np.float64]

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from dynident.errors import IdentificationError
 from dynident.identify.estimators import _LeastSquares, group_sigma
+from dynident.identify.factor import CONTAINED, ROUND_OFF, Solution
 from dynident.identify.regression import Regression
-from dynident.identify.solve import CONTAINED, ROUND_OFF, Solution
 
 Array = NDArray[np.float64]
 

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from dynident.errors import IdentificationError
 from dynident.identify.blocks import inflation
 from dynident.identify.estimators import WLS, _LeastSquares, group_sigma
+from dynident.identify.factor import Solution
 from dynident.identify.methods.noise import noise_bias, row_noise
 from dynident.identify.methods.sampled import SampledRegression, Stretch, sampled
 from dynident.identify.regression import Regression
 from dynident.identify.rows import Rows
-from dynident.identify.solve import Solution
 from dynident.mechanics import Motion
 
 Array = NDArray[np.float64]

@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.identify.estimators import _LeastSquares
+from dynident.identify.factor import Solution
 from dynident.identify.methods.noise import EDGE, noise_bias, row_noise
 from dynident.identify.methods.sampled import SampledRegression, Stretch, differentiated, rows_along, sampled
 from dynident.identify.methods.statistics import embedded, influence_covariance
 from dynident.identify.methods.total import TLS
 from dynident.identify.regression import Regression, robot_motion
-from dynident.identify.solve import Solution
 from dynident.mechanics import Motion
 
 Array = NDArray[np.float64]

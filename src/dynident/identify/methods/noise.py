@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.identify.factor import Solution
 from dynident.identify.methods.sampled import SampledRegression, Stretch, differentiated, rows_along
 from dynident.identify.regression import robot_motion
-from dynident.identify.solve import Solution
 from dynident.mechanics import Motion
 
 Array = NDArray[np.float64]

@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import DynidentWarning, IdentificationError, SimulationError, warn
+from dynident.identify.base import natural_spread
 from dynident.identify.estimators import _LeastSquares, group_sigma
-from dynident.identify.factor import RowGroup, triangle
+from dynident.identify.factor import RowGroup, Solution, solve, triangle
 from dynident.identify.fit import Fit
 from dynident.identify.methods.agreement import Witness
 from dynident.identify.methods.direct import Loop, check_loop, filtered_motion, model_of
@@ -26,7 +27,6 @@ from dynident.identify.methods.generalised import filtered
 from dynident.identify.methods.sampled import SampledRegression, Stretch, rows_along, sampled
 from dynident.identify.methods.statistics import ENOUGH, ORDER, RING, autocovariance, autoregression
 from dynident.identify.regression import Regression
-from dynident.identify.solve import Solution, natural_spread, solve
 from dynident.mechanism import Mechanism
 from dynident.results import Result
 

@@ -20,11 +20,10 @@ from dynident.checks import numbers, per_actuator
 from dynident.errors import IdentificationError, require
 from dynident.identify.base import BaseParameters
 from dynident.identify.estimators import WLS, _LeastSquares
-from dynident.identify.factor import RowGroup, triangle
+from dynident.identify.factor import RowGroup, Solution, solve, triangle
 from dynident.identify.methods.sampled import sampled
 from dynident.identify.regression import Regression
 from dynident.identify.rows import Rows
-from dynident.identify.solve import Solution, solve
 from dynident.mechanics import Motion
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from dynident.errors import IdentificationError
 from dynident.identify.estimators import WLS, _LeastSquares, free_rows
+from dynident.identify.factor import Solution, solve
 from dynident.identify.methods.sampled import SampledRegression, sampled
 from dynident.identify.regression import Regression
-from dynident.identify.solve import Solution, solve
 
 Array = NDArray[np.float64]
 

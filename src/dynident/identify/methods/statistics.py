@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.identify.factor import Solution
 from dynident.identify.methods.sampled import SampledRegression
-from dynident.identify.solve import Solution
 
 Array = NDArray[np.float64]
 

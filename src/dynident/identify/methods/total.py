@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.identify.estimators import WLS, _LeastSquares, group_sigma
+from dynident.identify.factor import Solution, solve
 from dynident.identify.methods.noise import DRAWS, row_noise
 from dynident.identify.methods.sampled import sampled
 from dynident.identify.methods.statistics import coloured_covariance
 from dynident.identify.regression import Regression
-from dynident.identify.solve import Solution, solve
 
 Array = NDArray[np.float64]
 
