@@ -20,10 +20,9 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.checks import real, signal, step_length, time_axis
 from dynident.errors import DynidentError, IdentificationError
 from dynident.friction import Friction, Offset, Sigmoid
+from dynident.identify.friction.axis import SIGMOID_NOTE, fit_axis
 from dynident.identify.friction.checks import direction_note
 from dynident.identify.friction.kalman_steps import Steps, steps_of
-from dynident.identify.friction.result import SIGMOID_NOTE
-from dynident.identify.friction.separable import fit_axis
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

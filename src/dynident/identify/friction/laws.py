@@ -17,11 +17,11 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.errors import IdentificationError, SignalWarning
 from dynident.friction import FrictionLaw, State, TemperatureDependent, dissipation, law_of, law_text
 from dynident.identify.fit import Fit
+from dynident.identify.friction.axis import fit_axis
 from dynident.identify.friction.choice import Choice, choose, loses_least
 from dynident.identify.friction.recording import assemble
 from dynident.identify.friction.robot import PreparedLogs, driven, prepared_logs, with_laws
 from dynident.identify.friction.search import Progress, search, shape_bounds
-from dynident.identify.friction.separable import fit_axis
 from dynident.identify.rows import Projection, Rows
 from dynident.mechanics import tree_motion
 from dynident.mechanism import Mechanism

@@ -22,8 +22,8 @@ from dynident.friction import Friction, FrictionLaw, TemperatureDependent, law_o
 from dynident.identify.bayes import MAP
 from dynident.identify.estimators import WLS, fit_of, relative_error
 from dynident.identify.fit import Fit
+from dynident.identify.friction.axis import covariance, shape_notes
 from dynident.identify.friction.recording import Assembly, Recording, assemble
-from dynident.identify.friction.result import covariance, shape_notes
 from dynident.identify.friction.search import Found, Progress, search, shape_bounds
 from dynident.identify.matching import match
 from dynident.identify.prior import Knowledge
