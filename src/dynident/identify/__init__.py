@@ -9,11 +9,12 @@ from dynident.arguments import guard
 from dynident.identify.base import BaseParameters, columns_of, recover_standard
 from dynident.identify.factor import triangle
 from dynident.identify.fit import Fit
+from dynident.identify.prediction import Prediction
 from dynident.identify.projection import actuation, projected, unprojected
 from dynident.identify.regrouping import base_parameters
 from dynident.identify.rows import Projection, Rows, check_projection
 from dynident.identify.states import random_closed_motion
-from dynident.identify.tables import Observability, Prediction, Undetermined
+from dynident.identify.tables import Observability, Undetermined
 
 if TYPE_CHECKING:
     from dynident.identify.bayes import MAP
