@@ -23,22 +23,7 @@ BAD_CONDITION = 1e6
 
 
 def fit_of(estimator: Any, evidence: Any, what: str = "estimator") -> Fit:
-    """Return what an estimator, which may be of the user's own making, finds in evidence.
-
-    Parameters
-    ----------
-    estimator : estimator
-        With a method `fit(evidence)` that leaves `result_`.
-    evidence : Regression
-        Equations of the robot.
-    what : str
-        Its name in the sentence that refuses something else.
-
-    Returns
-    -------
-    Fit
-        ``estimator.fit(evidence).result_``.
-    """
+    """Return ``estimator.fit(evidence).result_``; it may be of the user's own making, and `what` names it in a refusal."""
     if isinstance(estimator, type) or not callable(getattr(estimator, "fit", None)):
         raise DynidentError(f"{what} is {estimator!r}; give an estimator such as MAP() or WLS()")
     fit: Fit = estimator.fit(evidence).result_

@@ -22,7 +22,7 @@ Array = NDArray[np.float64]
 
 LARGEST = 1e100  # squares and products of such numbers stay finite
 NUMBERS = ("start", "end", "cutoff", "bandwidth")
-BELIEF = ("free", "free_relative", "description_relative", "standard_std", "determined", "scales")
+BELIEF: tuple[str, ...] = ("free", "free_relative", "description_relative", "standard_std", "determined", "scales")
 BELIEF += ("inflation", "training_std", "training_parts", "speeds", "before")
 
 

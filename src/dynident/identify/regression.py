@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import IdentificationError, require
+from dynident.files import write_atomic
 from dynident.identify.base import BaseParameters, columns_of
 from dynident.identify.factor import RowGroup, factors_of
 from dynident.identify.matching import Matched, match
@@ -331,9 +332,7 @@ class Regression:
         pathlib.Path
             The file.
         """
-        from dynident.identify.regression_file import save_regression  # noqa: PLC0415 - it needs this class
-
-        return save_regression(self, path)
+        return write_atomic(path, self.to_bytes())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], mechanism: Mechanism) -> Regression:

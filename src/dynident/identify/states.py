@@ -39,20 +39,6 @@ def random_closed_motion(mechanism: Mechanism, samples: int, seed: int = 0) -> M
     """Return random states whose loops are closed, on the branch of home and away from singularities.
 
     Every second state is home itself (with other velocities), so that going through them in order is always possible.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot with loops and n coordinates.
-    samples : int
-        N.
-    seed : int
-        Of the random numbers.
-
-    Returns
-    -------
-    Motion
-        N states; q, v, a (N, n) of the robot's coordinates.
     """
     generator = np.random.default_rng(seed)
     closure = mechanism.closure

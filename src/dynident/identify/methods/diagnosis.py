@@ -110,14 +110,14 @@ def diagnose_bias(regression: SampledRegression, instruments: IV | None = None) 
     """
     require(regression, SampledRegression, "regression")
     solution, sigma = WLS()._estimate(regression, np.ones(regression.base.rank, dtype=bool))
-    found = noise_bias(regression, solution, sigma, row_noise(regression))
-    share = {group.name: float(x) for group, x in zip(regression.groups, found.share, strict=True)}
+    bias, explained = noise_bias(regression, solution, sigma, row_noise(regression))
+    share = {group.name: float(x) for group, x in zip(regression.groups, explained, strict=True)}
     whiteness = _whiteness(regression, solution)
     std = np.sqrt(np.diag(coloured_covariance(regression, solution, sigma)))
     difference, hausman, degrees, probability, reason = _hausman(regression, instruments, solution, sigma)
     diagnosis = BiasDiagnosis(
         regression.base.names,
-        found.bias,
+        bias,
         std,
         share,
         whiteness,

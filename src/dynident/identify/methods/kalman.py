@@ -73,7 +73,7 @@ class Kalman(_LeastSquares):
         if evidence.mechanism.loops or len(evidence.groups) != evidence.mechanism.dof:
             raise IdentificationError("Kalman: the filter needs a robot without loops and the efforts of all its joints")
         solution, sigma = WLS(tolerance=self.tolerance)._estimate(regression, active)
-        share = noise_bias(evidence, solution, sigma, row_noise(evidence)).share
+        _, share = noise_bias(evidence, solution, sigma, row_noise(evidence))
         own = sigma * np.sqrt(np.maximum(1.0 - share, LEAST))  # noise of the efforts without what noise of q adds to residuals
         P = self.inflation**2 * solution.covariance()
         walk = self.drift**2 * solution.covariance()

@@ -57,7 +57,7 @@ class ML(_LeastSquares):
         evidence = sampled(regression, "ML")
         self._check_least(iterations=1)
         plain, sigma = TLS(tolerance=self.tolerance)._estimate(regression, active)
-        share = noise_bias(evidence, plain, sigma, row_noise(evidence)).share
+        _, share = noise_bias(evidence, plain, sigma, row_noise(evidence))
         indep = np.sqrt([group.independence for group in evidence.groups])
         effort = (sigma * indep) ** 2 * np.clip(1.0 - share, LEAST, 1.0)
         slopes = [_slopes(evidence, part) for part in evidence.stretches]

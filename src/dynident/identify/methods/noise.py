@@ -9,8 +9,6 @@ and the equations of this very robot.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -51,16 +49,8 @@ def row_noise(regression: SampledRegression, draws: int = DRAWS) -> list[Array]:
     return [total / max(group.count, 1) for total, group in zip(totals, regression.groups, strict=True)]
 
 
-@dataclass(frozen=True, eq=False)
-class NoiseBias:
-    """What noise of the positions did to a least-squares estimate."""
-
-    bias: Array  # (b,) expected error of each base parameter
-    share: Array  # (groups,) part of the residual variance of every group that noise of the positions explains
-
-
-def noise_bias(regression: SampledRegression, solution: Solution, sigma: Array, noise: list[Array]) -> NoiseBias:
-    """Return the bias that noise of the rows gives to weighted least squares, and its share of the residuals."""
+def noise_bias(regression: SampledRegression, solution: Solution, sigma: Array, noise: list[Array]) -> tuple[Array, Array]:
+    """Return the bias (b,) that noise of the rows gives to weighted least squares, and its share of each group's variance."""
     b = solution.beta.size
     S, NC = np.zeros((b, b)), np.zeros((b, b))
     share = []
@@ -76,4 +66,4 @@ def noise_bias(regression: SampledRegression, solution: Solution, sigma: Array, 
     scaled = (S - NC)[np.ix_(kept, kept)] / np.outer(size, size)
     force = (NC @ solution.beta)[kept] / size
     bias[kept] = -np.linalg.lstsq(scaled, force, rcond=None)[0] / size
-    return NoiseBias(bias, np.array(share))
+    return bias, np.array(share)
