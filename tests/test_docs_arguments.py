@@ -41,7 +41,8 @@ INSIDE = (
             "tick.",
         )
     ),
-    *(f"dynident.identify.{name}" for name in ("base.columns_of", "rows.check_projection")),
+    *(f"dynident.identify.{name}" for name in ("base.columns_of", "estimators.fit_of", "factor.triangle", "projection.")),
+    *(f"dynident.identify.{name}" for name in ("rows.", "states.")),
     *(f"dynident.mechanics.{name}" for name in ("actuation.least_torques", "geometry.", "matrices.")),
     *(f"dynident.mechanics.inverse_kinematics_{name}" for name in ("arms.distance_to_curve", "chain.end_frame")),
     *(f"dynident.mechanics.inverse_kinematics_damped.{name}" for name in ("pose_", "position_limits", "robot_size")),

@@ -251,7 +251,8 @@ TREES = {
 @pytest.mark.parametrize("robot", TREES.values(), ids=TREES)
 def test_neighbours_tell_what_all_columns_together_tell(robot, monkeypatch):
     whole = base_parameters(robot)
-    monkeypatch.setattr("dynident.identify.base.LARGE", 0)
+    monkeypatch.setattr("dynident.identify.states.LARGE", 0)
+    monkeypatch.setattr("dynident.identify.regrouping.LARGE", 0)
     near = base_parameters(robot)
     assert sorted(near.columns) == sorted(whole.columns)
     a, b = np.argsort(whole.columns), np.argsort(near.columns)
@@ -271,8 +272,8 @@ def test_a_long_chain_has_the_rank_of_its_joints():
 
 
 def test_a_robot_too_large_is_told(monkeypatch):
-    monkeypatch.setattr("dynident.identify.base.LARGE", 1)
-    monkeypatch.setattr("dynident.identify.base.MOST", 2)
+    monkeypatch.setattr("dynident.identify.regrouping.LARGE", 1)
+    monkeypatch.setattr("dynident.identify.regrouping.MOST", 2)
     with pytest.raises(IdentificationError, match="has 6 coordinates; base parameters are found for 2 at most"):
         base_parameters(arm(UR10))
 

@@ -6,8 +6,8 @@ from scipy.optimize import minimize
 
 from dynident.errors import IdentificationError
 from dynident.identify import OLS, WLS, Regression, base_parameters, recover_standard
+from dynident.identify.base import natural_spread
 from dynident.identify.physical import MARGIN, cone_of, consistent
-from dynident.identify.solve import natural_spread
 from dynident.mechanics import inverse_dynamics
 from identify_cases import DOWN_Y, PLANAR, RRR, UR10, arm, evidence, resting, smooth, truth
 

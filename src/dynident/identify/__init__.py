@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING
 
 from dynident import callable_room
 from dynident.arguments import guard
-from dynident.identify.base import BaseParameters, base_parameters, columns_of
+from dynident.identify.base import BaseParameters, columns_of, recover_standard
 from dynident.identify.factor import triangle
 from dynident.identify.fit import Fit
-from dynident.identify.manifold import random_closed_motion
+from dynident.identify.prediction import Prediction
 from dynident.identify.projection import actuation, projected, unprojected
+from dynident.identify.regrouping import base_parameters
 from dynident.identify.rows import Projection, Rows, check_projection
-from dynident.identify.tables import Observability, Prediction, Undetermined
+from dynident.identify.states import random_closed_motion
+from dynident.identify.tables import Observability, Undetermined
 
 if TYPE_CHECKING:
     from dynident.identify.bayes import MAP
@@ -61,7 +63,6 @@ if TYPE_CHECKING:
     from dynident.identify.prior import Knowledge
     from dynident.identify.regression import Regression
     from dynident.identify.score import Score
-    from dynident.identify.solve import recover_standard
     from dynident.identify.subsets import enumerate_subsets, individual_parameters
     from dynident.identify.wrist import payload_from_wrench, read_wrench
 
@@ -88,7 +89,6 @@ _LATER = {
     "prior": "Knowledge",
     "regression": "Regression",
     "score": "Score",
-    "solve": "recover_standard",
     "subsets": "enumerate_subsets individual_parameters",
     "wrist": "payload_from_wrench read_wrench",
 }

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import IdentificationError
-from dynident.identify.base import BaseParameters, base_parameters
+from dynident.identify.base import BaseParameters
 from dynident.identify.blocks import squares
 from dynident.identify.delay import effort_delay
 from dynident.identify.estimators import WLS
@@ -28,6 +28,7 @@ from dynident.identify.merging import joined_source, same_band
 from dynident.identify.posterior import estimate
 from dynident.identify.prior import prior_of
 from dynident.identify.regression import Regression
+from dynident.identify.regrouping import base_parameters
 from dynident.identify.rows import Projection
 from dynident.mechanism import Mechanism
 from dynident.signals import Cutoff, Log, LogStream, common_cutoff

@@ -1,15 +1,19 @@
 """Base parameters: the combinations of standard parameters that a robot's torques can show at all.
 
-On random samples the scaled regressor W has rank b < p. With b independent columns W1 and W2 = W1 B for the others,
+    beta = K phi,    K = [1, B] (b, p)
 
-    W phi = W1 (phi1 + B phi2) = W1 beta,        beta = K phi,   K = [1, B] (b, p),
+b numbers beta predict every torque, and nothing more can ever be learnt from torques; `regrouping.py` finds K. Back to standard
+parameters: the same torques, and the missing directions from a stated rule.
 
-so b numbers beta predict every torque, and nothing more can ever be learnt from torques [Gautier1991].
+    minimise  (phi - phi0)^T D^-1 (phi - phi0)   subject to   K phi = beta
+    phi = phi0 + D K^T (K D K^T)^-1 (beta - K phi0)
+
+"prior": phi0 is the description and D its natural spread; "minimum_norm": phi0 = 0 and D = 1. Neither asks whether a body can
+exist; `dynident.identify.physical` does.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,26 +21,15 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.errors import ConditionWarning, IdentificationError, require, warn
-from dynident.friction import TERMS
-from dynident.identify.manifold import random_closed_motion
-from dynident.identify.neighbours import Group, is_plain_tree, neighbourhoods
-from dynident.identify.rows import Rows, law_signals
-from dynident.mechanics import Motion, inverse_dynamics, weighted_regressor
-from dynident.mechanism import Mechanism
-from dynident.parallel import one_blas_thread
+from dynident.errors import IdentificationError
+from dynident.identify.states import random_motion
+from dynident.mechanics import inverse_dynamics
+from dynident.mechanism import Mechanism, Parameters
 from dynident.results import Result
 
 Array = NDArray[np.float64]
 
-# Within a body the classical independent set of a revolute joint comes first, so that Iyy, mz and m are the ones regrouped.
-BODY_ORDER = ("Ixx", "Ixy", "Ixz", "Iyz", "Izz", "mx", "my", "Iyy", "mz", "m")
-
-LARGE = 64  # coordinates above which the columns of a tree are compared with their neighbours' only
-STATES = 300  # random states of such a robot
-FEWEST = 10  # random states in which a force must be defined
-SLOWEST = 4.0  # decades of speed below the largest at which friction laws are looked at
-MOST = 300  # coordinates: the regrouping of more takes more than 1 GB
+RECOVERIES = ("prior", "minimum_norm")
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,12 +125,9 @@ class BaseParameters(Result):
         return np.asarray(self.regrouping @ np.asarray(parameters, dtype=np.float64))
 
     def fingerprint(self) -> Array:
-        """Return torques that tell this robot's geometry, gravity and terms from another's, whatever its parameters.
+        """Return torques (4 n,) that tell this robot's geometry, gravity and terms from another's, whatever its parameters.
 
-        Returns
-        -------
-        ndarray, (4 n,)
-            Torques in four fixed random states when the base parameters are 1, 2, ..., b over b.
+        They are those of four fixed random states when the base parameters are 1, 2, ..., b over b.
         """
         if self.mechanism.own_regressor:  # its names are all that is known of it
             return np.zeros(0)
@@ -163,220 +153,6 @@ class BaseParameters(Result):
         return same and bool(np.max(np.abs(mine - other), initial=0.0) <= 1e-6 * np.max(np.abs(mine), initial=0.0))
 
 
-def random_motion(mechanism: Mechanism, samples: int, seed: int = 0) -> Motion:
-    """Return unrelated random states that reveal every parameter: a whole turn, speeds and accelerations of order 1 to 10."""
-    if mechanism.loops:
-        moved = random_closed_motion(mechanism, 2 * samples, seed)
-        if not mechanism.friction:
-            return moved
-        slow = 10.0 ** np.random.default_rng(seed + 1).uniform(-SLOWEST, 0.0, (2 * samples, 1))
-        slow[::4], slow[1::4] = 1.0, 1.0
-        return Motion(moved.t, moved.q, moved.v * slow, moved.a)
-    generator = np.random.default_rng(seed)
-    n = mechanism.dof
-    calm = n**-0.5 if n > LARGE else 1.0  # else the far end of a long chain would outweigh all that is near its base
-    q, v, a = (generator.uniform(-size, size, (samples, n)) for size in (np.pi, 3.0 * calm, 10.0 * calm))
-    if mechanism.friction:  # the shape of a friction curve shows at any speed, down to very small ones
-        v[::2] *= 10.0 ** generator.uniform(-SLOWEST, 0.0, v[::2].shape)
-    return Motion(np.arange(float(samples)), q, v, a)
-
-
-def _preferred(mechanism: Mechanism) -> list[int]:
-    """Return the standard columns in the order in which they should become independent."""
-    bodies = len(mechanism.tree.bodies)
-    symbols = [name.split("_")[0] for name in mechanism.parameters.names[:10]]
-    within = [symbols.index(symbol) for symbol in BODY_ORDER] if bodies else []
-    order = [10 * body + k for body in range(bodies) for k in within]
-    return [*order, *range(10 * bodies, len(mechanism.parameters))]
-
-
-def symmetric_order(mechanism: Mechanism) -> tuple[str, ...]:
-    """Return the parameters of a robot with alike legs in the order that treats them alike [Briot2015, eq. 43].
-
-    What is there once comes first; then each parameter of a leg for all legs side by side. Legs are bodies and joints whose
-    names differ in their last number only (``link1_1`` to ``link1_4``).
-    """
-    names = mechanism.parameters.names
-    stems = [re.sub(r"_?\d+$", "", owner) for owner in mechanism.parameters.owners]
-    members: dict[str, dict[str, None]] = {}
-    for stem, owner in zip(stems, mechanism.parameters.owners, strict=True):
-        members.setdefault(stem, {})[owner] = None
-    places = {stem: i for i, stem in enumerate(members)}
-    bodies = 10 * len(mechanism.tree.bodies)
-
-    def key(c: int) -> tuple[bool, bool, int, int, int]:
-        stem, symbol = stems[c], names[c].split("_")[0]
-        kind = BODY_ORDER.index(symbol) if c < bodies else list(TERMS).index(symbol) if symbol in TERMS else len(TERMS)
-        return c >= bodies, len(members[stem]) > 1, places[stem], kind, c
-
-    return tuple(names[c] for c in sorted(range(len(names)), key=key))
-
-
-def base_parameters(
-    mechanism: Mechanism,
-    order: Sequence[str] | str | None = None,
-    tolerance: float = 3e-5,
-    seed: int = 0,
-    removable: Sequence[str] = (),
-) -> BaseParameters:
-    """Find the base parameters of a robot.
-
-    Columns of the regressor on random states are scaled to unit length and taken one after the other; a column whose part
-    orthogonal to those already taken is below `tolerance` is regrouped. The rank is checked against the singular values.
-
-    The default tolerance is not round-off but what torques can show: descriptions write a right angle as 1.5708, which
-    makes columns independent by a few millionths, and no measurement resolves that.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot with p standard parameters.
-    order : sequence of str or "symmetric", optional
-        Standard parameters that should lead combinations, most wanted first; the rest follows in the default order
-        (bodies from the base outward, then joint terms). "symmetric" treats alike legs alike [Briot2015, eq. 43].
-    tolerance : float
-        Relative size below which an orthogonal part of a column counts as zero.
-    seed : int
-        Seed of the random states.
-    removable : sequence of str
-        Bodies with parameters of their own that some of the data will be without, such as a payload: only data with and
-        without it tell its parameters from those of the link that carries it.
-
-    Returns
-    -------
-    BaseParameters
-        Rank, columns, regrouping and expressions.
-
-    Examples
-    --------
-    >>> import dynident as di
-    >>> arm = di.Mechanism.from_dh([(0.3, 0, 0, 0), (0.2, 0, 0, 0)], gravity=(0, -9.81, 0)).with_terms(())
-    >>> di.base_parameters(arm).rank
-    6
-    """
-    require(mechanism, Mechanism, "mechanism")
-    if not 0.0 < tolerance < 1.0:
-        raise IdentificationError(f"tolerance is {tolerance}; it must be between 0 and 1 (3e-5 is usual)")
-    ranking = _preferred(mechanism)
-    if order is not None:
-        if isinstance(order, str) and order != "symmetric":
-            raise IdentificationError(f"order is '{order}'; give 'symmetric', or names of parameters in a list")
-        chosen = symmetric_order(mechanism) if isinstance(order, str) else order
-        wanted = [mechanism.parameters.index(name) for name in chosen]
-        ranking = [*dict.fromkeys([*wanted, *ranking])]
-    n = mechanism.dof
-    if n == 0:
-        raise IdentificationError(f"robot '{mechanism.name}' has no moving joint, so it has nothing to identify")
-    if mechanism.own_regressor:  # a regressor of one's own has base parameters, by its maker's word
-        p = len(mechanism.parameters)
-        every = np.arange(p, dtype=np.int64)
-        return BaseParameters(mechanism, every, np.eye(p), (), np.ones((n, p), dtype=bool), float("inf"))
-    groups: list[Group] = [([], ranking)]
-    if n > LARGE:
-        if n > MOST:
-            raise IdentificationError(
-                f"robot '{mechanism.name}' has {n} coordinates; base parameters are found for {MOST} at most: lock joints, or "
-                "identify its limbs one by one"
-            )
-        if is_plain_tree(mechanism):
-            groups = neighbourhoods(mechanism, ranking)
-    Y = _defined(mechanism, _random_rows(mechanism, len(groups) > 1, seed))
-    if removable:
-        bare = Y.copy()
-        bare[:, :, columns_of(mechanism, removable)] = 0.0
-        Y = np.concatenate([Y, bare])
-    return _regrouped(mechanism, Y, groups, tolerance, seed)
-
-
-def _random_rows(mechanism: Mechanism, large: bool, seed: int) -> Array:
-    """Return the regressor in random states (N, n, p), or of a large robot one random sum of its rows in every state."""
-    n, p = mechanism.dof, len(mechanism.parameters)
-    samples = STATES if large else max(50, -(-3 * p // n))
-    motion = random_motion(mechanism, samples, seed)
-    if wanted := law_signals(mechanism):
-        shape = (len(motion), len(mechanism.friction))
-        signals = {name: np.random.default_rng(seed + 2).uniform(-50.0, 50.0, shape) for name in wanted}
-        every = np.arange(p, dtype=np.int64)
-        return Rows(mechanism).equations(motion, None, every, signals=signals)[0].transpose(2, 0, 1)
-    if large:
-        return weighted_regressor(mechanism, motion, np.random.default_rng(seed).standard_normal((samples, 1, n)))
-    return weighted_regressor(mechanism, motion, np.broadcast_to(np.eye(n), (len(motion), n, n)))
-
-
-def _defined(mechanism: Mechanism, Y: Array) -> Array:
-    """Return the states in which every column is a number: a force such as log(q) is not defined everywhere."""
-    number = np.all(np.isfinite(Y), axis=1)  # (states, columns)
-    if np.all(number):
-        return Y
-    never = np.sum(number, axis=0) < FEWEST
-    if np.any(never):
-        names = ", ".join(mechanism.parameters.names[c] for c in np.flatnonzero(never))
-        raise IdentificationError(
-            f"the torques of {names} are not finite where joints may be; check the expression of that force"
-        )
-    return np.asarray(Y[np.all(number, axis=1)])
-
-
-def _regrouped(mechanism: Mechanism, Y: Array, groups: list[Group], tolerance: float, seed: int) -> BaseParameters:
-    """Find independent columns group by group, and what each other column adds to them."""
-    names, p = mechanism.parameters.names, Y.shape[2]
-    W = Y.reshape(-1, p)
-    size = np.linalg.norm(W, axis=0)
-    relative = size / _family_size(mechanism.parameters.units, size)
-    # A curve of friction may bend at speeds that few samples have: whatever can be seen of it counts.
-    first = p - len(mechanism.own_columns)
-    curved = [first + i for i, own in enumerate(mechanism.own_columns) if own.kind in ("linear", "shape")]
-    relative[curved] = np.where(size[curved] > 0.0, 1.0, 0.0)
-    relative[mechanism.known_columns] = 0.0  # nothing is to be found where the value is known
-    visible = relative > tolerance
-    scaled = np.where(visible, W / np.where(visible, size, 1.0), 0.0)
-    K, kept = np.zeros((p, p)), list[int]()  # K in units of scaled columns; its rows of the columns kept are the regrouping
-    shortest, longest = np.inf, 0.0
-    with one_blas_thread():
-        for neighbours, own in groups:
-            beside = [c for c in neighbours if visible[c]]
-            mine = [c for c in own if visible[c]]
-            chosen, rest, least = _independent(scaled, beside, mine, tolerance)
-            basis, others = [*beside, *chosen], [c for c in mine if c not in set(chosen)]
-            B = np.linalg.lstsq(scaled[:, basis], scaled[:, others], rcond=None)[0]
-            B[np.abs(B) < 1e-10 + 10.0 * rest[others]] = 0.0  # what is left of a column bounds the error of its coefficients
-            K[chosen, chosen] = 1.0
-            K[:, others] = K[:, basis] @ B
-            kept += chosen
-            shortest, longest = min(shortest, least), max(longest, float(np.max(rest, initial=0.0)))
-        rank, gap = len(kept), shortest / max(longest, np.finfo(float).eps)
-        if len(groups) == 1:
-            gap = _checked_rank(mechanism, scaled, rank, tolerance)
-    unknown = np.delete(relative, mechanism.known_columns)
-    gap = min(gap, _gap(np.sort(unknown)[::-1], int(np.count_nonzero(visible))))
-
-    columns = np.array(kept, dtype=np.int64)
-    regrouping = K[columns] * (np.where(visible, size, 0.0) / size[columns][:, None])
-    regrouping[:, columns] = np.eye(rank)
-    nearest = np.round(regrouping)
-    regrouping = np.where(np.abs(regrouping - nearest) < 1e-10 * np.maximum(1.0, np.abs(nearest)), nearest, regrouping)
-    invisible = tuple(names[j] for j in range(p) if not visible[j] and j not in mechanism.known_columns)
-    if len(groups) > 1:  # the rows one by one, in a few states
-        few, n = random_motion(mechanism, 3, seed + 1), mechanism.dof
-        Y = weighted_regressor(mechanism, few, np.broadcast_to(np.eye(n), (3, n, n)))
-    seen = np.any(np.abs(Y[:, :, columns]) > 1e-12 * size[columns], axis=0)
-    return BaseParameters(mechanism, columns, regrouping, invisible, seen, gap)
-
-
-def _checked_rank(mechanism: Mechanism, scaled: Array, rank: int, tolerance: float) -> float:
-    """Return the gap of the singular values at a rank; warn when they tell another one."""
-    singular = np.asarray(np.linalg.svd(scaled, compute_uv=False), dtype=np.float64)
-    by_svd = int(np.count_nonzero(singular > tolerance * singular[0]))
-    if by_svd != rank:
-        warn(
-            f"the rank of robot '{mechanism.name}' is not clear-cut: {rank} by QR, {by_svd} by singular values at tolerance "
-            f"{tolerance:g}; check for joint axes that are almost, but not quite, parallel or concurrent, "
-            "or choose the tolerance (tolerance=, --rank-tolerance)",
-            ConditionWarning,
-        )
-    return _gap(singular, rank)
-
-
 def columns_of(mechanism: Mechanism, bodies: Sequence[str]) -> list[int]:
     """Return the standard parameters of some bodies."""
     for body in bodies:
@@ -388,40 +164,63 @@ def columns_of(mechanism: Mechanism, bodies: Sequence[str]) -> list[int]:
     return [i for i, owner in enumerate(mechanism.parameters.owners[:inertial]) if owner in bodies]
 
 
-def _gap(values: Array, kept: int) -> float:
-    """Return the ratio of the smallest kept to the largest rejected of falling values, limited by round-off."""
-    if kept == values.size:
-        return float(np.inf)
-    return float(values[kept - 1] / max(values[kept], np.finfo(float).eps * values[0]))
+def recover_standard(base: BaseParameters, beta: Array, combinations: Array, recovery: str = "prior") -> Parameters:
+    """Return standard parameters that give the estimated base parameters.
 
+    Parameters
+    ----------
+    base : BaseParameters
+        Base parameters.
+    beta : ndarray, (b,)
+        Their estimated values.
+    combinations : ndarray, (k, b)
+        E: what is known of them is E beta; the unit matrix when all were estimated.
+    recovery : {"prior", "minimum_norm"}
+        Rule for the directions that torques do not show.
 
-def _family_size(units: Sequence[str], size: Array) -> Array:
-    """Return, for each column, the largest column of the same unit: masses and friction cannot be compared."""
-    families = np.array([unit.replace(" ", "") for unit in units])
-    largest = np.array([np.max(size[families == family]) for family in families])
-    return np.asarray(np.maximum(largest, 1e-9 * np.max(size)))
-
-
-def _independent(W: Array, before: list[int], order: list[int], tolerance: float) -> tuple[list[int], Array, float]:
-    """Return independent columns in `order`, what is left of the others, and the shortest part that counted as independent.
-
-    Gram-Schmidt, twice for safety, beginning with the columns `before`; all have unit length.
+    Returns
+    -------
+    result : Parameters
+        Standard parameters with E K phi = E beta.
     """
-    Q = np.zeros((W.shape[0], len(before) + len(order)), order="F")
-    kept, rest, least, count = list[int](), np.zeros(W.shape[1]), np.inf, 0
-    for c in [*before, *order]:
-        w = W[:, c]
-        for _ in range(2):
-            w = w - Q[:, :count] @ (Q[:, :count].T @ w)
-        length = float(np.linalg.norm(w))
-        if length > tolerance:
-            Q[:, count] = w / length
-            count += 1
-        if c in before:
-            continue
-        if length > tolerance:
-            kept.append(c)
-            least = min(least, length)
-        else:
-            rest[c] = length
-    return kept, rest, least
+    if recovery not in RECOVERIES:
+        raise IdentificationError(f"recovery is '{recovery}'; it must be one of {', '.join(RECOVERIES)}")
+    prior = base.mechanism.parameters
+    K = combinations @ base.regrouping
+    phi0 = prior.values if recovery == "prior" else np.zeros(len(prior))
+    spread = natural_spread(base.mechanism) if recovery == "prior" else np.ones(len(prior))
+    root = K * spread  # K D^(1/2)
+    x, _, rank, singular = np.linalg.lstsq(root, combinations @ beta - K @ phi0, rcond=None)
+    phi = phi0 + spread * x
+    if rank:
+        # Rounding leaves an error of up to p eps cond(K D^(1/2)) ||x|| in every x: a smaller parameter is zero, and its sign
+        # (of a mass, say) would depend on the processor. A prior value that the data left alone is exact and stays.
+        error = len(prior) * np.finfo(float).eps * singular[0] / singular[rank - 1] * np.linalg.norm(x)
+        phi = np.where((np.abs(phi) <= spread * error) & (phi != phi0), 0.0, phi)
+    return prior.replace(phi, provenance=f"identified, {recovery} recovery")
+
+
+def natural_spread(mechanism: Mechanism) -> Array:
+    """Return how much each prior value may plausibly be off: mass m, first moment m r, inertia m r^2, r the radius of gyration.
+
+    A body without a prior gets the mean mass of those that have one, and a size from its robot's geometry when there is none.
+    """
+    phi = mechanism.tree.inertias.reshape(-1, 10)
+    mass = phi[:, 0]
+    gyration = 0.5 * (phi[:, 4] + phi[:, 7] + phi[:, 9])  # tr(Sigma) = tr(I)/2
+    known = (mass > 0.0) & (gyration > 0.0)
+    typical = float(np.mean(mass[known])) if known.any() else 1.0
+    length = float(np.sqrt(np.mean(gyration[known] / mass[known]))) if known.any() else _size(mechanism)
+    m = np.where(known, mass, typical)
+    r = np.where(known, np.sqrt(np.where(known, gyration, 1.0) / m), length)
+    spread = np.empty_like(phi)
+    spread[:, 0], spread[:, 1:4], spread[:, 4:] = m, (m * r)[:, None], (m * r**2)[:, None]
+    joint_terms = np.full(len(mechanism.parameters) - spread.size, typical * length**2)
+    return np.concatenate([spread.ravel(), joint_terms])
+
+
+def _size(mechanism: Mechanism) -> float:
+    """Return how far the mass of a body is from its origin, as the distances between joints suggest [m]."""
+    distances = np.linalg.norm(mechanism.tree.arrays.translation, axis=1)
+    distances = distances[distances > 0.0]
+    return 0.5 * float(np.mean(distances)) if distances.size else 0.1

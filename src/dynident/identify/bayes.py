@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 from dynident.errors import IdentificationError
 from dynident.identify.blocks import at_least_jackknife, jackknife
 from dynident.identify.estimators import WLS, Estimator, relative_error, training_parts, training_std, typical_speeds
-from dynident.identify.fit import REFUTED, Fit
+from dynident.identify.fit import Fit
 from dynident.identify.physical import cone_of, consistent
 from dynident.identify.posterior import Posterior, estimate
 from dynident.identify.prior import EXACT, UNDESCRIBED, Knowledge, Prior, prior_of
 from dynident.identify.regression import Regression
+from dynident.identify.tables import REFUTED
 from dynident.parallel import one_blas_thread
 
 Array = NDArray[np.float64]

@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 from dynident.errors import DynidentWarning, IdentificationError, warn
 from dynident.identify.blocks import inflation
 from dynident.identify.estimators import OLS, WLS
-from dynident.identify.fit import REMOVED, Fit
+from dynident.identify.fit import Fit
 from dynident.identify.regression import Regression
+from dynident.identify.tables import REMOVED
 
 Array = NDArray[np.float64]
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import ConditionWarning, DynidentError, IdentificationError, warn
+from dynident.identify.base import recover_standard
 from dynident.identify.blocks import at_least_jackknife, least_squares_left_out
+from dynident.identify.factor import Solution, solve
 from dynident.identify.fit import Fit
 from dynident.identify.recovery import physical_parameters
 from dynident.identify.regression import Regression
-from dynident.identify.solve import Solution, recover_standard, solve
 from dynident.parallel import one_blas_thread
 
 Array = NDArray[np.float64]
@@ -21,22 +23,7 @@ BAD_CONDITION = 1e6
 
 
 def fit_of(estimator: Any, evidence: Any, what: str = "estimator") -> Fit:
-    """Return what an estimator, which may be of the user's own making, finds in evidence.
-
-    Parameters
-    ----------
-    estimator : estimator
-        With a method `fit(evidence)` that leaves `result_`.
-    evidence : Regression
-        Equations of the robot.
-    what : str
-        Its name in the sentence that refuses something else.
-
-    Returns
-    -------
-    Fit
-        ``estimator.fit(evidence).result_``.
-    """
+    """Return ``estimator.fit(evidence).result_``; it may be of the user's own making, and `what` names it in a refusal."""
     if isinstance(estimator, type) or not callable(getattr(estimator, "fit", None)):
         raise DynidentError(f"{what} is {estimator!r}; give an estimator such as MAP() or WLS()")
     fit: Fit = estimator.fit(evidence).result_
@@ -102,6 +89,7 @@ class _LeastSquares(Estimator):
 
     recovery: str
     tolerance: float
+    n_iter_: int
 
     def fit(self, regression: Regression, active: NDArray[np.bool_] | None = None) -> Self:
         """Estimate the base parameters.
@@ -138,7 +126,7 @@ class _LeastSquares(Estimator):
         base, free = regression.base, solution.beta
         values = free.copy()
         if self.recovery == "physical":
-            standard = physical_parameters(base, free, covariance, solution.combinations, solved).parameters
+            standard = physical_parameters(base, free, covariance, solution.combinations, solved)
             values = base.values(standard.values)
             values[~chosen] = 0.0
         else:
@@ -174,30 +162,41 @@ class _LeastSquares(Estimator):
         return self
 
     def _estimate(self, regression: Regression, active: NDArray[np.bool_]) -> tuple[Solution, Array]:
-        raise AssertionError("implemented by OLS and WLS")
+        """Return the solution and the standard deviation of every group's rows."""
+        raise AssertionError("every estimator has its own")
 
     def _covariance(self, regression: Regression, solution: Solution, sigma: Array) -> Array:
-        raise AssertionError("implemented by OLS and WLS")
+        """Return the covariance of the base parameters: that of rows which were divided by their deviation."""
+        return solution.covariance()
+
+    def _check_least(self, **least: float) -> None:
+        """Refuse options that are below the least they may be."""
+        for name, low in least.items():
+            value = getattr(self, name)
+            if value is not None and not value >= low:
+                raise IdentificationError(f"{type(self).__name__}: {name} is {value}; it must be {low:g} or more")
 
 
-def group_sigma(regression: Regression, solution: Solution) -> Array:
-    """Return the noise standard deviation of each row group, sigma_g^2 = RSS_g / (independent rows - share of the parameters).
+def free_rows(regression: Regression, solution: Solution) -> Array:
+    """Return the independent rows of every group less its share of the parameters, at least one.
 
-    Each group pays for the parameters in proportion to its share of the rows that show them, so that the shares add up to
-    the number of parameters.
+    Groups pay for a parameter in proportion to their rows that show it: the shares add up to the number of parameters.
     """
     seen = np.zeros((len(regression.groups), regression.base.rank))
     for i, group in enumerate(regression.groups):
         seen[i, np.intersect1d(group.columns, solution.solved)] = group.count
     share = np.sum(seen / np.maximum(seen.sum(axis=0), 1.0), axis=1)
+    rows = np.array([group.count * group.independence for group in regression.groups])
+    return np.asarray(np.maximum(rows - share, 1.0))
+
+
+def group_sigma(regression: Regression, solution: Solution) -> Array:
+    """Return the noise standard deviation of each row group, sigma_g^2 = RSS_g / free rows."""
     # A residual of exactly zero (data made by the model, a joint at rest) must not become an infinite weight.
     typical = sum(group.effort_square for group in regression.groups) / regression.rows
-    sigma = []
-    for group, used in zip(regression.groups, share, strict=True):
-        free = max(group.count * group.independence - used, 1.0)
-        floor = 1e-26 * (group.effort_square / group.count or typical or 1.0)
-        sigma.append(np.sqrt(max(group.residual(solution.beta) / free, floor)))
-    return np.array(sigma)
+    floor = [1e-26 * (group.effort_square / group.count or typical or 1.0) for group in regression.groups]
+    square = np.array([group.residual(solution.beta) for group in regression.groups])
+    return np.asarray(np.sqrt(np.maximum(square / free_rows(regression, solution), floor)))
 
 
 def relative_error(regression: Regression, beta: Array) -> float:
@@ -236,6 +235,7 @@ def typical_speeds(regression: Regression) -> dict[str, float]:
     return speeds
 
 
+@dataclass(kw_only=True, eq=False)
 class OLS(_LeastSquares):
     """Ordinary least squares: all equations have the same variance.
 
@@ -255,9 +255,8 @@ class OLS(_LeastSquares):
     {'recovery': 'prior', 'tolerance': 1e-08}
     """
 
-    def __init__(self, *, recovery: str = "prior", tolerance: float = 1e-8) -> None:
-        self.recovery = recovery
-        self.tolerance = tolerance
+    recovery: str = "prior"
+    tolerance: float = 1e-8
 
     def _estimate(self, regression: Regression, active: NDArray[np.bool_]) -> tuple[Solution, Array]:
         solution = solve(regression, np.ones(len(regression.groups)), active, self.tolerance)
@@ -269,6 +268,7 @@ class OLS(_LeastSquares):
         return solution.covariance(rss / max(independent - solution.solved.size, 1.0))
 
 
+@dataclass(kw_only=True, eq=False)
 class WLS(_LeastSquares):
     """Weighted least squares: every joint has its own variance, estimated from its own residuals.
 
@@ -288,19 +288,13 @@ class WLS(_LeastSquares):
         Relative size below which a column counts as not excited by the data.
     """
 
-    n_iter_: int
-
-    def __init__(
-        self, *, iterations: int = 20, convergence: float = 1e-6, recovery: str = "prior", tolerance: float = 1e-8
-    ) -> None:
-        self.iterations = iterations
-        self.convergence = convergence
-        self.recovery = recovery
-        self.tolerance = tolerance
+    iterations: int = 20
+    convergence: float = 1e-6
+    recovery: str = "prior"
+    tolerance: float = 1e-8
 
     def _estimate(self, regression: Regression, active: NDArray[np.bool_]) -> tuple[Solution, Array]:
-        if self.iterations < 1:
-            raise IdentificationError(f"WLS: iterations is {self.iterations}; it must be 1 or more")
+        self._check_least(iterations=1)
         solution = solve(regression, np.ones(len(regression.groups)), active, self.tolerance)
         sigma = group_sigma(regression, solution)
         for i in range(self.iterations):
@@ -310,6 +304,3 @@ class WLS(_LeastSquares):
             if np.max(np.abs(sigma / previous - 1.0)) < self.convergence:
                 break
         return solution, sigma
-
-    def _covariance(self, regression: Regression, solution: Solution, sigma: Array) -> Array:
-        return solution.covariance()

@@ -6,7 +6,11 @@ For the rows [W, tau] of a joint (or of a projected equation) the factor is the 
 
 so ||W beta - tau|| = ||R[:, :k] beta - R[:, k]|| for every beta, and two logs are merged by one QR of their stacked factors.
 Samples pass in tiles and are never stored. Cross products square the condition number, so they are used only where the summed
-matrix shows that this does no harm; else Householder reflections fold the rows.
+matrix shows that this does no harm; else Householder reflections fold the rows. Weighted least squares on factors,
+
+    minimise  sum_g ||W_g beta - tau_g||^2 / sigma_g^2          over the active base parameters,
+
+has a few hundred rows instead of a few hundred thousand samples.
 """
 
 from __future__ import annotations
@@ -15,17 +19,22 @@ from bisect import bisect_right
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.errors import IdentificationError
 from dynident.graph import Products
-from dynident.identify.base import BaseParameters, random_motion
+from dynident.identify.base import BaseParameters
 from dynident.identify.rows import Relation, Rows, Signals
+from dynident.identify.states import random_motion
 from dynident.mechanics import Motion, closure_starts
 from dynident.parallel import cores, one_blas_thread
 from dynident.signals import Decimator
+
+if TYPE_CHECKING:
+    from dynident.identify.regression import Regression
 
 Array = NDArray[np.float64]
 T = TypeVar("T")
@@ -38,56 +47,29 @@ ROWS = 1024  # samples per tile at most
 CACHE = 260_000  # bytes of rows of a tile: they are read soon after they are written, and should still be in the cache
 SHORTEST = 128  # samples of a tile at least, for what it costs to begin one
 FEWEST = 96  # rows per tile after decimation: the filter's ends are computed for every tile
+ROUND_OFF = 1e-12  # relative length below which a column is zero but for round-off
+CONTAINED = 1e-6  # part of a column of unit length below which it is round-off
 SAFE = 1e-7  # smallest over largest eigenvalue of scaled cross products: estimates then agree with reflections to about 1e-9
 Tile = Callable[["Workspace"], Array]
 """Rows of one tile, (height, T): those of [W, y] of all row groups."""
 
 
 def triangle(rows: Array) -> Array:
-    """Return R of the QR decomposition of rows, R^T R = rows^T rows.
-
-    Parameters
-    ----------
-    rows : ndarray, (m, n)
-        Rows to merge, such as weighted equations with the effort as the last column.
-
-    Returns
-    -------
-    ndarray, (min(m, n), n)
-        Upper triangle, without a rule for the signs of its diagonal.
-    """
+    """Return R (min(m, n), n) of the QR decomposition of rows (m, n), R^T R = rows^T rows; its diagonal may be negative."""
     return np.asarray(np.linalg.qr(rows, mode="r"))
 
 
 @dataclass(frozen=True, eq=False)
 class RowGroup:
-    """Evidence of one row group (one joint of a tree robot).
-
-    Parameters
-    ----------
-    name : str
-        Joint, or projected row.
-    columns : ndarray of int, (k,)
-        Base parameters that this row sees at all.
-    R : ndarray, (m, k + 1) with m <= k + 1
-        Triangular factor of [W, tau] over all samples.
-    count : int
-        Number of rows it stands for.
-    independence : float
-        Effective number of independent rows per row; below 1 when the rows were low-passed together.
-    products : ndarray, (K, k + 1, k + 1), optional
-        [W, tau]^T [W, tau] of contiguous stretches of time, which add up to R^T R; all rows in one when omitted.
-    counts : tuple of int, optional
-        Rows of each stretch.
-    """
+    """Evidence of one row group: a joint of a tree robot, or a projected row."""
 
     name: str
-    columns: NDArray[np.int64]
-    R: Array
-    count: int
-    independence: float = 1.0
-    products: Array = None  # type: ignore[assignment]  # filled in below
-    counts: tuple[int, ...] = ()
+    columns: NDArray[np.int64]  # (k,) base parameters that this row sees at all
+    R: Array  # (m, k + 1), m <= k + 1: triangular factor of [W, tau] over all samples
+    count: int  # rows it stands for
+    independence: float = 1.0  # independent rows per row; below 1 when the rows were low-passed together
+    products: Array = None  # type: ignore[assignment]  # (K, k + 1, k + 1) of stretches of time, adding up to R^T R
+    counts: tuple[int, ...] = ()  # rows of each stretch
 
     def __post_init__(self) -> None:
         if self.products is None:
@@ -348,3 +330,64 @@ def _triangle_of(products: Array) -> Array | None:
     kept = np.flatnonzero(seen)
     R[np.ix_(kept, kept)] = np.linalg.cholesky(scaled).T * size[seen]
     return R
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """Result of one weighted solve: cov(beta_solved) = S^-1 (T^T T)^-1 S^-1 times the variance of unit weight."""
+
+    beta: Array  # (b,) base parameters; zero where not active or not excited
+    precision_root: Array  # (k, k) upper triangle T of the scaled, weighted stack of the solved columns
+    scale: Array  # (k,) column lengths S
+    solved: NDArray[np.int64]  # (k,) base parameters that were solved for
+    #: (k, b) E with E beta_true = beta[solved]: what the data determine. Identity where a parameter stands alone; other entries
+    #: where one that was not solved for acts on these data just like solved ones and is contained in their values.
+    combinations: Array
+    condition: float  # of the scaled stack of the solved columns
+
+    def covariance(self, variance: float = 1.0) -> Array:
+        """Return the covariance of all base parameters; zero for parameters that were not solved for."""
+        inverse = np.linalg.solve(self.precision_root, np.eye(self.solved.size)) / self.scale[:, None]
+        result = np.zeros((self.beta.size, self.beta.size))
+        result[np.ix_(self.solved, self.solved)] = variance * inverse @ inverse.T
+        return result
+
+
+def solve(regression: Regression, sigma: Array, active: NDArray[np.bool_], tolerance: float) -> Solution:
+    """Solve for the active base parameters with one standard deviation per row group.
+
+    Columns whose part orthogonal to better visible ones is below `tolerance` of their length are not excited by the data
+    and are left at zero; they are missing from ``solved``.
+    """
+    from scipy.linalg import qr, solve_triangular  # noqa: PLC0415 - scipy.linalg costs import time
+
+    b = regression.base.rank
+    blocks, targets = [], []
+    for group, s in zip(regression.groups, sigma, strict=True):
+        block = np.zeros((group.R.shape[0], b))
+        block[:, group.columns] = group.R[:, :-1] / s
+        blocks.append(block)
+        targets.append(group.R[:, -1] / s)
+    W, y = np.vstack(blocks), np.concatenate(targets)
+    length = np.linalg.norm(W, axis=0)
+    candidates = np.flatnonzero(active & (length > ROUND_OFF * np.max(length)))
+    if not candidates.size:
+        raise IdentificationError("no parameter is excited by these data: nothing moves, or all efforts are unusable")
+    scaled = W[:, candidates] / length[candidates]
+    Q, R, order = qr(scaled, mode="economic", pivoting=True)
+    diagonal = np.abs(np.diag(R))
+    rank = int(np.count_nonzero(diagonal > tolerance * diagonal[0]))
+    kept = order[:rank]
+    solved = candidates[kept]
+    T = R[:rank, :rank]
+    combinations = np.zeros((rank, b))
+    combinations[np.arange(rank), solved] = 1.0
+    hidden = candidates[order[rank:]]
+    contained = solve_triangular(T, R[:rank, rank:])
+    contained[np.abs(contained) < CONTAINED] = 0.0
+    combinations[:, hidden] = contained * length[hidden] / length[solved][:, None]
+    x = solve_triangular(T, Q[:, :rank].T @ y)
+    beta = np.zeros(b)
+    beta[solved] = x / length[solved]
+    singular = np.linalg.svd(T, compute_uv=False)
+    return Solution(beta, T, length[solved], solved, combinations, float(singular[0] / singular[-1]))

@@ -64,13 +64,7 @@ class JointReduction(Result):
         return tuple(name for name in self.names if name not in self.dropped)
 
     def summary(self) -> str:
-        """Return the joint as text.
-
-        Returns
-        -------
-        str
-            Singular values, conditions and what was dropped.
-        """
+        """Return the joint as text: singular values, conditions and what was dropped."""
         values = " ".join(f"{s:.4g}" for s in self.singular_values)
         chain = " -> ".join(f"{c:.5g}" for c in self.condition)
         last = sorted(zip(np.abs(self.V[:, -1]), self.names, strict=True), reverse=True)[:3]
@@ -81,13 +75,7 @@ class JointReduction(Result):
         )
 
     def plot(self) -> Figure:
-        """Draw the singular values.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure.
-        """
+        """Draw the singular values."""
         from dynident.figures import BLUE, label, one_axes  # noqa: PLC0415 - matplotlib is an extra
 
         figure, axes = one_axes(7.2, 3.2, "number", "singular value", f"{label(self.joint)}: columns of unit length")
@@ -137,13 +125,7 @@ class Reduction(Result):
         return sum(len(joint.kept) for joint in self.joints)
 
     def summary(self) -> str:
-        """Return the report as text.
-
-        Returns
-        -------
-        str
-            The diagonals as a table, then one paragraph per joint.
-        """
+        """Return the report as text: the diagonals as a table, then one paragraph per joint."""
         head = "".join(f"{joint.joint[:12]:>13}" for joint in self.joints)
         lines = [f"{self.mechanism}: diag(R) of every joint's regressor, zero below {self.threshold:g}", f"  {'':<14}{head}"]
         for name, row in zip(self.names, self.diagonal, strict=True):
@@ -152,13 +134,7 @@ class Reduction(Result):
         return "\n".join([*lines, *(joint.summary() for joint in self.joints), f"{self.selected} parameters are selected"])
 
     def plot(self) -> Figure:
-        """Draw the diagonals of R, one line per joint.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure.
-        """
+        """Draw the diagonals of R, one line per joint."""
         from dynident.figures import label, one_axes  # noqa: PLC0415 - matplotlib is an extra
 
         figure, axes = one_axes(9.0, 3.6, "parameter", "|diag(R)|", f"{label(self.mechanism)}: what each joint sees")

@@ -13,10 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.errors import DynidentError, IdentificationError
 from dynident.files import read_json
 from dynident.identify.base import BaseParameters
-from dynident.identify.prediction import predicted
+from dynident.identify.prediction import Prediction, predicted
 from dynident.identify.rows import Projection, Rows
 from dynident.identify.suspicions import HEAD, feeding_joints
-from dynident.identify.tables import Observability, Prediction, Undetermined
+from dynident.identify.tables import REMOVED, Observability, Undetermined, summary_of
 from dynident.mechanics import MotionLike, as_motion
 from dynident.mechanism import Consistency, Mechanism, Parameters
 from dynident.results import Result
@@ -31,9 +31,6 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-REMOVED = "removal "  # how the notes about parameters that were dropped begin, ...
-REFUTED = "refuted: "  # ... those about conditions that the data do not meet ...
-LATE = "delay: "  # ... and that about efforts that are late or early
 GOOD, POOR = 0.10, 0.50  # relative standard deviation up to which a parameter is well, or at least roughly, known
 
 
@@ -370,8 +367,6 @@ class Fit(Tabular, Result):
 
     def summary(self) -> str:
         """Return the fit as a text table. Base parameters with standard deviations, and what to know about them."""
-        from dynident.identify.fit_text import summary_of  # noqa: PLC0415 - it needs this class
-
         return summary_of(self)
 
     def plot(self) -> Any:

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import DynidentError, IdentificationError
-from dynident.identify.base import BaseParameters, base_parameters
+from dynident.identify.base import BaseParameters
 from dynident.identify.fit import Fit
+from dynident.identify.regrouping import base_parameters
 from dynident.identify.rows import check_projection
 from dynident.mechanism import Force, Mechanism, own_parts, with_own_parts
 from dynident.results import array_of
@@ -21,6 +22,8 @@ Array = NDArray[np.float64]
 
 LARGEST = 1e100  # squares and products of such numbers stay finite
 NUMBERS = ("start", "end", "cutoff", "bandwidth")
+BELIEF: tuple[str, ...] = ("free", "free_relative", "description_relative", "standard_std", "determined", "scales")
+BELIEF += ("inflation", "training_std", "training_parts", "speeds", "before")
 
 
 def fit_content(fit: Fit) -> dict[str, Any]:
@@ -50,20 +53,8 @@ def fit_content(fit: Fit) -> dict[str, Any]:
         "options": dict(fit.options),
         "notes": list(fit.notes),
         "projection": fit.projection if isinstance(fit.projection, str) else list(fit.projection),
-        "belief": {
-            "free": None if fit.free is None else fit.free.tolist(),
-            "free_relative": fit.free_relative,
-            "description_relative": fit.description_relative,
-            "standard_std": None if fit.standard_std is None else fit.standard_std.tolist(),
-            "determined": None if fit.determined is None else fit.determined.tolist(),
-            "undetermined": [asdict(row) for row in fit.undetermined()],
-            "scales": dict(fit.scales),
-            "inflation": None if fit.inflation is None else fit.inflation.tolist(),
-            "training_std": None if fit.training_std is None else fit.training_std.tolist(),
-            "training_parts": None if fit.training_parts is None else fit.training_parts.tolist(),
-            "speeds": dict(fit.speeds),
-            "before": None if fit.before is None else fit.before.tolist(),
-        },
+        "belief": {name: x.tolist() if isinstance(x := getattr(fit, name), np.ndarray) else x for name in BELIEF}
+        | {"undetermined": [asdict(row) for row in fit.undetermined()]},
     }
 
 

@@ -39,21 +39,11 @@ WIDE = 2.0 * np.pi  # [rad], range of a revolute joint from which on degrees are
 
 @dataclass(frozen=True, eq=False)
 class Products:
-    """Cross products of rows and efforts of n joints.
+    """Cross products of rows and efforts of n joints."""
 
-    Parameters
-    ----------
-    P : ndarray, (n, b, b)
-        W_i W_i^T over the samples.
-    C : ndarray, (n, b, n)
-        W_i tau_j.
-    Y : ndarray, (n,)
-        ||tau_j||^2.
-    """
-
-    P: Array
-    C: Array
-    Y: Array
+    P: Array  # (n, b, b) W_i W_i^T over the samples
+    C: Array  # (n, b, n) W_i tau_j
+    Y: Array  # (n,) ||tau_j||^2
 
     @classmethod
     def of(cls, W: Array, effort: Array) -> Products:
@@ -105,31 +95,15 @@ class Products:
 
 @dataclass(frozen=True, eq=False)
 class Faults:
-    """What was found, and the efforts without it.
+    """What was found, and the data without it: the mended efforts are ``effort[:, order] * factor``."""
 
-    Parameters
-    ----------
-    sentences : tuple of str
-        One per fault.
-    turned : tuple of int
-        Joints whose efforts were turned round.
-    order, factor : ndarray, (n,)
-        The mended efforts are ``effort[:, order] * factor``.
-    motion : Motion
-        The mended motion.
-    misfit : float
-        L of the mended data; NaN where there are too few to tell.
-    limit : float
-        By how much L must fall for a fault.
-    """
-
-    sentences: tuple[str, ...]
-    turned: tuple[int, ...]
-    order: NDArray[np.int64]
-    factor: Array
-    motion: Motion
-    misfit: float = np.nan
-    limit: float = FALL
+    sentences: tuple[str, ...]  # one per fault
+    turned: tuple[int, ...]  # joints whose efforts were turned round
+    order: NDArray[np.int64]  # (n,)
+    factor: Array  # (n,)
+    motion: Motion  # the mended one
+    misfit: float = np.nan  # L of the mended data; NaN where there are too few to tell
+    limit: float = FALL  # by how much L must fall for a fault
 
     def poor(self) -> bool:
         """Tell whether the data contradict themselves still, as far as these samples show."""

@@ -108,13 +108,7 @@ class Individual(Result):
         return np.sqrt(np.clip(np.diag(self.covariance), 0.0, None))
 
     def plot(self) -> Figure:
-        """Draw every solution of each parameter, those that are possible as a whole, and the best estimate.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure.
-        """
+        """Draw every solution of each parameter, those that are possible as a whole, and the best estimate."""
         from dynident.figures import BLUE, MUTED, ORANGE, finish, label, new_figure  # noqa: PLC0415 - matplotlib is an extra
 
         figure = new_figure(9.0, 0.9 + 0.27 * len(self.names))

@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynident.checks import numbers
 from dynident.errors import IdentificationError
-from dynident.identify.base import BaseParameters, base_parameters
+from dynident.identify.base import BaseParameters
 from dynident.identify.factor import RowGroup, triangle
+from dynident.identify.regrouping import base_parameters
 from dynident.mechanism import Mechanism
 
 Array = NDArray[np.float64]

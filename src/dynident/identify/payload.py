@@ -20,12 +20,13 @@ from numpy.typing import NDArray
 
 from dynident.checks import number
 from dynident.errors import IdentificationError, require
-from dynident.identify.base import BaseParameters, base_parameters, columns_of
+from dynident.identify.base import BaseParameters, columns_of
 from dynident.identify.fit import Fit
 from dynident.identify.load import Payload
 from dynident.identify.matching import match
 from dynident.identify.merging import same_band
 from dynident.identify.regression import Regression
+from dynident.identify.regrouping import base_parameters
 from dynident.mechanics import robot_size
 from dynident.mechanism import Mechanism
 from dynident.signals import Log

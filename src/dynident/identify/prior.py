@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from dynident.errors import IdentificationError
 from dynident.files import read_toml
 from dynident.friction import TERMS, term_of
+from dynident.identify.base import natural_spread
 from dynident.identify.population import Population
 from dynident.identify.regression import Regression
-from dynident.identify.solve import natural_spread
 from dynident.mechanism import Mechanism
 
 Array = NDArray[np.float64]

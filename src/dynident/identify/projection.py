@@ -1,6 +1,10 @@
-"""From the robot's coordinates to the equations of a projection, and back.
+"""From the robot's coordinates to the equations of a projection, and back to coordinates and motors.
 
-rows = S y,    y = A^T tau,    A = N G          S = 1, J_r^-T of named motors, or R^-T with A = Q R ("gls")
+    rows = S y,    y = A^T tau,    A = N G          S = 1, J_r^-T of named motors, or R^-T with A = Q R ("gls")
+    tau_least = B rows,    B = A (A^T A)^-1 S^-1      (N, k, n)
+
+tau_least is the least torque that does the same: a preload, and noise that looks like one, are left out on both sides of a
+comparison.
 """
 
 from __future__ import annotations
@@ -9,52 +13,29 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dynident.graph import Node, absolute, maximum, minimum, sqrt, total
-from dynident.mechanics import Equations, solve_general
+from dynident.mechanics import Equations, Motion, actuator_jacobian, solve_general
 
 if TYPE_CHECKING:
     from dynident.identify.rows import Rows
 
+Array = NDArray[np.float64]
 NodeRows = list[list[Node]]
 
 
 def actuation(x: Equations) -> NodeRows:
-    """Return A = N G of a robot with loops, rho_dot = A nu.
-
-    Parameters
-    ----------
-    x : Equations
-        Robot with loops, n coordinates and k motors.
-
-    Returns
-    -------
-    list of list of Node, (k, n)
-        One row per motor.
-    """
+    """Return A = N G (k, n) of a robot with loops, n coordinates and k motors, rho_dot = A nu."""
     N, G = x.mechanism.actuator_matrix[0], x.G or []
     turning = [[(int(i), float(line[i])) for i in np.flatnonzero(line)] for line in N]
     return [[total([x.graph.zero, *(G[i][j] * c for i, c in line)]) for j in range(x.mechanism.dof)] for line in turning]
 
 
 def projected(x: Equations, rows: Rows, right: NodeRows) -> tuple[NodeRows, Node]:
-    """Return S B for the weights S of a robot's projection, and how far it is from singular.
+    """Return S `right` (n, m), and the smallest over the largest pivot of the projection, 1 without one.
 
-    Parameters
-    ----------
-    x : Equations
-        Robot with loops.
-    rows : Rows
-        Its equations: J_r^-T of the named motors, or R^-T with A = Q R, which makes alike, independent motor noise white.
-    right : list of list of Node, (n, m)
-        B, on the robot's coordinates.
-
-    Returns
-    -------
-    product : list of list of Node, (n, m)
-        S B.
-    ratio : Node
-        Smallest over largest pivot of the projection, 1 without one.
+    R^-T makes alike, independent noise of the motors white.
     """
     if rows.projection == "independent":
         return right, x.graph.one
@@ -87,23 +68,23 @@ def gram_schmidt(A: NodeRows) -> NodeRows:
 
 
 def unprojected(x: Equations, rows: Rows) -> NodeRows:
-    """Return S^-1, which brings errors of the equations back to the robot's coordinates.
-
-    Parameters
-    ----------
-    x : Equations
-        Robot with loops and n coordinates.
-    rows : Rows
-        Its equations.
-
-    Returns
-    -------
-    list of list of Node, (n, n)
-        S^-1: identity, J_r^T of the named motors, or R^T with A = Q R.
-    """
+    """Return S^-1 (n, n), which brings errors of the equations back to the robot's coordinates."""
     if rows.projection == "independent":
         n = rows.mechanism.dof
         return [[x.graph.const(float(i == j)) for j in range(n)] for i in range(n)]
     A = actuation(x)
     block = gram_schmidt(A) if rows.projection == "gls" else [A[rows.efforts.index(name)] for name in rows.projection]
     return [list(column) for column in zip(*block, strict=True)]
+
+
+def motor_map(rows: Rows, motion: Motion) -> Array:
+    """Return B of every sample, (N, k, n), k motors for n equations."""
+    A = actuator_jacobian(rows.mechanism, motion.q)
+    if rows.projection == "gls":  # A = Q R with a positive diagonal, as in the equations: B = Q
+        Q, R = np.linalg.qr(A)
+        return np.asarray(Q * np.sign(np.diagonal(R, axis1=1, axis2=2))[:, None, :])
+    B = np.swapaxes(np.linalg.pinv(A), 1, 2)
+    if rows.projection == "independent":
+        return np.asarray(B)
+    kept = [rows.efforts.index(name) for name in rows.projection]
+    return np.asarray(B @ np.swapaxes(A[:, kept], 1, 2))

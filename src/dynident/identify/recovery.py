@@ -10,50 +10,28 @@ description seldom tells friction: the pull towards it stays below one standard 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.identify.base import BaseParameters
+from dynident.identify.base import BaseParameters, natural_spread
 from dynident.identify.factor import triangle
 from dynident.identify.physical import cone_of, consistent
-from dynident.identify.solve import natural_spread
 from dynident.mechanism import Parameters
 
 Array = NDArray[np.float64]
 
-
-@dataclass(frozen=True, eq=False)
-class Physical:
-    """Physically consistent parameters and what consistency costs.
-
-    Parameters
-    ----------
-    parameters : Parameters
-        Standard parameters; every body is possible.
-    shift : float
-        sqrt((K phi - beta)^T C^-1 (K phi - beta) / b): how far the base parameters had to move, in standard deviations.
-        Values around 1 or below say that the data do not contradict a possible robot.
-    """
-
-    parameters: Parameters
-    shift: float
+FLOOR = 1e-10  # of a correlation matrix
 
 
 def physical_parameters(
     base: BaseParameters, values: Array, covariance: Array, combinations: Array, solved: NDArray[np.bool_]
-) -> Physical:
+) -> Parameters:
     """Return the most probable standard parameters that are physically possible."""
     robot = base.mechanism
-    spread = natural_spread(robot)
-    inertial = robot.tree.inertias.size
-    terms = [i for i, column in enumerate(base.columns) if column >= inertial and solved[i]]
-    columns = base.columns[terms]
-    spread[columns] = np.maximum(spread[columns], np.abs(values[terms]))
+    spread = spread_beside(base, values, solved)
     prior = robot.parameters
     E = combinations
-    whitening = np.linalg.inv(_cholesky(E @ covariance @ E.T))
+    whitening = whitener(E @ covariance @ E.T)
     K = whitening @ E @ base.regrouping * spread
     target = whitening @ (E @ values) - whitening @ E @ base.regrouping @ prior.values
     p = len(prior)
@@ -61,13 +39,20 @@ def physical_parameters(
     root, goal = R[:p, :p], R[:p, p]
     cone = cone_of(robot, prior.values, spread, spread, np.ones(p, dtype=bool))
     x = consistent(root, goal, cone, np.asarray(np.linalg.solve(root, goal), dtype=np.float64))
-    residual = K @ x - target
-    parameters = prior.replace(prior.values + spread * x, provenance="identified, physically consistent")
-    return Physical(parameters, float(np.sqrt(residual @ residual / max(E.shape[0], 1))))
+    return prior.replace(prior.values + spread * x, provenance="identified, physically consistent")
 
 
-def _cholesky(covariance: Array) -> Array:
-    """Return a square root of the covariance, with a floor for data made without noise."""
+def spread_beside(base: BaseParameters, values: Array, solved: NDArray[np.bool_]) -> Array:
+    """Return how far each standard parameter may plausibly be from the description; joint terms as far as their estimate."""
+    spread = natural_spread(base.mechanism)
+    terms = [i for i, column in enumerate(base.columns) if column >= base.mechanism.tree.inertias.size and solved[i]]
+    columns = base.columns[terms]
+    spread[columns] = np.maximum(spread[columns], np.abs(values[terms]))
+    return spread
+
+
+def whitener(covariance: Array) -> Array:
+    """Return V with V covariance V^T = 1, with a floor for data made without noise."""
     scale = np.sqrt(np.diag(covariance))
     correlation = covariance / np.outer(scale, scale)
-    return np.asarray(scale[:, None] * np.linalg.cholesky(correlation + 1e-10 * np.eye(scale.size)))
+    return np.asarray(np.linalg.inv(scale[:, None] * np.linalg.cholesky(correlation + FLOOR * np.eye(scale.size))))

@@ -13,13 +13,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import IdentificationError, require
-from dynident.identify.base import BaseParameters, base_parameters, columns_of
-from dynident.identify.clipping import false_channels
+from dynident.files import write_atomic
+from dynident.identify.base import BaseParameters, columns_of
 from dynident.identify.factor import RowGroup, factors_of
 from dynident.identify.matching import Matched, match
 from dynident.identify.partitions import warn_of_projection
+from dynident.identify.regrouping import base_parameters
 from dynident.identify.rows import Projection, Rows, check_projection, checked_efforts
-from dynident.identify.specimen import Specimen
+from dynident.identify.specimen import Specimen, false_channels
 from dynident.identify.suspicions import HEAD, check_finite, suspicions
 from dynident.mechanics import Motion, MotionLike, as_motion, motion_from_actuators
 from dynident.mechanism import Mechanism
@@ -306,13 +307,7 @@ class Regression:
         return evidence_in_one_band(mechanism, logs, base, projection, absent, options)
 
     def joined(self) -> Regression:
-        """Return the evidence with pieces of the same log, which have the same checksum, as one source.
-
-        Returns
-        -------
-        Regression
-            The same factors; times and numbers of samples are those of all pieces.
-        """
+        """Return the evidence with pieces of a log, which have the same checksum, as one source: times and samples of all."""
         from dynident.identify.merging import joined_sources  # noqa: PLC0415 - it needs this class
 
         return replace(self, sources=joined_sources(self.sources))
@@ -337,9 +332,7 @@ class Regression:
         pathlib.Path
             The file.
         """
-        from dynident.identify.regression_file import save_regression  # noqa: PLC0415 - it needs this class
-
-        return save_regression(self, path)
+        return write_atomic(path, self.to_bytes())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], mechanism: Mechanism) -> Regression:

@@ -5,26 +5,21 @@ from __future__ import annotations
 import io
 import json
 import os
-from pathlib import Path
 from typing import Any
 from zipfile import is_zipfile
 
 import numpy as np
 
 from dynident.errors import DynidentError, IdentificationError
-from dynident.files import read_regular, write_atomic
-from dynident.identify.base import BaseParameters, base_parameters
+from dynident.files import read_regular
+from dynident.identify.base import BaseParameters
 from dynident.identify.factor import RowGroup
 from dynident.identify.regression import Regression
+from dynident.identify.regrouping import base_parameters
 from dynident.identify.rows import check_projection
 from dynident.mechanism import Mechanism
 
 MOST = 1 << 30  # bytes that the arrays of a file may fill; a robot of a hundred joints needs a tenth
-
-
-def save_regression(regression: Regression, path: str | os.PathLike[str]) -> Path:
-    """Write evidence; `Regression.save` is the public way."""
-    return write_atomic(path, packed(regression))
 
 
 def packed(regression: Regression) -> bytes:
@@ -49,7 +44,7 @@ def packed(regression: Regression) -> bytes:
 def load_regression(
     path: str | os.PathLike[str] | bytes, mechanism: Mechanism, known: BaseParameters | None = None
 ) -> Regression:
-    """Read what `save_regression` wrote; `Regression.load` and `Regression.from_bytes` are the public ways."""
+    """Read what `packed` made, or its file; `Regression.load` and `Regression.from_bytes` are the public ways."""
     what = "the bytes" if isinstance(path, bytes) else f"'{os.fspath(path)}'"
     try:
         content = io.BytesIO(path if isinstance(path, bytes) else read_regular(path, MOST))

@@ -55,21 +55,11 @@ def law_signals(mechanism: Mechanism) -> tuple[str, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """The equations of a robot.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot with n coordinates.
-    projection : str or tuple of str
-        "independent", "gls", or the names of n motors; ignored for a tree robot.
-    absent : tuple of int
-        Standard parameters of bodies that were not there, such as those of a payload in a run without it.
-    """
+    """The equations of a robot with n coordinates."""
 
     mechanism: Mechanism
-    projection: Projection = "independent"
-    absent: tuple[int, ...] = ()
+    projection: Projection = "independent"  # or "gls", or the names of n motors; ignored for a tree robot
+    absent: tuple[int, ...] = ()  # standard parameters of bodies that were not there, as a payload in a run without it
 
     def __post_init__(self) -> None:
         if not self.mechanism.loops:
@@ -109,33 +99,14 @@ class Rows:
         return tuple(self.projection)
 
     def seen(self, pattern: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Return which base columns each equation sees.
-
-        Parameters
-        ----------
-        pattern : ndarray of bool, (n, b)
-            Which columns the robot's coordinates see.
-
-        Returns
-        -------
-        ndarray of bool, (n, b)
-            The same for the equations; a projection mixes them.
-        """
+        """Return which base columns each equation sees, (n, b), from those that coordinates see: a projection mixes them."""
         mixed = self.mechanism.loops and self.projection != "independent"
         return np.broadcast_to(pattern.any(axis=0), pattern.shape) if mixed else pattern
 
     def usable(self, moving: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Return which equations hold where some joints or motors stand still and their friction is not known.
+        """Return which equations (N, n) hold where joints, or motors with loops, stand (N, k) and their friction is not known.
 
-        Parameters
-        ----------
-        moving : ndarray of bool, (N, k)
-            False where the joint (the motor of a robot with loops) stands.
-
-        Returns
-        -------
-        ndarray of bool, (N, n)
-            Per equation: of the joint itself; of the named motor when these are all motors; else all motors must move.
+        It is that of the joint itself; of the named motor when these are all motors; else all motors must move.
         """
         if not self.mechanism.loops or (not isinstance(self.projection, str) and moving.shape[1] == self.mechanism.dof):
             order = [self.efforts.index(name) for name in self.names]
@@ -151,29 +122,10 @@ class Rows:
         first: int = 0,
         signals: Signals | None = None,
     ) -> tuple[Array, Array]:
-        """Return W and y of a stretch of motion; what is known beforehand (force elements with known coefficients) is in y.
+        """Return W (n, b, N) and y (n, N) of base columns along a stretch of motion with `efforts` (N, k).
 
-        Parameters
-        ----------
-        motion : Motion
-            N samples of the robot's coordinates.
-        effort : ndarray (N, k) or None
-            Measured efforts, columns as in `efforts`.
-        columns : ndarray of int, (b,)
-            Base columns.
-        start : ndarray (n_tree,), optional
-            Closed configuration near the first sample of a robot with loops.
-        first : int
-            Number of the first sample, for messages.
-        signals : mapping of str to ndarray (N, laws), optional
-            Temperature and load of the joints whose friction laws need them (`signals`).
-
-        Returns
-        -------
-        W : ndarray, (n, b, N)
-            Rows of the base regressor.
-        y : ndarray (n, N)
-            What they should give; without efforts minus what is known beforehand.
+        What is known beforehand (force elements with known coefficients) is taken from y. `start` is a closed configuration
+        near the first sample of a robot with loops, `first` the number of that sample, for messages.
         """
         compiled = self.compiled(columns)
         flat = np.empty((compiled.height, len(motion)))
@@ -187,37 +139,13 @@ class Rows:
         return W, y
 
     def compiled(self, columns: NDArray[np.int64]) -> CompiledRows:
-        """Return the machine code of these equations, made once per geometry, columns and projection.
-
-        Parameters
-        ----------
-        columns : ndarray of int, (b,)
-            Base columns.
-
-        Returns
-        -------
-        CompiledRows
-            Called with a stretch of motion, it writes W and y.
-        """
+        """Return the machine code of these equations, made once per geometry, base columns and projection."""
         wanted = tuple(int(c) for c in columns)
         projection = self.projection if self.mechanism.loops else "independent"
         return cached(self.mechanism, ("rows", wanted, projection), lambda: CompiledRows(self, wanted)).of(self)
 
     def signals(self, temperature: Array | None, load: Array | None, samples: int) -> Signals | None:
-        """Return temperature and load of the joints whose friction laws need them.
-
-        Parameters
-        ----------
-        temperature, load : ndarray (N, k) or None
-            Columns as in `efforts` [degree Celsius, N m or N].
-        samples : int
-            N.
-
-        Returns
-        -------
-        mapping of str to ndarray (N, laws), or None
-            ``T`` and ``load``, those that a law looks at; None where none does.
-        """
+        """Return ``T`` [degree Celsius] and ``load`` [N m, N], (N, laws) each, from columns as in `efforts`; None if unused."""
         robot = self.mechanism
         wanted = law_signals(robot)
         if not wanted:
@@ -244,20 +172,7 @@ class Rows:
         return found
 
     def targets(self, motion: Motion, effort: Array) -> Array:
-        """Return what the equations should give, without the regressor.
-
-        Parameters
-        ----------
-        motion : Motion
-            N samples of the robot's coordinates.
-        effort : ndarray, (N, k)
-            Measured efforts.
-
-        Returns
-        -------
-        ndarray, (N, n)
-            Projected efforts; the efforts themselves for a tree robot.
-        """
+        """Return what the equations should give, (N, n): projected efforts, the efforts (N, k) themselves for a tree robot."""
         if not self.mechanism.loops:
             return effort
         bare = self.mechanism.altered(friction={}, forces=())
@@ -271,13 +186,6 @@ class CompiledRows:
     """Machine code of some equations: W and y of every sample, samples last, columns that are identically zero left out.
 
     Equation i holds column ``seen[i][k]`` at row ``first[i] + k`` and what it should give in the row after its last column.
-
-    Parameters
-    ----------
-    rows : Rows
-        The equations.
-    columns : sequence of int
-        Standard parameters whose columns are wanted.
     """
 
     def __init__(self, rows: Rows, columns: Sequence[int]) -> None:

@@ -15,7 +15,7 @@ from dynident.identify.fit import Fit
 from dynident.identify.matching import match
 from dynident.identify.merging import same_band
 from dynident.identify.metrics import Metrics, evaluate
-from dynident.identify.motors import motor_map
+from dynident.identify.projection import motor_map
 from dynident.identify.regression import dead_efforts, prepared_for, robot_motion, source_of
 from dynident.identify.rows import Rows
 from dynident.mechanics import Motion

@@ -2,7 +2,7 @@
 
 Near standstill friction may be anything within its limits, so that residuals are larger there. With w = exp(-(v / v0)^2), 1 at
 rest and 0 in motion, their variance is  a + b w;  a and b follow from the sums of 1, w, w^2, e^2 and e^2 w, which add over
-logs.
+logs. Channels that froze or were cut off while the robot moved say what did not happen.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from dynident.identify.base import BaseParameters
 from dynident.identify.rows import Rows, Signals
 from dynident.mechanics import Motion
+from dynident.signals import Log, Quality
 
 Array = NDArray[np.float64]
 
@@ -25,28 +26,19 @@ SLOW = 0.05  # of the RMS speed in training: below, friction is not known
 RESTING = 15.0  # samples at rest that tell something about residuals there
 LARGER = 0.5  # of the variance in motion: what rests add at least to be told from chance
 CALMEST = 0.1  # of the mean variance: residuals in motion are not believed to be smaller
+MANY = 0.01  # of the moving samples at a limit: fewer do little harm
+AT_LIMIT = 5  # samples at a limit, to compare with
+MORE = 4.0  # times the squared residual elsewhere: a drive that really gives no more leaves no more than others
 
 
 @dataclass(frozen=True, eq=False)
 class Specimen:
-    """S samples of n joints.
-
-    Parameters
-    ----------
-    motion : Motion
-        S samples.
-    equations : callable
-        Rows (n, b, S) of a motion; zero for joints without usable efforts.
-    effort : ndarray, (S, n)
-        Right sides.
-    names : tuple of str
-        Joints.
-    """
+    """S samples of n joints."""
 
     motion: Motion
-    equations: Callable[[Motion], Array]
-    effort: Array
-    names: tuple[str, ...]
+    equations: Callable[[Motion], Array]  # rows (n, b, S) of a motion; zero for joints without usable efforts
+    effort: Array  # (S, n) right sides
+    names: tuple[str, ...]  # joints
 
     @classmethod
     def of(
@@ -111,3 +103,39 @@ def shares(sources: Iterable[Mapping[str, Any]], name: str) -> tuple[float, floa
     if b < LARGER * a:
         return 1.0, 0.0
     return float(a / mean), float(b / mean)
+
+
+def false_channels(log: Log, quality: Quality, specimen: Specimen) -> tuple[str, ...]:
+    """Return sentences about channels that keep a value while their joint moves, and efforts that were cut off.
+
+    Efforts at a limit are true where the drive gives no more, and false where the recorder shows no more: there the residuals
+    of the model that the other samples determine are larger.
+    """
+    found = [
+        f"the {channel.partition(':')[0]} of {channel.partition(':')[2]} {sentence}; leave that stretch of time out"
+        for channel, sentence in ((f.channel, f.sentence) for f in quality.of("stuck"))
+        if channel.startswith(("position:", "effort:"))
+    ]
+    limited = [f.channel for f in quality.of("saturated") if f.value > MANY]
+    for j, joint in enumerate(log.joints):
+        if f"effort:{joint}" in limited and joint in specimen.names and _cut_off(log.t, log.effort[:, j], specimen, joint):
+            found.append(
+                f"the efforts of {joint} are cut off at their limit {np.nanmax(np.abs(log.effort[:, j])):.4g}, where other "
+                "samples tell that more acted; record a wider range, or leave these stretches of time out"
+            )
+    return tuple(found)
+
+
+def _cut_off(t: Array, effort: Array, specimen: Specimen, joint: str) -> bool:
+    """Tell whether the residuals of a joint are larger where its effort is at a limit."""
+    at_limit = (effort == np.nanmax(effort)) | (effort == np.nanmin(effort))
+    cut = np.interp(specimen.motion.t, t, at_limit.astype(float)) > 0.0
+    i, W = specimen.names.index(joint), specimen.equations(specimen.motion)
+    A, y = W[i].T, specimen.effort[:, i]
+    if np.sum(cut) < AT_LIMIT or np.sum(~cut) < 2 * A.shape[1]:
+        return False
+    scale = np.linalg.norm(A, axis=0)
+    A = A[:, scale > 0.0] / scale[scale > 0.0]
+    x = np.linalg.lstsq(A[~cut], y[~cut], rcond=1e-9)[0]
+    square = (y - A @ x) ** 2
+    return bool(np.mean(square[cut]) > MORE * np.mean(square[~cut]))

@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import IdentificationError
-from dynident.identify.base import BaseParameters, base_parameters
+from dynident.identify.base import BaseParameters
 from dynident.identify.gravity import other_gravities, turned_gravity
 from dynident.identify.hypotheses import Faults, exchanged, find_faults
+from dynident.identify.regrouping import base_parameters
 from dynident.identify.rows import Rows
 from dynident.identify.specimen import Specimen
 from dynident.mechanics import Motion

@@ -1,72 +1,22 @@
-"""Rows that a fit answers with: predictions, how well parameters are known, what data leave open."""
+"""How well a fit knows its parameters: as rows, and as text with what to know about them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dynident.errors import DynidentError
-from dynident.results import Result
+from dynident.identify.specimen import shares
+from dynident.identify.suspicions import HEAD
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from dynident.identify.fit import Fit
 
-Array = NDArray[np.float64]
-
-
-@dataclass(frozen=True, eq=False)
-class Prediction(Result):
-    """Predicted efforts with their uncertainty.
-
-    Parameters
-    ----------
-    t : ndarray, (N,)
-        Time [s].
-    effort : ndarray, (N, n)
-        Predicted joint torques and forces [N m, N].
-    std : ndarray, (N, n)
-        Standard deviation of a new measurement about it: parameter uncertainty and measurement noise together;
-        NaN for a joint whose efforts were not used in the fit.
-    """
-
-    t: Array
-    effort: Array
-    std: Array
-
-    def plot(self, names: Sequence[str] | None = None) -> Figure:
-        """Draw the efforts over time with two standard deviations, one panel per joint.
-
-        Parameters
-        ----------
-        names : sequence of str, optional
-            Names of the joints; numbers when omitted.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure.
-        """
-        from dynident.figures import BLUE, SKY, finish, label, new_figure  # noqa: PLC0415 - matplotlib is an extra
-
-        count = self.effort.shape[1]
-        shown = [str(j + 1) for j in range(count)] if names is None else list(names)
-        if len(shown) != count:
-            raise DynidentError(f"prediction: {len(shown)} names for {count} joints; give one name for each")
-        columns = 1 if count <= 4 else 2
-        rows = -(-count // columns)
-        figure = new_figure(11.0, 1.7 * rows + 0.6)
-        for j, (name, effort, std) in enumerate(zip(shown, self.effort.T, self.std.T, strict=True)):
-            axes = figure.add_subplot(rows, columns, j + 1)
-            axes.fill_between(self.t, effort - 2.0 * std, effort + 2.0 * std, color=SKY, linewidth=0.0, rasterized=True)
-            axes.plot(self.t, effort, color=BLUE, linewidth=0.9, rasterized=self.t.size > 20_000)
-            finish(axes, "time [s]" if j >= count - columns else "", "effort [N m, N]", label(name))
-            axes.margins(x=0.0)
-        figure.tight_layout()
-        return figure
+REMOVED = "removal "  # how the notes about parameters that were dropped begin, ...
+REFUTED = "refuted: "  # ... those about conditions that the data do not meet ...
+LATE = "delay: "  # ... and that about efforts that are late or early
+MOSTLY = 0.5  # part of the squared residual
 
 
 @dataclass(frozen=True)
@@ -109,3 +59,50 @@ class Observability:
     std: float
     relative: float
     verdict: str
+
+
+def summary_of(fit: Fit) -> str:
+    """Return the text; `Fit.summary` is the public way."""
+    table = fit.observability()
+    width = max(len(row.name) for row in table)
+    verdicts = [row.verdict for row in table]
+    blind = not np.isfinite(fit.training_relative)
+    errors = "no efforts" if blind else f"training error {100 * fit.training_relative:.2f} %"
+    lines = [
+        f"{fit.mechanism.name}: {fit.base.rank} base parameters from {fit.rows} equations, "
+        f"condition {fit.condition:.3g}, {errors}",
+        f"{'base parameter':<{width}}  {'value':>12}  {'std':>10}  {'rel.':>8}  {'description':>12}  verdict",
+    ]
+    for row, before in zip(table, fit.described, strict=True):
+        percent = "-" if not np.isfinite(row.relative) else f"{100 * row.relative:.2f}%" if row.relative < 10.0 else ">999%"
+        numbers = f"{row.value:>12.5g}  {row.std:>10.3g}  {percent:>8}  {before:>12.5g}"
+        lines.append(f"{row.name:<{width}}  {numbers}  {row.verdict}")
+    counts = ", ".join(f"{verdicts.count(v)} {v}" for v in dict.fromkeys(verdicts))
+    impossible = [c.name for c in fit.consistency() if not c.ok]
+    lines.append(f"verdicts: {counts}")
+    if fit.free is not None and not blind:
+        lines.append(
+            f"training error: description {100 * fit.description_relative:.2f} %, this model "
+            f"{100 * fit.training_relative:.2f} %, least squares alone {100 * fit.free_relative:.2f} %"
+        )
+    open_ones = fit.undetermined()
+    if open_ones:
+        shown = ", ".join(f"{row.name} {row.value:.4g} (description {row.description:.4g})" for row in open_ones[:8])
+        lines.append(
+            f"{len(open_ones)} of {len(fit.standard)} standard parameters are not determined by these data and rest on "
+            f"the description: {shown}{' ...' if len(open_ones) > 8 else ''}"
+        )
+    lines += [f"{HEAD}{text}" for text in fit.suspicions]
+    rests = [name for name in fit.groups if shares(fit.sources, name)[0] < 1.0 - MOSTLY]
+    if rests and not fit.options.get("standstill"):
+        lines.append(
+            f"most of the residual of {', '.join(rests)} is made near standstill, where friction may be anything "
+            "within its limits; standstill=0.1 (--standstill 0.1) leaves that out of the fit and of its errors"
+        )
+    lines += [note for note in fit.notes if note.startswith((REFUTED, LATE))]
+    if impossible:
+        lines.append(
+            f"standard parameters of {', '.join(impossible)} are physically impossible: they predict torques, but such "
+            "bodies cannot be simulated"
+        )
+    return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""The channels of a log: columns by role and joint, as their names or the schema say."""
+"""The channels of a log: columns by role and joint, as their names or the schema say; angles without jumps."""
 
 from __future__ import annotations
 
@@ -25,6 +25,9 @@ FAMILIES_OF_KIND: dict[str, tuple[str, ...]] = {
     "voltage": ("voltage", "effort"),
     "none": (),
 }
+TURN = 2.0 * np.pi
+#: No joint is faster (rad/s): a step that is a whole turn give or take this speed is none of the motion.
+FASTEST = 50.0
 MOVED = 1e-3  #: a joint that was moved by more, in whatever unit, is one that moves
 #: A column that names a joint and nothing else.
 _AXIS = re.compile(
@@ -307,3 +310,34 @@ def some_of(pool: Mapping[str, object], limit: int = 40) -> str:
     """Return the first names, for a message."""
     names = [n for n in pool if ":" not in n] or list(pool)
     return ", ".join(names[:limit]) + (f", ... ({len(names)} in all)" if len(names) > limit else "")
+
+
+def unwrap(clock: Array, arrays: dict[str, Any], joints: list[str], notes: list[str]) -> None:
+    """Make angles that jump by whole turns continuous, and say so."""
+    for role in ("position", "reference"):
+        if role in arrays:
+            arrays[role], jumping = _unwrapped(clock, arrays[role])
+            if jumping:
+                names = ", ".join(joints[k] for k in jumping)
+                notes.append(f"{role} of {names} jumps by whole turns of 2 pi rad: made continuous")
+
+
+def _unwrapped(clock: Array, angles: Array) -> tuple[Array, list[int]]:
+    """Return angles (N, n) in rad without jumps of a whole turn between neighbouring samples, and the channels that had them.
+
+        q_k = w_k - 2 pi sum_(j <= k) s_j,   s_j = +-1 where |w_j - w_(j-1) -+ 2 pi| <= 50 rad/s (t_j - t_(j-1)) < pi, else 0
+
+    Channels that leave one turn were not wrapped into it, and stay. Samples that are missing (NaN) are passed over.
+    """
+    result, channels = angles, list[int]()
+    for k, column in enumerate(angles.T):
+        known = np.flatnonzero(np.isfinite(column))
+        step, room = np.diff(column[known]), FASTEST * np.diff(clock[known])
+        jump = (np.abs(np.abs(step) - TURN) <= room) & (room < np.pi)
+        if not jump.any() or np.ptp(column[known]) > (1.0 + 1e-6) * TURN:
+            continue
+        result = angles.copy() if result is angles else result
+        turns = np.cumsum(np.where(jump, np.sign(step), 0.0))
+        result[known[1:], k] -= TURN * turns
+        channels.append(k)
+    return result, channels

@@ -12,13 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import LogError
-from dynident.signals.channels import REQUIRED, Found, find_channels
+from dynident.signals.channels import REQUIRED, Found, find_channels, unwrap
 from dynident.signals.log import Log, check_effort_kind
 from dynident.signals.log_parts import FIELDS
 from dynident.signals.names import ROLES, is_time, split_unit, time_name
 from dynident.signals.schema import files_beside, rules_of
 from dynident.signals.tables import Table, is_key, read_table
-from dynident.signals.turns import unwrapped
 from dynident.signals.units import canonical, to_si
 
 Array = NDArray[np.float64]
@@ -99,7 +98,7 @@ def _as_logged(tables: list[Table], by_role: Mapping[str, Table], rules: Mapping
 
         clock, arrays = on_one_clock(clock, arrays, notes)
         clock, arrays = without_repeats(clock, arrays, rules.get("rate"), clock_column, notes)
-    _unwrap(clock, arrays, found.joints, notes)
+    unwrap(clock, arrays, found.joints, notes)
     first = tables[0].label
     return Log(
         t=clock,
@@ -161,16 +160,6 @@ def _in_si(found: Found, kind: str, rules: Mapping[str, Any], notes: list[str]) 
             continue
         notes += said
     return arrays
-
-
-def _unwrap(clock: Array, arrays: dict[str, Any], joints: list[str], notes: list[str]) -> None:
-    """Make angles that jump by whole turns continuous, and say so."""
-    for role in ("position", "reference"):
-        if role in arrays:
-            arrays[role], jumping = unwrapped(clock, arrays[role])
-            if jumping:
-                names = ", ".join(joints[k] for k in jumping)
-                notes.append(f"{role} of {names} jumps by whole turns of 2 pi rad: made continuous")
 
 
 # ---------------------------------------------------------------------- the clock

@@ -1,11 +1,10 @@
 """Identifying friction laws: in the fit of a robot, one axis, Kalman filter, choice of law."""
 
+from dynident.identify.friction.axis import AxisFit, fit_axis
 from dynident.identify.friction.choice import Choice, Contender, choose
 from dynident.identify.friction.kalman import FrictionFilter, KalmanResult
 from dynident.identify.friction.laws import FrictionChoice, choose_friction, choose_law
-from dynident.identify.friction.result import AxisFit
 from dynident.identify.friction.robot import fit_log, fit_robot
-from dynident.identify.friction.separable import fit_axis
 
 __all__ = [
     "AxisFit",

@@ -20,10 +20,9 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.checks import real, signal, step_length, time_axis
 from dynident.errors import DynidentError, IdentificationError
 from dynident.friction import Friction, Offset, Sigmoid
+from dynident.identify.friction.axis import SIGMOID_NOTE, fit_axis
 from dynident.identify.friction.checks import direction_note
 from dynident.identify.friction.kalman_steps import Steps, steps_of
-from dynident.identify.friction.result import SIGMOID_NOTE
-from dynident.identify.friction.separable import fit_axis
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -76,13 +75,7 @@ class KalmanResult:
         return dict(zip(self.names, self.values.tolist(), strict=True))
 
     def plot(self) -> Figure:
-        """Draw the estimates over time with two standard deviations, one panel per parameter.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure.
-        """
+        """Draw the estimates over time with two standard deviations, one panel per parameter."""
         from dynident.figures import BLUE, SKY, finish, label, new_figure  # noqa: PLC0415 - matplotlib is an extra
 
         rows = -(-len(self.names) // 2)

@@ -47,15 +47,7 @@ HUGE = 1e300
 
 
 class Steps:
-    """The filter of one number of sigmoids and one choice of free parameters, as machine code.
-
-    Parameters
-    ----------
-    terms : int
-        Number of sigmoids.
-    free : tuple of int
-        Which parameters are states, rising.
-    """
+    """The filter of one number of sigmoids and one choice of free parameters (rising numbers), as machine code."""
 
     def __init__(self, terms: int, free: tuple[int, ...]) -> None:
         self.law, self.free, self.size = Sigmoid(terms), free, 2 + len(free)

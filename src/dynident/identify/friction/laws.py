@@ -1,10 +1,13 @@
-"""Choosing the friction law of an axis, and of every joint of a robot, by data that were held out (`choice.py`)."""
+"""Choosing the friction law of an axis, and of every joint of a robot, by data that were held out (`choice.py`).
+
+A law that was chosen must take energy out: one that does not is no friction, however well it predicts.
+"""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -12,12 +15,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import IdentificationError, SignalWarning
-from dynident.friction import FrictionLaw, State, TemperatureDependent, law_of, law_text
-from dynident.identify.friction.choice import Choice, choose
+from dynident.friction import FrictionLaw, State, TemperatureDependent, dissipation, law_of, law_text
+from dynident.identify.fit import Fit
+from dynident.identify.friction.axis import fit_axis
+from dynident.identify.friction.choice import Choice, choose, loses_least
 from dynident.identify.friction.recording import assemble
 from dynident.identify.friction.robot import PreparedLogs, driven, prepared_logs, with_laws
 from dynident.identify.friction.search import Progress, search, shape_bounds
-from dynident.identify.friction.separable import fit_axis
 from dynident.identify.rows import Projection, Rows
 from dynident.mechanics import tree_motion
 from dynident.mechanism import Mechanism
@@ -28,6 +32,8 @@ Array = NDArray[np.float64]
 
 USUAL = ("coulomb + viscous", "asymmetric", "polynomial", "tanh + viscous", "stribeck + viscous")
 STARTS = 6  # per shape parameter
+SPEED = 3.0  # times the RMS speed of the data: up to there a chosen law must take energy out
+ROOM = 20.0  # degree Celsius, at which laws of temperature are looked at
 WARM = 2.0  # range of temperatures [K] from which a law that knows of them is tried
 
 
@@ -39,28 +45,7 @@ def choose_law(
     blocks: int = 5,
     extrapolate: bool = False,
 ) -> Choice:
-    """Choose the friction law of one axis.
-
-    Parameters
-    ----------
-    effort : array_like, (N,)
-        Torque or force [N m or N], in the order of time.
-    laws : mapping of str to FrictionLaw
-        Laws to compare.
-    state : State or array_like, (N,)
-        Velocity, and what else the laws look at.
-    fixed : mapping of str to array_like (N,), optional
-        Columns of the other linear parameters, as in `fit_axis`.
-    blocks : int
-        Number of blocks of time.
-    extrapolate : bool
-        True to hold out the fastest stretches too.
-
-    Returns
-    -------
-    Choice
-        All laws, and the one to take.
-    """
+    """Choose the friction law of one axis from the data of `fit_axis`; `extrapolate` holds out the fastest stretches too."""
     tau, given = np.asarray(effort, dtype=np.float64), State.of(state)
     columns = {name: np.asarray(values, dtype=np.float64) for name, values in (fixed or {}).items()}
 
@@ -125,7 +110,7 @@ def choose_friction(
     options : mapping, optional
         Options of `dynident.signals.prepare`.
     projection : str or tuple of str, optional
-        Equations of a robot with loops, as in `fit_robot`.
+        Equations of a robot with loops, as in `fit_log`.
     blocks : int
         Number of blocks of time.
     seed : int
@@ -266,3 +251,31 @@ class _Joint:
             warnings.simplefilter("ignore", RuntimeWarning)  # a row that no group can use has no error
             error = np.sqrt(np.nanmean(every**2, axis=0)) if len(every) > 1 else every[0]
         return scale * error, len(self.law.parameters)
+
+
+def passive_instead(choice: FrictionChoice, fit: Fit) -> FrictionChoice | None:
+    """Return the choice without laws that feed energy as fitted, up to `SPEED` times the speeds of the data; None if none does.
+
+    The contender that loses least takes the place of such a law, with the temperature if that law had it. Where every law
+    feeds energy the data are wrong, not the law: the simplest one stays, and the verdict says so.
+    """
+    laws, choices = dict(choice.laws), dict(choice.choices)
+    for joint, friction in fit.friction.items():
+        held = {"q": 0.0, "tau": 0.0, "T": ROOM}
+        at = {name: value for name, value in held.items() if name in friction.law.looks_at}
+        speed = SPEED * fit.speeds.get(joint, 0.0)
+        if joint not in choices or speed <= 0.0 or dissipation(friction, speed, **at).dissipative:
+            continue
+        own, text = choices[joint], law_text(laws[joint])
+        said = f"feeds energy within {SPEED:g} times the speeds of the data"
+        marked = tuple(replace(c, failed=c.failed or said) if c.name in (text, own.best) else c for c in own.contenders)
+        left = [c for c in marked if not c.failed]
+        simplest = min(own.contenders, key=lambda c: (c.parameters or np.inf, c.name))
+        best = loses_least(left).name if left else simplest.name
+        if best != own.best:
+            old, new = laws[joint], law_of(best)
+            laws[joint] = replace(old, law=new) if isinstance(old, TemperatureDependent) else new
+        choices[joint] = replace(own, contenders=marked, best=best)
+    if all(law_text(laws[joint]) == law_text(law) for joint, law in choice.laws.items()):
+        return None
+    return FrictionChoice(laws, choices)

@@ -32,74 +32,32 @@ TOLERANCE = 1e-8
 
 @dataclass(frozen=True, eq=False)
 class Projection:
-    """The problem at one eta: the linear parameters are the best ones.
+    """The problem at one eta: the linear parameters are the best ones."""
 
-    Parameters
-    ----------
-    x : ndarray, (P,)
-        Linear parameters; zero where the data do not show them.
-    solved : ndarray of int, (r,)
-        Those that were solved for.
-    residual : ndarray, (M,)
-        Weighted residual in reduced coordinates; its length is that of all rows.
-    jacobian : ndarray, (M, S)
-        Its exact derivative with respect to eta.
-    direct : ndarray, (M, r + S)
-        Weighted derivative of the prediction with respect to the solved x and eta, for the covariance.
-    squares : ndarray, (groups,)
-        Unweighted sum of squared residuals of each row group.
-    """
-
-    x: Array
-    solved: NDArray[np.int64]
-    residual: Array
-    jacobian: Array
-    direct: Array
-    squares: Array
+    x: Array  # (P,) linear parameters; zero where the data do not show them
+    solved: NDArray[np.int64]  # (r,) those that were solved for
+    residual: Array  # (M,) weighted, in reduced coordinates; its length is that of all rows
+    jacobian: Array  # (M, S) its exact derivative with respect to eta
+    direct: Array  # (M, r + S) weighted derivative of the prediction by the solved x and eta, for the covariance
+    squares: Array  # (groups,) unweighted sum of squared residuals of each row group
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Rows of one or more row groups, ready to be reduced at any eta.
+    """Rows of one or more row groups, ready to be reduced at any eta."""
 
-    Parameters
-    ----------
-    names : tuple of str
-        Row groups: joints, or projected equations.
-    columns : list of ndarray of int
-        Linear parameters that the rows of each group hold, in their order.
-    bends : list of list of (int, int)
-        (linear, shape) of the derivatives that follow them.
-    linear, shapes : int
-        Number P of linear parameters and S of shape parameters.
-    tiles : list of callable
-        The rows, see `Blocks`.
-    families : list of list of int
-        Shape parameters of each joint.
-    counts : tuple of int
-        Rows of each group.
-    independence : float
-        Effective number of independent rows per row.
-    masks : list of ndarray (groups, T) or None
-        Rows to use per tile (1) or to leave out (0).
-    step : int
-        Every so-manieth row is used.
-    groups : tuple of int
-        Numbers of the row groups in the tiles; all when empty.
-    """
-
-    names: tuple[str, ...]
-    columns: list[NDArray[np.int64]]
-    bends: list[list[Pair]]
-    linear: int
-    shapes: int
+    names: tuple[str, ...]  # row groups: joints, or projected equations
+    columns: list[NDArray[np.int64]]  # linear parameters that the rows of each group hold, in their order
+    bends: list[list[Pair]]  # (linear, shape) of the derivatives that follow them
+    linear: int  # number P of linear parameters
+    shapes: int  # number S of shape parameters
     tiles: list[Blocks]
-    families: list[list[int]]
-    counts: tuple[int, ...]
-    independence: float = 1.0
-    masks: list[Array] | None = None
-    step: int = 1
-    groups: tuple[int, ...] = ()
+    families: list[list[int]]  # shape parameters of each joint
+    counts: tuple[int, ...]  # rows of each group
+    independence: float = 1.0  # independent rows per row
+    masks: list[Array] | None = None  # (groups, T) per tile: rows to use (1) or to leave out (0)
+    step: int = 1  # every so-manieth row is used
+    groups: tuple[int, ...] = ()  # numbers of the row groups in the tiles; all when empty
 
     def _rows(self, eta: Array, i: int) -> list[Array]:
         return self.tiles[i](eta, self.step, self.groups or range(len(self.names)))

@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 from dynident.errors import IdentificationError, SignalWarning, warn
 from dynident.friction import Friction
 from dynident.graph import Node
-from dynident.identify.base import BaseParameters, base_parameters
+from dynident.identify.base import BaseParameters
 from dynident.identify.friction.checks import direction_note, limit_note, limited
 from dynident.identify.friction.problem import Blocks, Pair, Problem
 from dynident.identify.projection import projected
+from dynident.identify.regrouping import base_parameters
 from dynident.identify.rows import Rows, Signals, law_signals
 from dynident.identify.standstill import moving_rows
 from dynident.mechanics import Equations, Motion, cached, close_positions, closure_starts, compiled, entering, tree_motion
@@ -48,16 +49,10 @@ class Recording:
 
 
 class LawRows:
-    """Columns of the friction law of one joint in all equations, and their derivatives by its shape parameters.
-
-    Parameters
-    ----------
-    rows : Rows
-        Equations of a robot with this law alone.
-    """
+    """Columns of the friction law of one joint in all equations, and their derivatives by its shape parameters."""
 
     def __init__(self, rows: Rows) -> None:
-        robot = rows.mechanism
+        robot = rows.mechanism  # it has this law alone
         x = Equations(robot)
         self.signals = law_signals(robot)
         x.channels = {name: x.graph.symbols(name, 1) for name in self.signals}
@@ -89,22 +84,11 @@ class Assembly:
 
     Linear unknowns are the base parameters of the robot without its laws, then the linear parameters of one law after the
     other.
-
-    Parameters
-    ----------
-    robot : Mechanism
-        Robot with friction laws.
-    rows : Rows
-        Its equations.
-    used : tuple of int
-        Equations with usable efforts.
-    recordings : tuple of Recording
-        The data.
     """
 
-    robot: Mechanism
+    robot: Mechanism  # with friction laws
     rows: Rows
-    used: tuple[int, ...]
+    used: tuple[int, ...]  # equations with usable efforts
     recordings: tuple[Recording, ...]
 
     @cached_property

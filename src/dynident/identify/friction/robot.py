@@ -19,16 +19,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import ConditionWarning, IdentificationError, warn
 from dynident.friction import Friction, FrictionLaw, TemperatureDependent, law_of
-from dynident.identify.base import base_parameters
 from dynident.identify.bayes import MAP
 from dynident.identify.estimators import WLS, fit_of, relative_error
 from dynident.identify.fit import Fit
+from dynident.identify.friction.axis import covariance, shape_notes
 from dynident.identify.friction.recording import Assembly, Recording, assemble
-from dynident.identify.friction.result import covariance, shape_notes
 from dynident.identify.friction.search import Found, Progress, search, shape_bounds
 from dynident.identify.matching import match
 from dynident.identify.prior import Knowledge
 from dynident.identify.regression import Regression, dead_efforts, prepared_for, robot_motion, source_of
+from dynident.identify.regrouping import base_parameters
 from dynident.identify.rows import Projection, Rows, check_projection
 from dynident.identify.specimen import Specimen
 from dynident.mechanics import MotionLike, as_motion, tree_motion
@@ -63,46 +63,7 @@ def fit_robot(
 ) -> Fit:
     """Fit bodies and friction laws of a robot to a motion and its efforts.
 
-    A law replaces the friction among the terms of its joint (fv, fc, ...); rotor inertia, offset and spring stay. Laws are
-    those of joints, in joint radians and N m, as all joint terms are; a motor's name stands for the joint that it drives.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot with n coordinates; redundant motors are welcome.
-    motion : Motion or (q, v, a)
-        N samples.
-    effort : array_like, (N, n) or (N, k)
-        Torques and forces [N m, N] of the joints; of the k motors with loops.
-    laws : law or mapping of str to law
-        One law for all driven joints, or by joint: a FrictionLaw, its text (``"stribeck + viscous"``), or a law with numbers,
-        whose shape parameters are then known. Joints that are not named keep their terms.
-    temperature, load : array_like, (N, n) or (N, k), optional
-        Temperature [degree Celsius] and load [N m or N], where a law needs them.
-    decimator : Decimator, optional
-        Parallel filter applied to all columns and efforts alike.
-    skip : sequence of str
-        Joints of a tree whose efforts are not to be used.
-    projection : str or tuple of str, optional
-        Equations of a robot with loops, as in `Regression.from_motion`; by default those of the motors, or "gls" when there are
-        more motors than freedoms.
-    estimator : estimator, optional
-        What the final fit is made with; `WLS()` when omitted.
-    start : array_like (S,), optional
-        Shape parameters from which to start; many starts when omitted.
-    starts : int
-        Starting points per shape parameter.
-    seed : int
-        Seed of the random ones.
-    passes : int
-        Largest number of passes over all samples.
-    progress : callable, optional
-        Called as ``progress(what, done, whole)``: joints whose law was chosen, then those whose shapes were searched.
-
-    Returns
-    -------
-    Fit
-        Bodies, terms and laws with one covariance; ``fit.friction`` has the laws with their numbers.
+    Data are those of `Regression.from_motion`, all else is as in `fit_log`. ``fit.friction`` has the laws with their numbers.
     """
     motion = as_motion(motion)
     robot = with_laws(mechanism, laws)
@@ -127,6 +88,9 @@ def fit_log(
 ) -> Fit:
     """Prepare logs (check, filter, differentiate, decimate) and fit bodies and friction laws.
 
+    A law replaces the friction among the terms of its joint (fv, fc, ...); rotor inertia, offset and spring stay. Laws are
+    those of joints, in joint radians and N m, as all joint terms are; a motor's name stands for the joint that it drives.
+
     Parameters
     ----------
     mechanism : Mechanism
@@ -134,12 +98,14 @@ def fit_log(
     log : Log or sequence of Log
         What was measured; temperatures and efforts serve laws that depend on them.
     laws : law, sequence of laws, "auto", or a mapping of str to these
-        As in `fit_robot`; of a sequence, or of the usual laws with "auto", each joint gets the simplest that is not worse on
-        held-out blocks (`choose_friction`).
+        One law for all driven joints, or by joint: a FrictionLaw, its text (``"stribeck + viscous"``), or a law with numbers,
+        whose shape parameters are then known. Joints that are not named keep their terms. Of a sequence, or of the
+        usual laws with "auto", each joint gets the simplest that is not worse on held-out blocks (`choose_friction`).
     options : mapping, optional
         Options of `dynident.signals.prepare`.
     projection : str or tuple of str, optional
-        Equations of a robot with loops, as in `fit_robot`.
+        Equations of a robot with loops, as in `Regression.from_motion`; by default those of the motors, or "gls" when there are
+        more motors than freedoms.
     estimator : estimator, optional
         What the final fit is made with; `WLS()` when omitted.
     start : array_like (S,), optional
@@ -176,8 +142,7 @@ def _chosen(
     prepared: PreparedLogs, laws: Any, projection: Projection | None, how: Search, fitted: Callable[[Laws], Fit]
 ) -> tuple[Fit, list[str]]:
     """Return the fit with laws that were chosen, none of which feeds energy, and how they were chosen."""
-    from dynident.identify.friction.laws import choose_recorded  # noqa: PLC0415 - choice fits
-    from dynident.identify.friction.passive import passive_instead  # noqa: PLC0415 - it looks at choices
+    from dynident.identify.friction.laws import choose_recorded, passive_instead  # noqa: PLC0415 - choice fits
 
     choice = choose_recorded(prepared, laws, projection, 5, how.seed, how.progress)
     fit = fitted(dict(choice.laws))

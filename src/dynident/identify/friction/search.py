@@ -29,37 +29,17 @@ REWEIGHTINGS = 5
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """Where the search ended.
+    """Where the search ended."""
 
-    Parameters
-    ----------
-    eta : ndarray, (S,)
-        Shape parameters.
-    projection : Projection
-        The problem there.
-    sigma : ndarray, (groups,)
-        Standard deviation of each joint's rows.
-    at_bound : ndarray of bool, (S,)
-        Shape parameters at the end of their interval: the data do not show them.
-    passes : int
-        Passes over all samples.
-    """
-
-    eta: Array
-    projection: Projection
-    sigma: Array
-    at_bound: NDArray[np.bool_]
-    passes: int
+    eta: Array  # (S,) shape parameters
+    projection: Projection  # the problem there
+    sigma: Array  # (groups,) standard deviation of each joint's rows
+    at_bound: NDArray[np.bool_]  # (S,) shape parameters at the end of their interval: the data do not show them
+    passes: int  # over all samples
 
 
 class Scale:
-    """Search variables u: the logarithm of shape parameters whose interval is positive, the parameter itself otherwise.
-
-    Parameters
-    ----------
-    bounds : ndarray, (S, 2)
-        Interval of each shape parameter.
-    """
+    """Search variables u: the logarithm of shape parameters whose interval is positive, the parameter itself otherwise."""
 
     def __init__(self, bounds: Array) -> None:
         self.logarithmic = bounds[:, 0] > 0.0
@@ -79,19 +59,7 @@ class Scale:
 
 
 class Evaluator:
-    """Residual and Jacobian at the last u, so that one pass serves both.
-
-    Parameters
-    ----------
-    problem : Problem
-        What to evaluate.
-    scale : Scale
-        Its search variables.
-    sigma : ndarray, (groups,)
-        Weights; may be changed between searches.
-    free : sequence of int, optional
-        Shape parameters to search; all when omitted.
-    """
+    """Residual and Jacobian at the last u, so that one pass serves both; `sigma` may be changed between searches."""
 
     def __init__(self, problem: Problem, scale: Scale, sigma: Array, free: Sequence[int] | None = None) -> None:
         self.problem, self.scale, self.sigma = problem, scale, sigma
@@ -111,10 +79,7 @@ class Evaluator:
             return self.problem.project(eta, self._groups, self.sigma)
 
     def search(self, u: Array, tolerance: float, passes: int) -> Array:
-        """Trust-region search with bounds from u.
-
-        The reduced coordinates turn with u, but every step uses residual and Jacobian of one u only.
-        """
+        """Search with bounds from u by trust regions: coordinates turn with u, but every step uses those of one u only."""
         from scipy.optimize import least_squares  # noqa: PLC0415 - costs import time
 
         low, high = self.scale.bounds[self.free].T

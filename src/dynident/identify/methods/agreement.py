@@ -27,17 +27,7 @@ WEAK = 0.1  # strength of instruments below which they say nothing
 
 
 class Witness:
-    """What instrumental variables say of the same evidence; `known` is false where they say nothing.
-
-    Parameters
-    ----------
-    evidence : SampledRegression
-        Evidence with efforts.
-    loop : Loop
-        Its references are the instruments.
-    active : ndarray of bool, (b,)
-        Base parameters that are estimated.
-    """
+    """What instrumental variables, the references of a loop, say of the evidence; `known` is false where they are silent."""
 
     def __init__(self, evidence: SampledRegression, loop: Loop, active: NDArray[np.bool_]) -> None:
         self.known = np.zeros(evidence.base.rank, dtype=bool)

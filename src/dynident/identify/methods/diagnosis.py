@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dynident.errors import DynidentError, IdentificationError, require
 from dynident.identify.estimators import WLS
+from dynident.identify.factor import Solution
 from dynident.identify.methods.instrumental import IV
 from dynident.identify.methods.noise import noise_bias, row_noise
 from dynident.identify.methods.sampled import SampledRegression
@@ -24,7 +25,6 @@ from dynident.identify.methods.statistics import (
     least_squares_influence,
     ljung_box,
 )
-from dynident.identify.solve import Solution
 from dynident.results import Result
 from dynident.signals import Decimator
 
@@ -110,14 +110,14 @@ def diagnose_bias(regression: SampledRegression, instruments: IV | None = None) 
     """
     require(regression, SampledRegression, "regression")
     solution, sigma = WLS()._estimate(regression, np.ones(regression.base.rank, dtype=bool))
-    found = noise_bias(regression, solution, sigma, row_noise(regression))
-    share = {group.name: float(x) for group, x in zip(regression.groups, found.share, strict=True)}
+    bias, explained = noise_bias(regression, solution, sigma, row_noise(regression))
+    share = {group.name: float(x) for group, x in zip(regression.groups, explained, strict=True)}
     whiteness = _whiteness(regression, solution)
     std = np.sqrt(np.diag(coloured_covariance(regression, solution, sigma)))
     difference, hausman, degrees, probability, reason = _hausman(regression, instruments, solution, sigma)
     diagnosis = BiasDiagnosis(
         regression.base.names,
-        found.bias,
+        bias,
         std,
         share,
         whiteness,

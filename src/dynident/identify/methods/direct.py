@@ -9,21 +9,21 @@ differentiation is in the regressor. In a stiff loop the simulated motion hardly
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import IdentificationError
-from dynident.identify.base import BaseParameters
+from dynident.identify.base import BaseParameters, recover_standard
 from dynident.identify.estimators import WLS, _LeastSquares
+from dynident.identify.factor import Solution
 from dynident.identify.fit import Fit
 from dynident.identify.methods.noise import EDGE
 from dynident.identify.methods.sampled import SampledRegression, Stretch, differentiated, rows_along, sampled
 from dynident.identify.methods.statistics import coloured_covariance
 from dynident.identify.regression import Regression
-from dynident.identify.solve import Solution, recover_standard
 from dynident.mechanics import Motion
 from dynident.mechanism import Mechanism
 
@@ -100,6 +100,7 @@ def simulated_instruments(loop: Loop, fit: Fit) -> Callable[[int, Stretch], Moti
     return lambda i, part: loop.motion(fit.identified, i, part.motion.t)
 
 
+@dataclass(kw_only=True, eq=False)
 class DIDIM(_LeastSquares):
     """Direct and inverse dynamic identification models: measured efforts, simulated motion.
 
@@ -121,32 +122,17 @@ class DIDIM(_LeastSquares):
         Relative size below which a column counts as not excited by the data.
     """
 
-    n_iter_: int
-    converged_: bool
-    evidence_: SampledRegression
-
-    def __init__(
-        self,
-        *,
-        loop: Loop | None = None,
-        start: Fit | None = None,
-        iterations: int = 10,
-        convergence: float = 0.05,
-        recovery: str = "prior",
-        tolerance: float = 1e-8,
-    ) -> None:
-        self.loop = loop
-        self.start = start
-        self.iterations = iterations
-        self.convergence = convergence
-        self.recovery = recovery
-        self.tolerance = tolerance
+    loop: Loop | None = None
+    start: Fit | None = None
+    iterations: int = 10
+    convergence: float = 0.05
+    recovery: str = "prior"
+    tolerance: float = 1e-8
 
     def _estimate(self, regression: Regression, active: NDArray[np.bool_]) -> tuple[Solution, Array]:
         evidence = sampled(regression, "DIDIM")
         loop = check_loop(self.loop, evidence, "DIDIM")
-        if self.iterations < 1:
-            raise IdentificationError(f"DIDIM: iterations is {self.iterations}; it must be 1 or more")
+        self._check_least(iterations=1)
         model = evidence.mechanism if self.start is None else self.start.identified
         beta = np.full(evidence.base.rank, np.nan)
         self.converged_ = False

@@ -10,7 +10,7 @@ dissipate are kept above zero by a small barrier.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -18,11 +18,12 @@ from numpy.typing import NDArray
 
 from dynident.errors import IdentificationError
 from dynident.friction import term_of
-from dynident.identify.estimators import WLS, _LeastSquares
+from dynident.identify.base import natural_spread
+from dynident.identify.estimators import WLS, Estimator, relative_error
 from dynident.identify.factor import triangle
 from dynident.identify.fit import Fit
+from dynident.identify.recovery import spread_beside, whitener
 from dynident.identify.regression import Regression
-from dynident.identify.solve import natural_spread
 from dynident.mechanism import pseudo_inertia
 
 Array = NDArray[np.float64]
@@ -30,13 +31,13 @@ Array = NDArray[np.float64]
 UNITS = np.stack([pseudo_inertia(unit) for unit in np.eye(10)])
 BARRIER = 1e-6
 STEPS = 200
-FLOOR = 1e-10  # of a correlation matrix, for data made without noise
 SHORTEST = 1e-10  # part of Newton's step
 ROUNDING = 1e-10  # of the cost
 DONE = 1e-10  # Newton decrement, of a cost whose unit is half a squared standard deviation
 
 
-class Entropic(_LeastSquares):
+@dataclass(kw_only=True, eq=False)
+class Entropic(Estimator):
     """Weighted least squares with the entropic prior: every body is possible, and near the description where data say little.
 
         phi = argmin 1/2 |K phi - beta|^2_(C^-1) + gamma sum_i D(P_i || P0_i)
@@ -49,9 +50,8 @@ class Entropic(_LeastSquares):
         Relative size below which a column counts as not excited by the data.
     """
 
-    def __init__(self, *, gamma: float = 1.0, tolerance: float = 1e-8) -> None:
-        self.gamma = gamma
-        self.tolerance = tolerance
+    gamma: float = 1.0
+    tolerance: float = 1e-8
 
     def fit(self, regression: Regression, active: NDArray[np.bool_] | None = None) -> Self:
         """Estimate possible bodies.
@@ -78,15 +78,13 @@ class Entropic(_LeastSquares):
         base = regression.base
         self.coef_, self.covariance_ = base.values(phi), covariance
         self.sigma_, self.condition_ = free.sigma_, free.condition_
-        total = sum(group.effort_square for group in regression.groups)
-        wrong = sum(group.residual(self.coef_) for group in regression.groups)
         self.result_ = replace(
             free.result_,
             values=self.coef_,
             covariance=covariance,
             standard=base.mechanism.parameters.replace(phi, provenance="identified, entropic prior"),
-            estimator=f"Entropic(gamma={self.gamma!r}, tolerance={self.tolerance!r})",
-            training_relative=float(np.sqrt(wrong / total)) if total > 0.0 else float("nan"),
+            estimator=str(self),
+            training_relative=relative_error(regression, self.coef_),
         )
         return self
 
@@ -95,11 +93,8 @@ def _newton(fit: Fit, gamma: float) -> tuple[Array, Array]:
     """Return the minimum and the posterior covariance of the base parameters."""
     mechanism, E = fit.mechanism, fit.combinations
     bodies = len(mechanism.tree.bodies)
-    spread, prior = _spread(fit), mechanism.parameters.values
-    known = E @ fit.covariance @ E.T
-    size = np.sqrt(np.diag(known))
-    correlation = known / np.outer(size, size) + FLOOR * np.eye(size.size)
-    whitening = np.linalg.inv(size[:, None] * np.linalg.cholesky(correlation))
+    spread, prior = spread_beside(fit.base, fit.values, fit.solved), mechanism.parameters.values
+    whitening = whitener(E @ fit.covariance @ E.T)
     A, target = whitening @ E @ fit.base.regrouping * spread, whitening @ (E @ fit.values)
     P0 = _priors(fit)
     inverse0 = np.asarray(np.linalg.inv(P0), dtype=np.float64)
@@ -150,15 +145,6 @@ def _newton(fit: Fit, gamma: float) -> tuple[Array, Array]:
     # of the cost is that of the wall, and says nothing about how well a parameter is known.
     covariance = K @ _solve(A, _curvature(basis, inverse0, terms, gamma), K.T)
     return phi, 0.5 * (covariance + covariance.T)
-
-
-def _spread(fit: Fit) -> Array:
-    """Return how far each standard parameter may plausibly be from the description; joint terms as far as their estimate."""
-    spread = natural_spread(fit.mechanism)
-    terms = [i for i, c in enumerate(fit.base.columns) if c >= 10 * len(fit.mechanism.tree.bodies) and fit.solved[i]]
-    columns = fit.base.columns[terms]
-    spread[columns] = np.maximum(spread[columns], np.abs(fit.values[terms]))
-    return spread
 
 
 def _curvature(basis: Array, inverse: Array, terms: NDArray[np.intp], gamma: float) -> Array:

@@ -8,19 +8,21 @@ The residuals of least squares give a_g, the filtered rows give beta, and so on.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.errors import IdentificationError
-from dynident.identify.estimators import WLS, _LeastSquares, group_sigma
+from dynident.identify.estimators import WLS, _LeastSquares, free_rows, group_sigma
+from dynident.identify.factor import Solution, solve
 from dynident.identify.methods.sampled import SampledRegression, sampled
-from dynident.identify.methods.statistics import ORDER, free_rows, noise_filters
+from dynident.identify.methods.statistics import ORDER, noise_filters
 from dynident.identify.regression import Regression
-from dynident.identify.solve import Solution, solve
 
 Array = NDArray[np.float64]
 
 
+@dataclass(kw_only=True, eq=False)
 class GLS(_LeastSquares):
     """Generalised least squares: the noise of every joint is autoregressive, its filter estimated from the residuals.
 
@@ -42,32 +44,16 @@ class GLS(_LeastSquares):
         Relative size below which a column counts as not excited by the data.
     """
 
-    n_iter_: int
-    filters_: list[Array]
-
-    def __init__(
-        self,
-        *,
-        order: int | None = None,
-        largest: int = ORDER,
-        iterations: int = 20,
-        convergence: float = 1e-3,
-        recovery: str = "prior",
-        tolerance: float = 1e-8,
-    ) -> None:
-        self.order = order
-        self.largest = largest
-        self.iterations = iterations
-        self.convergence = convergence
-        self.recovery = recovery
-        self.tolerance = tolerance
+    order: int | None = None
+    largest: int = ORDER
+    iterations: int = 20
+    convergence: float = 1e-3
+    recovery: str = "prior"
+    tolerance: float = 1e-8
 
     def _estimate(self, regression: Regression, active: NDArray[np.bool_]) -> tuple[Solution, Array]:
         evidence = sampled(regression, "GLS")
-        for label in ("order", "largest", "iterations"):
-            value = getattr(self, label)
-            if value is not None and value < (0 if label == "order" else 1):
-                raise IdentificationError(f"GLS: {label} is {value}; it must be {0 if label == 'order' else 1} or more")
+        self._check_least(order=0, largest=1, iterations=1)
         solution, _ = WLS(tolerance=self.tolerance)._estimate(regression, active)
         for i in range(self.iterations):
             previous = solution
@@ -78,9 +64,6 @@ class GLS(_LeastSquares):
             if np.all(np.abs(step) <= self.convergence * np.sqrt(np.diag(solution.covariance()))[solution.solved]):
                 break
         return solution, group_sigma(regression, solution)
-
-    def _covariance(self, regression: Regression, solution: Solution, sigma: Array) -> Array:
-        return solution.covariance()
 
     def _solve(self, evidence: SampledRegression, before: Solution, active: NDArray[np.bool_]) -> Solution:
         """Solve with the filtered rows, every group with the variance of its white noise."""

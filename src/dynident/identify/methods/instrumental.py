@@ -9,17 +9,17 @@ Z = W(q, v, a of another motion): the one that was asked for, the same motion in
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import IdentificationError
 from dynident.identify.estimators import WLS, _LeastSquares, group_sigma
-from dynident.identify.factor import RowGroup
+from dynident.identify.factor import RowGroup, Solution, solve
 from dynident.identify.methods.sampled import SampledRegression, Stretch, rows_along, sampled
 from dynident.identify.methods.statistics import embedded, influence_covariance
 from dynident.identify.regression import Regression, robot_motion
-from dynident.identify.solve import Solution, solve
 from dynident.mechanics import Motion
 
 Array = NDArray[np.float64]
@@ -28,6 +28,7 @@ Instruments = str | Motion | Callable[[int, Stretch], Motion]
 WEAK = 0.05  # smallest singular value of the scaled Q_Z^T W over that of W, below which instruments say too little
 
 
+@dataclass(kw_only=True, eq=False)
 class IV(_LeastSquares):
     """Instrumental variables: consistent where noise of the positions, or feedback, makes least squares biased.
 
@@ -51,32 +52,18 @@ class IV(_LeastSquares):
         Relative size below which a column counts as not excited by the data.
     """
 
-    strength_: float
-    influence_: list[list[Array]]
-
-    def __init__(
-        self,
-        *,
-        instruments: Instruments = "reference",
-        period: float | None = None,
-        covariance: str = "coloured",
-        iterations: int = 5,
-        recovery: str = "prior",
-        tolerance: float = 1e-8,
-    ) -> None:
-        self.instruments = instruments
-        self.period = period
-        self.covariance = covariance
-        self.iterations = iterations
-        self.recovery = recovery
-        self.tolerance = tolerance
+    instruments: Instruments = "reference"
+    period: float | None = None
+    covariance: str = "coloured"
+    iterations: int = 5
+    recovery: str = "prior"
+    tolerance: float = 1e-8
 
     def _estimate(self, regression: Regression, active: NDArray[np.bool_]) -> tuple[Solution, Array]:
         evidence = sampled(regression, "IV")
         if self.covariance not in ("coloured", "white"):
             raise IdentificationError(f"IV: covariance is {self.covariance!r}; it must be 'coloured' or 'white'")
-        if self.iterations < 1:
-            raise IdentificationError(f"IV: iterations is {self.iterations}; it must be 1 or more")
+        self._check_least(iterations=1)
         Z = [rows_along(evidence, part, self._motion(evidence, i, part)) for i, part in enumerate(evidence.stretches)]
         _, sigma = WLS(tolerance=self.tolerance)._estimate(regression, active)
         for _ in range(self.iterations):

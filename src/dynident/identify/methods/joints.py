@@ -7,13 +7,15 @@ Torques of one joint do not disturb another's parameters, at the price of the ev
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import IdentificationError
 from dynident.identify.estimators import _LeastSquares, group_sigma
+from dynident.identify.factor import CONTAINED, ROUND_OFF, Solution
 from dynident.identify.regression import Regression
-from dynident.identify.solve import CONTAINED, ROUND_OFF, Solution
 
 Array = NDArray[np.float64]
 
@@ -38,6 +40,7 @@ def _independent(A: Array, tolerance: float) -> tuple[NDArray[np.int64], float]:
     return chosen, float(s[0] / s[-1])
 
 
+@dataclass(kw_only=True, eq=False)
 class PerJoint(_LeastSquares):
     """Least squares joint by joint, the last one first: what a joint has shown is known to those before it.
 
@@ -49,11 +52,8 @@ class PerJoint(_LeastSquares):
         Relative size below which a column counts as not excited by the data.
     """
 
-    gain_: Array  # (b, rows): parameters from the targets of the triangles
-
-    def __init__(self, *, recovery: str = "prior", tolerance: float = 1e-8) -> None:
-        self.recovery = recovery
-        self.tolerance = tolerance
+    recovery: str = "prior"
+    tolerance: float = 1e-8
 
     def _estimate(self, regression: Regression, active: NDArray[np.bool_]) -> tuple[Solution, Array]:
         b = regression.base.rank
@@ -80,7 +80,7 @@ class PerJoint(_LeastSquares):
             condition = max(condition, worst)
         if not known.any():
             raise IdentificationError("no parameter is excited by these data: nothing moves, or all efforts are unusable")
-        self.gain_ = gain
+        self.gain_ = gain  # (b, rows): parameters from the targets of the triangles
         solved = np.flatnonzero(known)
         combinations = np.eye(b)[solved]
         solution = Solution(gain @ y, np.eye(solved.size), np.ones(solved.size), solved, combinations, condition)

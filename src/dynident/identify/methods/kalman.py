@@ -9,7 +9,7 @@ dv'/dbeta = -M^-1 W(q, v, v'). Positions are never differentiated. The extended 
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from dynident.errors import IdentificationError
 from dynident.identify.blocks import inflation
 from dynident.identify.estimators import WLS, _LeastSquares, group_sigma
+from dynident.identify.factor import Solution
 from dynident.identify.methods.noise import noise_bias, row_noise
 from dynident.identify.methods.sampled import SampledRegression, Stretch, sampled
 from dynident.identify.regression import Regression
 from dynident.identify.rows import Rows
-from dynident.identify.solve import Solution
 from dynident.mechanics import Motion
 
 Array = NDArray[np.float64]
@@ -32,6 +32,7 @@ SMALL = 1e-6  # of a difference
 LEAST = 1e-2  # part of the residual variance that is noise of efforts at least
 
 
+@dataclass(kw_only=True, eq=False)
 class Kalman(_LeastSquares):
     """Extended or unscented Kalman filter over positions, velocities and base parameters.
 
@@ -56,39 +57,23 @@ class Kalman(_LeastSquares):
         Relative size below which a column counts as not excited by the data.
     """
 
-    consistency_: float
-    final_: Array
-
-    def __init__(
-        self,
-        *,
-        kind: str = "extended",
-        inflation: float = 10.0,
-        position_noise: float | Array | None = None,
-        drift: float = 0.0,
-        rate: float = 200.0,
-        recovery: str = "prior",
-        tolerance: float = 1e-8,
-    ) -> None:
-        self.kind = kind
-        self.inflation = inflation
-        self.position_noise = position_noise
-        self.drift = drift
-        self.rate = rate
-        self.recovery = recovery
-        self.tolerance = tolerance
+    kind: str = "extended"
+    inflation: float = 10.0
+    position_noise: float | Array | None = None
+    drift: float = 0.0
+    rate: float = 200.0
+    recovery: str = "prior"
+    tolerance: float = 1e-8
 
     def _estimate(self, regression: Regression, active: NDArray[np.bool_]) -> tuple[Solution, Array]:
         evidence = sampled(regression, "Kalman")
         if self.kind not in KINDS:
             raise IdentificationError(f"Kalman: kind is {self.kind!r}; it must be one of {', '.join(KINDS)}")
-        for label, least in (("inflation", 1.0), ("drift", 0.0), ("rate", 1e-9)):
-            if not getattr(self, label) >= least:
-                raise IdentificationError(f"Kalman: {label} is {getattr(self, label)}; it must be {least:g} or more")
+        self._check_least(inflation=1.0, drift=0.0, rate=1e-9)
         if evidence.mechanism.loops or len(evidence.groups) != evidence.mechanism.dof:
             raise IdentificationError("Kalman: the filter needs a robot without loops and the efforts of all its joints")
         solution, sigma = WLS(tolerance=self.tolerance)._estimate(regression, active)
-        share = noise_bias(evidence, solution, sigma, row_noise(evidence)).share
+        _, share = noise_bias(evidence, solution, sigma, row_noise(evidence))
         own = sigma * np.sqrt(np.maximum(1.0 - share, LEAST))  # noise of the efforts without what noise of q adds to residuals
         P = self.inflation**2 * solution.covariance()
         walk = self.drift**2 * solution.covariance()

@@ -10,17 +10,18 @@ log det V belongs to the cost [Fuller1987, sec. 3.2]. `TLS` is the same with one
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.errors import IdentificationError
 from dynident.identify.estimators import _LeastSquares
+from dynident.identify.factor import Solution
 from dynident.identify.methods.noise import EDGE, noise_bias, row_noise
 from dynident.identify.methods.sampled import SampledRegression, Stretch, differentiated, rows_along, sampled
 from dynident.identify.methods.statistics import embedded, influence_covariance
 from dynident.identify.methods.total import TLS
 from dynident.identify.regression import Regression, robot_motion
-from dynident.identify.solve import Solution
 from dynident.mechanics import Motion
 
 Array = NDArray[np.float64]
@@ -29,6 +30,7 @@ SMALL = 1e-5
 LEAST = 1e-2  # part of the residual variance that is noise of efforts at least
 
 
+@dataclass(kw_only=True, eq=False)
 class ML(_LeastSquares):
     """Maximum likelihood with noise of efforts and positions, each row by its own covariance.
 
@@ -46,23 +48,16 @@ class ML(_LeastSquares):
         Relative size below which a column counts as not excited by the data.
     """
 
-    n_iter_: int
-    influence_: list[list[Array]]
-
-    def __init__(
-        self, *, iterations: int = 30, convergence: float = 0.02, recovery: str = "prior", tolerance: float = 1e-8
-    ) -> None:
-        self.iterations = iterations
-        self.convergence = convergence
-        self.recovery = recovery
-        self.tolerance = tolerance
+    iterations: int = 30
+    convergence: float = 0.02
+    recovery: str = "prior"
+    tolerance: float = 1e-8
 
     def _estimate(self, regression: Regression, active: NDArray[np.bool_]) -> tuple[Solution, Array]:
         evidence = sampled(regression, "ML")
-        if self.iterations < 1:
-            raise IdentificationError(f"ML: iterations is {self.iterations}; it must be 1 or more")
+        self._check_least(iterations=1)
         plain, sigma = TLS(tolerance=self.tolerance)._estimate(regression, active)
-        share = noise_bias(evidence, plain, sigma, row_noise(evidence)).share
+        _, share = noise_bias(evidence, plain, sigma, row_noise(evidence))
         indep = np.sqrt([group.independence for group in evidence.groups])
         effort = (sigma * indep) ** 2 * np.clip(1.0 - share, LEAST, 1.0)
         slopes = [_slopes(evidence, part) for part in evidence.stretches]

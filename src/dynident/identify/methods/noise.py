@@ -9,14 +9,12 @@ and the equations of this very robot.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.identify.factor import Solution
 from dynident.identify.methods.sampled import SampledRegression, Stretch, differentiated, rows_along
 from dynident.identify.regression import robot_motion
-from dynident.identify.solve import Solution
 from dynident.mechanics import Motion
 
 Array = NDArray[np.float64]
@@ -51,24 +49,8 @@ def row_noise(regression: SampledRegression, draws: int = DRAWS) -> list[Array]:
     return [total / max(group.count, 1) for total, group in zip(totals, regression.groups, strict=True)]
 
 
-@dataclass(frozen=True, eq=False)
-class NoiseBias:
-    """What noise of the positions did to a least-squares estimate.
-
-    Parameters
-    ----------
-    bias : ndarray, (b,)
-        Expected error of each base parameter.
-    share : ndarray, (groups,)
-        Part of the residual variance of every group that noise of the positions explains.
-    """
-
-    bias: Array
-    share: Array
-
-
-def noise_bias(regression: SampledRegression, solution: Solution, sigma: Array, noise: list[Array]) -> NoiseBias:
-    """Return the bias that noise of the rows gives to weighted least squares, and its share of the residuals."""
+def noise_bias(regression: SampledRegression, solution: Solution, sigma: Array, noise: list[Array]) -> tuple[Array, Array]:
+    """Return the bias (b,) that noise of the rows gives to weighted least squares, and its share of each group's variance."""
     b = solution.beta.size
     S, NC = np.zeros((b, b)), np.zeros((b, b))
     share = []
@@ -84,4 +66,4 @@ def noise_bias(regression: SampledRegression, solution: Solution, sigma: Array, 
     scaled = (S - NC)[np.ix_(kept, kept)] / np.outer(size, size)
     force = (NC @ solution.beta)[kept] / size
     bias[kept] = -np.linalg.lstsq(scaled, force, rcond=None)[0] / size
-    return NoiseBias(bias, np.array(share))
+    return bias, np.array(share)

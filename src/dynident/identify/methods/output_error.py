@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import DynidentWarning, IdentificationError, SimulationError, warn
+from dynident.identify.base import natural_spread
 from dynident.identify.estimators import _LeastSquares, group_sigma
-from dynident.identify.factor import RowGroup, triangle
+from dynident.identify.factor import RowGroup, Solution, solve, triangle
 from dynident.identify.fit import Fit
 from dynident.identify.methods.agreement import Witness
 from dynident.identify.methods.direct import Loop, check_loop, filtered_motion, model_of
@@ -26,7 +27,6 @@ from dynident.identify.methods.generalised import filtered
 from dynident.identify.methods.sampled import SampledRegression, Stretch, rows_along, sampled
 from dynident.identify.methods.statistics import ENOUGH, ORDER, RING, autocovariance, autoregression
 from dynident.identify.regression import Regression
-from dynident.identify.solve import Solution, natural_spread, solve
 from dynident.mechanism import Mechanism
 from dynident.results import Result
 
@@ -68,6 +68,7 @@ class Visible(Result):
         return "\n".join(self.sentences)
 
 
+@dataclass(kw_only=True, eq=False)
 class OutputError(_LeastSquares):
     """Closed-loop output error: a simulation with the controller of the robot is fitted to what was measured.
 
@@ -95,33 +96,14 @@ class OutputError(_LeastSquares):
         Relative size below which a column counts as not seen by the outputs.
     """
 
-    n_iter_: int
-    converged_: bool
-    factors_: dict[str, float]
-    factors_std_: dict[str, float]
-    held_: tuple[str, ...]
-    contradiction_: str
-
-    def __init__(
-        self,
-        *,
-        loop: Loop | None = None,
-        outputs: tuple[str, ...] = OUTPUTS,
-        noise: str = "white",
-        start: Fit | None = None,
-        iterations: int = 8,
-        convergence: float = 0.05,
-        recovery: str = "prior",
-        tolerance: float = 1e-5,
-    ) -> None:
-        self.loop = loop
-        self.outputs = outputs
-        self.noise = noise
-        self.start = start
-        self.iterations = iterations
-        self.convergence = convergence
-        self.recovery = recovery
-        self.tolerance = tolerance
+    loop: Loop | None = None
+    outputs: tuple[str, ...] = OUTPUTS
+    noise: str = "white"
+    start: Fit | None = None
+    iterations: int = 8
+    convergence: float = 0.05
+    recovery: str = "prior"
+    tolerance: float = 1e-5
 
     def visible(self, regression: SampledRegression) -> Visible:
         """Say what the outputs can show, before the fit.
@@ -145,8 +127,7 @@ class OutputError(_LeastSquares):
 
     def _estimate(self, regression: Regression, active: NDArray[np.bool_]) -> tuple[Solution, Array]:
         evidence = sampled(regression, "OutputError")
-        if self.iterations < 1:
-            raise IdentificationError(f"OutputError: iterations is {self.iterations}; it must be 1 or more")
+        self._check_least(iterations=1)
         if self.noise not in ("white", "coloured"):
             raise IdentificationError(f"OutputError: noise is {self.noise!r}; it must be 'white' or 'coloured'")
         problem = _Problem(self, evidence)

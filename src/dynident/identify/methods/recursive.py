@@ -10,6 +10,7 @@ Reflections keep R triangular: no covariance is propagated, so none can lose its
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,11 +20,10 @@ from dynident.checks import numbers, per_actuator
 from dynident.errors import IdentificationError, require
 from dynident.identify.base import BaseParameters
 from dynident.identify.estimators import WLS, _LeastSquares
-from dynident.identify.factor import RowGroup, triangle
+from dynident.identify.factor import RowGroup, Solution, solve, triangle
 from dynident.identify.methods.sampled import sampled
 from dynident.identify.regression import Regression
 from dynident.identify.rows import Rows
-from dynident.identify.solve import Solution, solve
 from dynident.mechanics import Motion
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ Array = NDArray[np.float64]
 COLUMNS = 4  # of panels in a figure
 
 
+@dataclass(kw_only=True, eq=False)
 class RLS(_LeastSquares):
     """Recursive least squares with exponential forgetting; off line by `fit`, on line by `start` and `update`.
 
@@ -55,14 +56,10 @@ class RLS(_LeastSquares):
     >>> rls.update(motion, effort).coef_                           # doctest: +SKIP
     """
 
-    times_: Array
-    history_: Array
-
-    def __init__(self, *, memory: float = math.inf, history: int = 0, recovery: str = "prior", tolerance: float = 1e-8) -> None:
-        self.memory = memory
-        self.history = history
-        self.recovery = recovery
-        self.tolerance = tolerance
+    memory: float = math.inf
+    history: int = 0
+    recovery: str = "prior"
+    tolerance: float = 1e-8
 
     def start(self, base: BaseParameters, sigma: ArrayLike = 1.0) -> RLS:
         """Begin on line, knowing nothing.
@@ -137,11 +134,6 @@ class RLS(_LeastSquares):
         """Draw how the estimates of `fit` went on, one panel per base parameter, with two final standard deviations.
 
         Panels show what the estimates of the last four fifths cover: the first ones, of few samples, may leave them.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure.
         """
         from dynident.figures import BLUE, SKY, finish, label, new_figure  # noqa: PLC0415 - matplotlib is an extra
 
@@ -166,8 +158,7 @@ class RLS(_LeastSquares):
     def _check(self) -> None:
         if not self.memory > 0.0:
             raise IdentificationError(f"RLS: memory is {self.memory}; it must be a time above zero in s, or infinite")
-        if self.history < 0:
-            raise IdentificationError(f"RLS: history is {self.history}; it must be 0 or more")
+        self._check_least(history=0)
 
     def _estimate(self, regression: Regression, active: NDArray[np.bool_]) -> tuple[Solution, Array]:
         evidence = sampled(regression, "RLS")

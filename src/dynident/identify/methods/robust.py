@@ -9,15 +9,16 @@ s_g is the median absolute residual of joint g times 1.4826, so that a minority 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import IdentificationError
-from dynident.identify.estimators import WLS, _LeastSquares
+from dynident.identify.estimators import WLS, _LeastSquares, free_rows
+from dynident.identify.factor import Solution, solve
 from dynident.identify.methods.sampled import SampledRegression, sampled
-from dynident.identify.methods.statistics import free_rows
 from dynident.identify.regression import Regression
-from dynident.identify.solve import Solution, solve
 
 Array = NDArray[np.float64]
 
@@ -25,6 +26,7 @@ CONSTANTS = {"huber": 1.345, "tukey": 4.685}  # 95 % efficiency where the noise 
 MAD = 1.4826  # standard deviation over median absolute value of normal noise
 
 
+@dataclass(kw_only=True, eq=False)
 class IRLS(_LeastSquares):
     """Iteratively re-weighted least squares: rows with large residuals count less.
 
@@ -46,32 +48,18 @@ class IRLS(_LeastSquares):
         Relative size below which a column counts as not excited by the data.
     """
 
-    n_iter_: int
-    weights_: list[list[Array]]
-
-    def __init__(
-        self,
-        *,
-        loss: str = "huber",
-        constant: float | None = None,
-        iterations: int = 50,
-        convergence: float = 1e-3,
-        recovery: str = "prior",
-        tolerance: float = 1e-8,
-    ) -> None:
-        self.loss = loss
-        self.constant = constant
-        self.iterations = iterations
-        self.convergence = convergence
-        self.recovery = recovery
-        self.tolerance = tolerance
+    loss: str = "huber"
+    constant: float | None = None
+    iterations: int = 50
+    convergence: float = 1e-3
+    recovery: str = "prior"
+    tolerance: float = 1e-8
 
     def _estimate(self, regression: Regression, active: NDArray[np.bool_]) -> tuple[Solution, Array]:
         evidence = sampled(regression, "IRLS")
         if self.loss not in CONSTANTS:
             raise IdentificationError(f"IRLS: loss is {self.loss!r}; it must be one of {', '.join(CONSTANTS)}")
-        if self.iterations < 1:
-            raise IdentificationError(f"IRLS: iterations is {self.iterations}; it must be 1 or more")
+        self._check_least(iterations=1)
         solution, _ = WLS(tolerance=self.tolerance)._estimate(regression, active)
         if self.loss == "tukey":  # its loss has many minima: Huber's, which has one, shows where to begin
             first = IRLS(loss="huber", iterations=self.iterations, tolerance=self.tolerance)

@@ -1,4 +1,4 @@
-"""Statistics that several estimators share: free rows, autoregression, covariance under coloured noise.
+"""Statistics that several estimators share: autoregression, covariance under coloured noise.
 
 e_g = w_g / a_g(z),   cov(w_g, w_h) = Omega_gh        noise of joint g is autoregressive, joints are noisy together
 cov(sum_g U_g^T e_g) = sum_gh Omega_gh V_g^T V_h,     V_g = U_g / a_g(z^-1), filtered backwards in time
@@ -11,21 +11,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.identify.factor import Solution
 from dynident.identify.methods.sampled import SampledRegression
-from dynident.identify.regression import Regression
-from dynident.identify.solve import Solution
 
 Array = NDArray[np.float64]
-
-
-def free_rows(regression: Regression, solution: Solution) -> Array:
-    """Return the independent rows of every group less its share of the parameters, at least one."""
-    seen = np.zeros((len(regression.groups), regression.base.rank))
-    for i, group in enumerate(regression.groups):
-        seen[i, np.intersect1d(group.columns, solution.solved)] = group.count
-    share = np.sum(seen / np.maximum(seen.sum(axis=0), 1.0), axis=1)
-    rows = np.array([group.count * group.independence for group in regression.groups])
-    return np.asarray(np.maximum(rows - share, 1.0))
 
 
 def autocovariance(parts: Sequence[tuple[Array, NDArray[np.bool_]]], lags: int) -> Array:

@@ -9,24 +9,24 @@ strong that the matrix would lose its sign; then mu stays below the smallest eig
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.errors import IdentificationError
 from dynident.identify.estimators import WLS, _LeastSquares, group_sigma
+from dynident.identify.factor import Solution, solve
 from dynident.identify.methods.noise import DRAWS, row_noise
 from dynident.identify.methods.sampled import sampled
 from dynident.identify.methods.statistics import coloured_covariance
 from dynident.identify.regression import Regression
-from dynident.identify.solve import Solution, solve
 
 Array = NDArray[np.float64]
 
 SAFE = 0.8  # part of the smallest eigenvalue that mu may reach
 
 
+@dataclass(kw_only=True, eq=False)
 class TLS(_LeastSquares):
     """Total least squares: noise of the positions is in the regressor, and its mean effect is taken out.
 
@@ -46,28 +46,15 @@ class TLS(_LeastSquares):
         Relative size below which a column counts as not excited by the data.
     """
 
-    mu_: float
-    inverse_: Array
-
-    def __init__(
-        self,
-        *,
-        draws: int = DRAWS,
-        iterations: int = 20,
-        convergence: float = 1e-4,
-        recovery: str = "prior",
-        tolerance: float = 1e-8,
-    ) -> None:
-        self.draws = draws
-        self.iterations = iterations
-        self.convergence = convergence
-        self.recovery = recovery
-        self.tolerance = tolerance
+    draws: int = DRAWS
+    iterations: int = 20
+    convergence: float = 1e-4
+    recovery: str = "prior"
+    tolerance: float = 1e-8
 
     def _estimate(self, regression: Regression, active: NDArray[np.bool_]) -> tuple[Solution, Array]:
         evidence = sampled(regression, "TLS")
-        if self.draws < 1 or self.iterations < 1:
-            raise IdentificationError(f"TLS: draws is {self.draws} and iterations {self.iterations}; both must be 1 or more")
+        self._check_least(draws=1, iterations=1)
         noise = row_noise(evidence, self.draws)
         _, sigma = WLS(tolerance=self.tolerance)._estimate(regression, active)
         for _ in range(self.iterations):
