@@ -16,6 +16,7 @@ from dynident.graph import Graph, evaluate_nodes, parse, write_text
 from dynident.identify.friction import fit_robot
 from dynident.mechanics import close_motion
 from dynident.mechanism import apply_sidecar, write_sidecar
+from dynident.report import write_report
 from dynident.robots import cft, rrr
 from dynident.robots.proofs import random_motion
 from identify_cases import simulated_log, smooth
@@ -269,6 +270,19 @@ def test_coefficients_are_identified_and_known_ones_are_left_alone(tmp_path: Pat
     assert without.score(other).metrics.relative > 10.0 * score.metrics.relative
 
 
+def test_known_coefficients_are_called_known_and_forces_by_their_names(tmp_path: Path) -> None:
+    truth = arm().with_forces(SPRING, COUNTERBALANCE)
+    robot = arm().with_forces(replace(SPRING, value=0.0), COUNTERBALANCE)
+    fit = di.MAP().fit(di.Regression.from_logs(robot, [simulated_log(truth, 12.0, seed=1, noise=0.02)])).result_
+    assert fit.standard_std is not None
+    assert fit.standard_std[fit.standard.names.index("balance")] == 0.0
+    assert "balance" not in [row.name for row in fit.undetermined()]
+    table = write_report(tmp_path / "report.html", fit).read_text(encoding="utf-8").partition("Standard parameter</th>")[2]
+    assert "known" in table.partition(">balance<")[2].partition("</tr>")[0]
+    notes = " ".join(fit.export(tmp_path, "mujoco").notes)
+    assert "force elements 'spring', 'balance': remainder(q, v, a)" in notes
+
+
 def test_a_column_that_gravity_has_already_is_regrouped() -> None:
     robot = arm().with_forces(di.Force("again", "joint_1", "cos(q[joint_1])"), di.Force("new", "joint_1", "cos(3 * q)"))
     base = di.base_parameters(robot)
@@ -303,7 +317,7 @@ def test_virtual_robots_have_their_springs() -> None:
 # ---- a regressor of one's own -----------------------------------------------------------------------------------------
 
 
-def test_the_twelve_parameters_of_the_transposer_by_its_own_regressor() -> None:
+def test_the_twelve_parameters_of_the_transposer_by_its_own_regressor(tmp_path: Path) -> None:
     motion = smooth(4, 1500, seed=4)
     motion = di.Motion(motion.t, 0.3 * motion.q, 0.3 * motion.v, 0.3 * motion.a)
     Y = cft.regressor(motion.q, motion.v, motion.a)
@@ -324,6 +338,10 @@ def test_the_twelve_parameters_of_the_transposer_by_its_own_regressor() -> None:
     assert "theta_12" in fit.summary()
     loaded = di.Fit.from_dict(fit.to_dict(), evidence.mechanism)
     np.testing.assert_array_equal(loaded.values, fit.values)
+    path = fit.save(tmp_path / "fit.json")
+    np.testing.assert_array_equal(di.load(path, evidence.mechanism).values, fit.values)
+    with pytest.raises(di.DynidentError, match="give the mechanism"):
+        di.load(path)
     both = evidence + evidence
     assert both.rows == 2 * evidence.rows
     # The same from a log, and with a friction law on top.

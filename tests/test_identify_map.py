@@ -104,6 +104,15 @@ def test_a_rotor_is_preferred_where_the_description_says_nothing():
     assert described.standard["Izz_link_1"] == pytest.approx(robot.parameters["Izz_link_1"], rel=0.5)
 
 
+@pytest.mark.parametrize("estimator", [MAP(), WLS(recovery="physical")])
+def test_what_no_torque_shows_is_zero_and_not_round_off(estimator):
+    silent = arm(prior=None)
+    fit = estimator.fit(told(arm(), noise=0.05, description=silent)).result_
+    sizes = np.abs(fit.standard.values)
+    assert fit.standard["mx_link_1"] == fit.standard["my_link_1"] == fit.standard["mz_link_1"] == 0.0
+    assert np.all((sizes == 0.0) | (sizes > 1e-9))
+
+
 def test_known_masses_and_centres(tmp_path):
     robot = arm(RRR)
     regression = told(robot)

@@ -164,7 +164,7 @@ def wanted(kind: Any) -> str:
     if inspect.isclass(origin) and issubclass(origin, abc.Mapping):
         return f"a table of {wanted(inner[0])} and {wanted(inner[1])}"
     if inspect.isclass(origin) and issubclass(origin, abc.Iterable) and inner and not issubclass(origin, os.PathLike):
-        return f"a list of {wanted(inner[0])}"
+        return "a list of texts" if inner[0] is str else f"a list of {wanted(inner[0])}"
     kind = origin or kind
     if kind in WORDS:
         return WORDS[kind]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 import html
+import inspect
 import json
 import math
 import os
@@ -139,7 +140,7 @@ def load(path: str | os.PathLike[str], mechanism: Any = None) -> Any:
     path : path-like
         JSON file with a field `kind`, or the file of a log or of a regression.
     mechanism : Mechanism, optional
-        The robot that a regression belongs to.
+        The robot that a regression or a fit belongs to; a fit of a robot with functions of your own needs it.
 
     Returns
     -------
@@ -156,8 +157,11 @@ def load(path: str | os.PathLike[str], mechanism: Any = None) -> Any:
     cls = class_of(kind)
     if not issubclass(cls, Result):
         raise DynidentError(f"'{path}': {kind} is no result by itself; give a file written by save(path)")
+    robot = [] if mechanism is None else [mechanism]
+    if robot and "mechanism" not in inspect.signature(cls.from_dict).parameters:
+        raise DynidentError(f"'{path}' holds {kind}, which belongs to no mechanism; leave it out")
     try:
-        return cls.from_dict(data)
+        return cls.from_dict(data, *robot)
     except DynidentError as error:
         raise DynidentError(f"cannot read '{path}': {error}") from error
 

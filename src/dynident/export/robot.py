@@ -152,18 +152,24 @@ def export_robot(
     notes += [f"joint '{name}' was held still; {module}.py holds it at {x:.6g}" for name, x in held.items()]
     loader = write_atomic(Path(folder) / f"{module}.py", loader_text(target, parts, path.name, held))
     if parts.others:
-        notes.append(
-            f"{_TITLES[target]} has no term for {_listed(parts.others)}: remainder(q, v, a) in {loader.name} adds them"
-        )
+        missing = _listed(parts.others, mechanism)
+        notes.append(f"{_TITLES[target]} has no term for {missing}: remainder(q, v, a) in {loader.name} adds them")
     reader, difference = _compare(parts, path, loader, target, notes)
     return Exported(target, (str(path), str(loader)), reader, difference, tuple(notes))
 
 
-def _listed(names: Sequence[str]) -> str:
+def _listed(names: Sequence[str], mechanism: Mechanism) -> str:
+    """Return the terms by kind with their joints, and the force elements by name."""
+    forces = [name for force in mechanism.forces for name in force.names]
     kinds: dict[str, list[str]] = {}
     for name in names:
-        kinds.setdefault(name.split("_", 1)[0], []).append(name.split("_", 1)[-1])
-    return "; ".join(f"{kind} of {', '.join(owners[:8])}{' ...' * (len(owners) > 8)}" for kind, owners in kinds.items())
+        if name not in forces:
+            kinds.setdefault(name.split("_", 1)[0], []).append(name.split("_", 1)[-1])
+    said = [f"{kind} of {', '.join(owners[:8])}{' ...' * (len(owners) > 8)}" for kind, owners in kinds.items()]
+    own = [f"'{name}'" for name in names if name in forces]
+    if own:
+        said.append(f"force {'elements' if len(own) > 1 else 'element'} {', '.join(own[:8])}{' ...' * (len(own) > 8)}")
+    return "; ".join(said)
 
 
 def _write_description(

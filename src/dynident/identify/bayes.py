@@ -141,7 +141,7 @@ def _possible(regression: Regression, posterior: Posterior, std: Array, always: 
     size = prior.unit * np.where(undescribed, posterior.scale, 1.0)
     cone = cone_of(robot, prior.mean, prior.unit, size, posterior.free)
     phi, said = posterior.standard(), []
-    told_beside = prior.values.size > 0 or bool(np.any(prior.family < 0))
+    told_beside = prior.values.size > 0 or bool(np.any(prior.family[: robot.tree.inertias.size] < 0))
     contradicted = (phi[cone.signed] < -DOUBTED * std[cone.signed]) & (not always)
     for k in cone.signed[contradicted]:
         said.append(

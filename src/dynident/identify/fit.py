@@ -248,12 +248,14 @@ class Fit(Tabular, Result):
     def undetermined(self) -> tuple[Undetermined, ...]:
         """Return the standard parameters that the data do not determine, with the value of the description beside them.
 
-        One row per parameter; torques show some of them only together with others, or not at all.
+        One row per parameter; torques show some of them only together with others, or not at all. Known coefficients of
+        force elements are not among them.
         """
+        known = self.mechanism.known_columns
         return tuple(
             Undetermined(name, float(self.standard.values[k]), float(self.mechanism.parameters.values[k]), unit)
             for k, (name, unit) in enumerate(zip(self.standard.names, self.standard.units, strict=True))
-            if not self.shown[k]
+            if not self.shown[k] and k not in known
         )
 
     def provenance(self) -> tuple[str, ...]:

@@ -41,8 +41,8 @@ class Payload(Result):
         Largest distance of the centre of mass from that frame that is believed [m].
     bias, bias_std : ndarray (6,), optional
         Offset of a wrist sensor, force and moment [N, N m], and its standard deviation.
-    gravity : ndarray (3,), optional
-        Gravity in the base frame, where it was estimated [m/s^2].
+    gravity, gravity_std : ndarray (3,), float, optional
+        Gravity in the base frame, where it was estimated [m/s^2], and the standard deviation of its direction [rad].
     notes : tuple of str
         How it was found.
     doubts : tuple of str
@@ -59,6 +59,7 @@ class Payload(Result):
     bias: Array | None = None
     bias_std: Array | None = None
     gravity: Array | None = None
+    gravity_std: float | None = None
     notes: tuple[str, ...] = ()
     doubts: tuple[str, ...] = ()
     derived = ("mass", "mass_std", "com", "com_std", "inertia", "inertia_std", "plausible", "findings", "conventions")
@@ -175,8 +176,12 @@ class Payload(Result):
         lines += [f"  {n:<14} {v:>12.5g} +- {s:.2g}" for n, v, s in zip(self.names, self.values, self.std, strict=True)]
         if self.bias is not None:
             lines.append(f"  sensor bias {np.round(self.bias, 4).tolist()} N, N m")
+            if self.bias_std is not None:
+                lines[-1] += f" (+- [{', '.join(f'{x:.1g}' for x in self.bias_std)}])"
         if self.gravity is not None:
             lines.append(f"  gravity in the base frame {np.round(self.gravity, 4).tolist()} m/s^2")
+            if self.gravity_std is not None:
+                lines[-1] += f" (direction +- {np.degrees(self.gravity_std):.2g} degrees)"
         lines += [f"doubtful: {text}" for text in self.findings]
         return "\n".join(lines)
 

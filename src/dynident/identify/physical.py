@@ -26,6 +26,8 @@ FALL = 0.1
 ACTIVE = 1e-3  # slack below which an inequality counts as active, in the same units
 STEPS = 40
 SMALL = 1e-3  # start of a term that must not be negative, in its unit
+AT_LIMIT = 1e-5  # distance that the barrier keeps from zero, in the unit of a term; there its cost is LAST
+ROUND_OFF = 1e-12  # of the unit of a parameter
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +100,7 @@ def cone_of(robot: Mechanism, mean: Array, unit: Array, size: Array, free: NDArr
 def consistent(root: Array, target: Array, cone: Cone, x: Array) -> Array:
     """Return the x inside the cone with the smallest ||root x - target||; `x` is the minimum without the cone."""
     if cone.inside(x):
-        return x
+        return _settled(x, cone)
     start = _inside(cone, x)
     from scipy.linalg import solve_triangular  # noqa: PLC0415 - scipy.linalg costs import time
 
@@ -116,7 +118,15 @@ def consistent(root: Array, target: Array, cone: Cone, x: Array) -> Array:
         pass
     if not (np.all(np.isfinite(found)) and cone.inside(found)):
         raise IdentificationError("no physically possible parameters were found; check the masses and centres given as known")
-    return np.asarray(found)
+    return _settled(found, cone)
+
+
+def _settled(x: Array, cone: Cone) -> Array:
+    """Return x with zero for round-off, and with terms on their limit that only the barrier keeps from it."""
+    settled = np.where(np.abs(x) < ROUND_OFF, 0.0, x)
+    at_limit = settled[cone.signed] - cone.lowest < AT_LIMIT
+    settled[cone.signed[at_limit]] = cone.lowest[at_limit]
+    return settled if cone.inside(settled) else x
 
 
 def _inside(cone: Cone, x: Array) -> Array:

@@ -147,6 +147,7 @@ def prior_of(regression: Regression, known: Knowledge | None = None) -> Prior:
         mean[names.index(name)] = value
     families = tuple(dict.fromkeys(label))
     family = np.array([families.index(each) for each in label], dtype=np.int64)
+    family[robot.known_columns] = -1
     for body in known.without:
         own = _columns(robot, body)
         mean[own], family[own] = 0.0, -1

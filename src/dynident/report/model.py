@@ -342,19 +342,20 @@ def bodies(fit: Fit) -> Html:
 def exported(fit: Fit) -> Html:
     """Return the standard parameters that are exported and scored, which of them the data determine, and the description's."""
     std = np.full(len(fit.standard), np.nan) if fit.standard_std is None else fit.standard_std
+    known, shown = fit.mechanism.known_columns, fit.shown
     rows = [
         (
             name,
             number(float(fit.standard.values[k]), 5),
-            number(float(std[k]), 3) if np.isfinite(std[k]) else "\N{EN DASH}",
+            number(float(std[k]), 3) if np.isfinite(std[k]) and k not in known else "\N{EN DASH}",
             number(float(fit.mechanism.parameters.values[k]), 5),
             pretty_unit(fit.standard.units[k]),
-            badge("determined", "ok") if fit.shown[k] else badge("not determined", "mid"),
+            badge("known", "ok") if k in known else badge("determined", "ok") if shown[k] else badge("not determined", "mid"),
         )
         for k, name in enumerate(fit.standard.names)
     ]
     heads = ("Standard parameter", "Exported", "Std", "Description", "Unit", "By these data")
-    count = int(np.count_nonzero(fit.shown))
+    count = int(np.count_nonzero(shown))
     note = (
         f"{count} of {len(rows)} standard parameters are determined by these data each by itself. The others are seen only in "
         "combination, or not at all, and rest on the description. All numbers of this page belong to the exported values."
