@@ -153,7 +153,7 @@ def toml_cases() -> dict[str, Case]:
         "unit zero": (SCHEMA + "[unit]\nposition = 0", "0"),
         "unit text": (SCHEMA + 'unit = "deg"', "deg"),
         "unit date": (SCHEMA + "[unit]\nposition = 2020-01-01", "unit"),
-        "counts": (SCHEMA + '[unit]\nposition = "counts"', "counts_per_unit"),
+        "counts": (SCHEMA + '[unit]\nposition = "counts"', "--counts-per-unit"),
         "counts text": (SCHEMA + 'counts_per_unit = "many"\n[unit]\nposition = "counts"', "many"),
         "effort unit": (SCHEMA + '[unit]\neffort = "A"', "A"),
         "files ghost": (SCHEMA + 'files = ["ghost.csv"]', "ghost.csv"),

@@ -53,6 +53,19 @@ def test_units_and_rates_are_options(validate):
     assert "--unit is 'deg'; give a quantity and its unit, such as position=deg" in err
 
 
+def test_encoder_counts_are_an_option(validate):
+    other = di.Log.read("other.csv", effort="joint_torque")
+    expected, _ = validate("other.csv")
+    np.savez("counts.npz", t=other.t, q=other.position * 2.0**40, tau=other.effort)  # a power of two loses no bit
+    asked = ("counts.npz", "--unit", "position=counts")
+    out, _ = validate(*asked, "--counts-per-unit", str(2.0**40))
+    assert out.replace("'counts'", "'other'") == expected
+    _, err = validate(*asked, code=1)
+    assert "give --counts-per-unit 1303.8 for an encoder with 8192 counts per turn" in err
+    _, err = validate(*asked, "--counts-per-unit", "0", code=1)
+    assert "--counts-per-unit 0.0 is no number of counts" in err
+
+
 def test_topics_are_an_option(validate):
     pytest.importorskip("mcap")
     pytest.importorskip("rosbags.typesys")

@@ -53,3 +53,11 @@ def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:
         write_comparison(tmp_path / "c.html", {"one": fit})
     with pytest.raises(DynidentError, match="same parameters"):
         write_comparison(tmp_path / "c.html", {"one": fit, "two": fitted(arm("wrist"))})
+
+
+def test_long_names_of_files_break_instead_of_widening_the_tables(tmp_path: Path) -> None:
+    fit = fitted(arm())
+    long = "2026-09-02_after_the_change_of_grease"
+    page = Page(write_comparison(tmp_path / "c.html", {"before": fit, long: fit}))
+    broken = [attrs for name, attrs in page.tags if name == "th" and "long" in (attrs.get("class") or "").split()]
+    assert len(broken) == 3  # the fits, their parameters, their bodies

@@ -20,6 +20,8 @@ from typing import Any
 # Nothing may be loaded, and no script may run but the page's own (named by its checksum), whatever gets into the page.
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
+LONG_TITLE = 20  # characters above which the title of a column is broken: names of users' files stand there
+
 SPACES = "\n\t\N{NO-BREAK SPACE}\N{THIN SPACE}"
 
 
@@ -73,7 +75,11 @@ def table(
         first = tag("th", cells[0], scope="row", class_=kind(0))
         return tag("tr", first, *(tag("td", cell, class_=kind(i)) for i, cell in enumerate(cells[1:], 1)))
 
-    head = tag("tr", *(tag("th", text, scope="col", class_="num" if i in right else "") for i, text in enumerate(headers)))
+    def title(column: int, text: str) -> Html:
+        kinds = ("num" if column in right else "", "long" if len(text) > LONG_TITLE else "")
+        return tag("th", text, scope="col", class_=" ".join(filter(None, kinds)))
+
+    head = tag("tr", *(title(i, text) for i, text in enumerate(headers)))
     body = join(line(row) for row in rows)
     parts = [tag("caption", caption) if caption else "", tag("thead", head), tag("tbody", body)]
     if foot:

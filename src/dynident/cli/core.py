@@ -47,6 +47,7 @@ from dynident.cli.shared import (
     projection_of,
     stage_reader,
 )
+from dynident.cli.words import in_options
 from dynident.errors import DescriptionError, DynidentError, IdentificationError, MissingExtraError
 from dynident.mechanism import description, description_text, is_mjcf, write_sidecar, write_svg
 from dynident.outputs import output_set
@@ -210,7 +211,7 @@ def identify(
         for text in fit.suspicions:
             note(text)
         removed = ["\n".join(fit.removals)] if fit.removals else []
-        out.print("\n\n".join([*removed, fit.summary(), *(score.summary() for score in scores), verdict.summary()]))
+        out.print(in_options("\n\n".join([*removed, *(result.summary() for result in (fit, *scores, verdict))])))
         out.print(f"\nwritten: {', '.join(map(str, written))}")
     return NOT_OK if strict and not verdict.ok else 0
 
@@ -341,7 +342,7 @@ def validate(
     if as_json:
         print_json(verdict.to_dict())
     else:
-        out.print("\n\n".join([*(score.summary() for score in scores), verdict.summary()]))
+        out.print(in_options("\n\n".join([*(score.summary() for score in scores), verdict.summary()])))
     return NOT_OK if strict and not verdict.ok else 0
 
 

@@ -134,6 +134,10 @@ Unit = Annotated[
     list[str] | None,
     typer.Option(help="Unit of a quantity in the logs, e.g. position=deg or time=ms; several may be given."),
 ]
+Counts = Annotated[
+    str | None,
+    typer.Option(help="Encoder counts per rad (or m), for positions in counts: one number or one per channel."),
+]
 LogRate = Annotated[float | None, typer.Option("--rate", help="Sampling rate [Hz] of logs without a time column.")]
 FitFile = Annotated[Path, typer.Argument(help="fit.json written by identify.", show_default=False)]
 Order = Annotated[
@@ -192,9 +196,11 @@ def log_reader(
     rate: float | None = None,
     episode: str | None = None,
     delay: str | None = None,
+    counts: str | None = None,
 ) -> Callable[[Path], di.Log]:
     """Return a function that reads logs with the options of the command line and says once what it understood."""
     gains, delays = _numbers(gain, "--gain"), _numbers(delay, "--delay")
+    per_unit = _numbers(counts, "--counts-per-unit")
     names = None if joints is None else [name.strip() for name in joints.split(",")]
     units: dict[str, object] = {}
     for entry in unit or []:
@@ -215,6 +221,7 @@ def log_reader(
             topic=topic or None,
             episode=episode,
             units=units or None,
+            counts_per_unit=per_unit,
             rate=rate,
         )
         understood = log.provenance.get("conversions")
@@ -247,12 +254,13 @@ class LogOptions:
     topic: Topic = None
     episode: Episode = None
     unit: Unit = None
+    counts_per_unit: Counts = None
     log_rate: LogRate = None
 
     def reader(self, effort: str | None) -> Callable[[Path], di.Log]:
         """Return a function that reads logs with these options and says once what it understood."""
         options = (self.schema, self.joints, self.gain, self.topic, self.unit, self.log_rate, self.episode, self.delay)
-        return log_reader(effort, *options)
+        return log_reader(effort, *options, self.counts_per_unit)
 
 
 def stage_reader(read: Callable[[Path], di.Log], plan: Path | None) -> Callable[[Path], di.Log]:

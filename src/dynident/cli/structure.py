@@ -21,9 +21,10 @@ from dynident.files import shortened
 
 ROBOT_OPTIONS = "Robot"  # panel of the help
 LOG_OPTIONS, OUTPUT = "Logs", "Output"
+LOGGED = ("effort", "schema", "joints", "gain", "delay", "topic", "episode", "unit", "counts_per_unit", "log_rate")
 GROUPS = {
     **dict.fromkeys(("sidecar", "search", "arg", "trust", "terms"), ROBOT_OPTIONS),
-    **dict.fromkeys(("effort", "schema", "joints", "gain", "delay", "topic", "episode", "unit", "log_rate"), LOG_OPTIONS),
+    **dict.fromkeys(LOGGED, LOG_OPTIONS),
     **dict.fromkeys(("output", "as_json", "quiet", "strict", "debug"), OUTPUT),
 }
 SMALLEST, LARGEST = 1e-100, 1e100  # size of a number that an option can mean: squares and quotients stay finite

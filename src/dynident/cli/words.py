@@ -25,7 +25,7 @@ _PHRASES = (
         r"give unit 'deg' or 'mm' \(or position_side='motor'\)",
         "give --unit position=deg or position=mm (or position_side in --schema)",
     ),
-    (r"\((position=(?:deg|mm))\)", r"(--unit \1)"),
+    (r"\((position=(?:deg|mm|counts))\)", r"(--unit \1)"),
     (r" \(with_gravity\)", " (--gravity)"),
     (r" \(gravity=True\)", " (--tilt)"),
     (r"\(gain=-1\)", "(--gain, -1 for these and 1 for the others)"),

@@ -221,12 +221,16 @@ def _other_units(robot: Mechanism, motion: Motion) -> tuple[str, ...]:
     """Return whether positions or speeds leave the limits as degrees taken for radians, or millimetres for metres, do."""
     names, peaks = robot.coordinate_names, np.max(np.abs(motion.q), axis=0)
     wide: dict[str, list[str]] = {"revolute": [], "prismatic": []}
+    degrees = False
     for name, joint in _limited(robot).items():
         low, high = joint.limits.lower, joint.limits.upper
         least = 1.0 if joint.kind == "revolute" else 0.0
-        if peaks[names.index(name)] > BEYOND * max(abs(high), abs(low), least):
+        largest = BEYOND * max(abs(high), abs(low), least)
+        if peaks[names.index(name)] > largest:
             wide[joint.kind].append(name)
-    unit = {"revolute": "degrees taken for radians (position=deg)?", "prismatic": "millimetres taken for metres (position=mm)?"}
+            degrees |= joint.kind == "revolute" and peaks[names.index(name)] < np.rad2deg(largest)
+    angle = "degrees taken for radians (position=deg)?" if degrees else "encoder counts taken for radians (position=counts)?"
+    unit = {"revolute": angle, "prismatic": "millimetres taken for metres (position=mm)?"}
     found = tuple(
         f"{HEAD}positions of {', '.join(some)} leave their limits by far; {unit[kind]}" for kind, some in wide.items() if some
     )

@@ -133,7 +133,7 @@ def _logs(pairs: Sequence[tuple[Score, Score]], names: tuple[str, str]) -> Html:
             (joint, float(errors.get(joint, np.nan)), float(after))
             for joint, after in zip(second.joints, second.metrics.relative_per_joint, strict=True)
         ]
-        parts.append(paired_bars(bars, names, f"Relative error of every joint: {names[0]} and {names[1]}."))
+        parts.append(paired_bars(bars, names, "Relative error of every joint."))
         parts += curves(index, second, (names[1], names[0] if _on(first, second) is not None else ""))
     return section("logs", "Both on the same logs", *parts)
 

@@ -155,8 +155,7 @@ def before_after(score: Score) -> Html:
         (name, share(score.measured[:, j], score.described[:, j]), share(score.measured[:, j], score.predicted[:, j]))
         for j, name in enumerate(score.joints)
     ]
-    caption = "Relative error of every joint: before, with the untouched description, and after identification."
-    return paired_bars(pairs, ("description", "identified"), caption)
+    return paired_bars(pairs, ("the untouched description", "the identified model"), "Relative error of every joint.")
 
 
 def curves(log: int, score: Score, labels: tuple[str, str]) -> list[Html]:

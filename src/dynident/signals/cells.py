@@ -18,10 +18,12 @@ from dynident.signals.tables import Content
 
 DAY = 86_400 * 10**9  # ns
 _CLOCK = re.compile(
-    r"(?P<date>\d[\d./-]*\d)?[T _]?\s*(?P<h>\d{1,2}):(?P<m>\d\d):(?P<s>\d\d)(?:[.,](?P<f>\d{1,9}))?"
+    r"(?P<date>\d[\d./-]*(?:[a-z]{3}[./-]?\d*)?\d)?[T _]?\s*(?P<h>\d{1,2}):(?P<m>\d\d):(?P<s>\d\d)(?:[.,](?P<f>\d{1,9}))?"
     r"\s*(?P<half>[AP]M)?\s*(?:Z|UTC|[+-]\d\d:?\d\d)?",
     re.I | re.ASCII,
 )
+_DURATION = re.compile(r"(?P<n>\d+(?:\.\d*)?)\s*(?P<unit>sec|min|hr)", re.ASCII)  # as MATLAB prints its durations
+_NANOSECONDS = {"sec": 10**9, "min": 60 * 10**9, "hr": 3600 * 10**9}
 
 
 def read_lists(name: str, cells: list[str | None], content: Content) -> None:
@@ -102,10 +104,13 @@ def parse_plainly(body: bytes, names: list[str], delimiter: str, comma: bool, ro
 
 
 def clock_of(cells: list[str | None]) -> Any:
-    """Times of day with or without a date, in ns from the first midnight on (int64); None where a cell is something else.
+    """Times of day with or without a date, in ns from the first midnight on (int64), or durations; None for other cells.
 
     Dates are only compared with the one before, so that their order of day, month and year does not matter.
     """
+    if cells and cells[0] and _DURATION.fullmatch(cells[0].strip()):
+        passed = [_DURATION.fullmatch(c.strip()) if c else None for c in cells]
+        return np.array([round(float(p["n"]) * _NANOSECONDS[p["unit"]]) for p in passed if p]) if all(passed) else None
     found = [_CLOCK.fullmatch(c.strip()) if c else None for c in cells]
     if not all(found):
         return None

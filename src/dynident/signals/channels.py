@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dynident.errors import LogError
 from dynident.signals.names import AS_COMMANDED, ROLES, Name, is_time, recognise, split_unit
-from dynident.signals.tables import NOT_TAKEN, Table
+from dynident.signals.tables import NOT_READ, NOT_TAKEN, Table
 
 Array = NDArray[np.float64]
 REQUIRED = ("position", "effort")
@@ -94,7 +94,9 @@ def find_channels(
     maps = _measured(maps, kind)
     for role in REQUIRED:
         if not maps.get(role):
-            topics = [f"{note} (topic=, --topic); " for t in tables for note in t.notes if note.startswith(NOT_TAKEN)]
+            notes_ = [note for t in tables for note in t.notes]
+            topics = [f"{note} (topic=, --topic); " for note in notes_ if note.startswith(NOT_TAKEN)]
+            topics += [f"{note}; " for note in notes_ if note.startswith(NOT_READ)]
             raise LogError(
                 f"no {role} columns recognised in {files}; {''.join(topics)}the columns are {some_of(columns)}; "
                 f"name them with schema={{'{role}': [...], 'joints': [...]}} or a TOML file"

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from dynident.errors import LogError, missing_extra
-from dynident.signals.matlab import read_matlab
+from dynident.signals.matlab import Unread, read_matlab
 from dynident.signals.records import read_json
 from dynident.signals.rows import read_text
 from dynident.signals.tables import (
@@ -33,6 +33,7 @@ from dynident.signals.tables import (
 )
 
 DEPTH = 16
+HDF5 = b"\x89HDF\r\n\x1a\n"  #: how such files begin
 
 
 def read_frame(frame: object) -> Table:
@@ -119,14 +120,17 @@ def _read_npz(data: bytes, room: int) -> Content:
 
 
 def _read_mat(data: bytes, room: int) -> Content:
-    if data[:128].startswith(b"MATLAB 7.3") or data[:8] == b"\x89HDF\r\n\x1a\n":
-        return _read_hdf5(data, room, transpose=True)  # 7.3 files are HDF5, column-major
+    if HDF5 in (data[:8], data[512:520]):
+        return _read_hdf5(data, room, transpose=True)  # 7.3 files are HDF5 behind MATLAB's own header, column-major
     arrays: dict[str, Any] = {}
+    notes: list[str] = []
 
     def walk(prefix: str, value: object) -> None:
         if isinstance(value, dict):
             for key, inner in value.items():
                 walk(f"{prefix}.{key}" if prefix else str(key), inner)
+        elif isinstance(value, Unread):
+            notes.append(value.note(prefix))
         elif not isinstance(value, list):
             arrays[prefix] = value
         elif value and all(isinstance(v, str) for v in value):
@@ -134,7 +138,7 @@ def _read_mat(data: bytes, room: int) -> Content:
 
     walk("", read_matlab(data, room))
     text = arrays.pop("dynident_log", None)
-    return Content(arrays, own_metadata(str(text)) if text is not None else None)
+    return Content(arrays, own_metadata(str(text)) if text is not None else None, notes=[note for note in notes if note])
 
 
 def _read_hdf5(data: bytes, room: int, transpose: bool = False) -> Content:
@@ -143,18 +147,35 @@ def _read_hdf5(data: bytes, room: int, transpose: bool = False) -> Content:
     except ImportError as error:
         raise missing_extra("h5py", "hdf5", "reading HDF5 and MATLAB 7.3 files") from error
     arrays: dict[str, Any] = {}
+    notes: dict[str, None] = {}
     needed = 0
     with h5py.File(io.BytesIO(data), "r") as file:
         for _, _ in _hdf5_items(file, h5py, follow=False):  # all links, before one of them is followed
             pass
         for place, item in _hdf5_items(file, h5py, follow=True):
-            if item.dtype.kind in "biuf":
+            unread = _unread(item, h5py) if transpose else None
+            if unread is not None:
+                notes[unread.note((place if unread.count == 1 else place.rpartition("/")[0]).replace("/", "."))] = None
+            elif item.dtype.kind in "biuf":
                 # A chunk is unpacked as a whole, however few of its numbers are in the dataset.
                 needed += max(math.prod(item.shape or (1,)), math.prod(item.chunks or (1,))) * 8
                 check_room(needed, room, f"dataset '{place[:60]}', with those before it,")
                 values = item[()]
                 arrays[place] = values.T if transpose else values
-    return Content(dict(sorted(arrays.items())))
+    return Content(dict(sorted(arrays.items())), notes=[note for note in notes if note])
+
+
+def _unread(item: Any, h5py: Any) -> Unread | None:
+    """What a dataset of MATLAB stands for when it is no array: an object, a text, a field of an array of structures."""
+    given = item.attrs.get("MATLAB_class", b"")
+    class_ = given.decode("latin-1") if isinstance(given, bytes) else ""
+    if class_ == "char" or "MATLAB_empty" in item.attrs:
+        return Unread("string")
+    if "MATLAB_object_decode" in item.attrs:
+        return Unread(class_)
+    if not class_ and item.size > 1 and h5py.check_ref_dtype(item.dtype):
+        return Unread("struct", item.size)
+    return None
 
 
 def _hdf5_items(file: Any, h5py: Any, follow: bool) -> Iterator[tuple[str, Any]]:

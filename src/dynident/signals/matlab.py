@@ -13,22 +13,51 @@ import io
 import math
 import zlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from dynident.errors import LogError
+from dynident.signals.tables import NOT_READ
 
+#: What to do in MATLAB with an object {0}; a few are never columns of a log.
+_REMEDIES = {
+    "table": "writetable({0}, 'run.csv')",
+    "timetable": "T = timetable2table({0}); T.Time = seconds(T.Time - T.Time(1)); writetable(T, 'run.csv')",  # all digits
+    "timeseries": "t = {0}.Time; q = {0}.Data; save('run.mat', 't', 'q', ...)",
+    "datetime": "t = seconds({0} - {0}(1)); save('run.mat', 't', ...)",
+    "duration": "t = seconds({0}); save('run.mat', 't', ...)",
+}
+_HARMLESS = ("string", "function_handle", "categorical", "containers.Map")
 DEPTH, PARTS = 16, 10_000  #: levels of structures, and cells or fields of one
 _NUMBERS = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8", 13: "u8"}
 _TEXTS = {1: "latin-1", 2: "utf-8", 4: "utf-16", 16: "utf-8", 17: "utf-16", 18: "utf-32"}
 _MATRIX, _PACKED = 14, 15
-_CELL, _STRUCT, _CHAR, _NUMERIC = 1, 2, 4, range(6, 16)
+_CELL, _STRUCT, _CHAR, _NUMERIC, _OPAQUE = 1, 2, 4, range(6, 16), 17
 _COMPLEX = 0x0800  # of the flags
 
 
+@dataclass(frozen=True)
+class Unread:
+    """A variable that is no array, text, cell or structure: the class of an object, or the size of an array of structures."""
+
+    class_: str
+    count: int = 1
+
+    def note(self, name: str) -> str:
+        """What it is and what to do in MATLAB; nothing where it cannot be a column of a log."""
+        if self.count > 1:
+            remedy = f"one = {name}(1); save('run.mat', '-struct', 'one')"
+            return f"{NOT_READ} '{name}' is an array of {self.count} structures; save one of them in MATLAB: {remedy}"
+        if self.class_ in _HARMLESS:
+            return ""
+        remedy = _REMEDIES.get(self.class_, "save('run.mat', 't', 'q', 'tau') with arrays of its numbers").format(name)
+        return f"{NOT_READ} '{name}' is a {self.class_}, an object that only MATLAB opens; there write {remedy}"
+
+
 def read_matlab(data: bytes, room: int) -> dict[str, Any]:
-    """Variables of a file by name: arrays, texts, lists (cells) and dictionaries (structures); `room` bounds their bytes."""
+    """Variables by name: arrays, texts, lists (cells), dictionaries (structures) and `Unread`; `room` bounds their bytes."""
     if 0 in data[:4]:
         from scipy.io import loadmat  # noqa: PLC0415
 
@@ -77,6 +106,10 @@ def _elements(data: memoryview, order: str) -> Iterator[tuple[int, memoryview]]:
         place += 8 + (size if kind == _PACKED else -(-size // 8) * 8)
 
 
+def _text(body: memoryview) -> str:
+    return bytes(body).decode("latin-1").strip("\0")
+
+
 def _numbers(kind: int, body: memoryview, order: str) -> Any:
     if kind not in _NUMBERS:
         raise LogError(f"it has an element of type {kind} where numbers are needed; the file is damaged")
@@ -85,7 +118,7 @@ def _numbers(kind: int, body: memoryview, order: str) -> Any:
 
 
 def _matrix(body: memoryview, order: str, depth: int) -> tuple[str, Any]:
-    """Name and value of one variable, cell or field; None for what a log does not hold (objects, sparse matrices)."""
+    """Name and value of one variable, cell or field; None for what a log does not hold (sparse matrices)."""
     if depth > DEPTH:
         raise LogError(f"a structure of it is more than {DEPTH} levels deep")
     parts = _elements(body, order)
@@ -94,13 +127,17 @@ def _matrix(body: memoryview, order: str, depth: int) -> tuple[str, Any]:
         return "", None
     flags = int(_numbers(*header[0], order)[0]) if len(header[0][1]) >= 4 else 0
     class_ = flags & 0xFF
+    if class_ == _OPAQUE:  # its parts are flags, name, "MCOS", class, and a number in the hidden part of the file
+        return _text(header[1][1]), Unread(_text(next(parts, (1, memoryview(b"")))[1]))
     shape = tuple(int(n) for n in _numbers(*header[1], order)[:32])
-    name = bytes(header[2][1]).decode("latin-1").strip("\0")
+    name = _text(header[2][1])
     count = math.prod(shape)
     if class_ == _CELL:
         if count > PARTS:
             raise LogError(f"'{name}' has {count} cells; at most {PARTS} are read")
         return name, [_matrix(part, order, depth + 1)[1] for kind, part in parts if kind == _MATRIX]
+    if class_ == _STRUCT and count > 1:
+        return name, Unread("struct", count)
     if class_ == _STRUCT and count == 1:
         width = int(next(iter(_numbers(*next(parts), order)), 0))
         names = bytes(next(parts)[1])

@@ -419,7 +419,7 @@ def _units(log: Log, view: View | None = None) -> list[Finding]:
         largest = float(np.max(np.abs(q))) if q.size else 0.0
         channel = f"position:{joint}"
         if largest > 1e3 and np.all(q == np.round(q)):
-            text = f"holds whole numbers up to {largest:.0f}; these look like encoder counts, give unit 'counts'"
+            text = f"holds whole numbers up to {largest:.0f}; these look like counts, give units={{'position': 'counts'}}"
             findings.append(Finding("unit_suspect", channel, "error", text, largest))
         elif log.position_side == "joint" and largest > LARGEST_ANGLE:
             text = f"reaches {largest:.4g}, too much for rad or m; give unit 'deg' or 'mm' (or position_side='motor')"

@@ -17,7 +17,7 @@ from dynident.signals.log import Log, check_effort_kind
 from dynident.signals.log_parts import FIELDS
 from dynident.signals.names import ROLES, is_time, split_unit, time_name
 from dynident.signals.schema import files_beside, rules_of
-from dynident.signals.tables import Table, is_key, read_table
+from dynident.signals.tables import NOT_READ, Table, is_key, read_table
 from dynident.signals.units import canonical, to_si
 
 Array = NDArray[np.float64]
@@ -87,7 +87,8 @@ def _as_logged(tables: list[Table], by_role: Mapping[str, Table], rules: Mapping
     flat = {k: v for k, v in columns.items() if v.ndim == 1}
     if rules.get("rate") is None and rules.get("time") is None and time_column(flat, []) is None:
         rules = {**rules, **_rate_of(tables, notes)}
-    clock, said, clock_column = find_clock(flat, rules, _rows(columns, tables), row_units)
+    unread = "".join(f"{note}; " for t in tables for note in t.notes if note.startswith(NOT_READ))
+    clock, said, clock_column = find_clock(flat, rules, _rows(columns, tables), row_units, unread)
     columns = _orient(columns, clock.size)
     source = {role: _orient(part, clock.size) for role, part in source.items()}
     found = find_channels(columns, source, rules, kind, row_units, tables)
@@ -164,7 +165,7 @@ def _in_si(found: Found, kind: str, rules: Mapping[str, Any], notes: list[str]) 
 
 # ---------------------------------------------------------------------- the clock
 def find_clock(
-    columns: Mapping[str, Any], rules: Mapping[str, Any], samples: int, units: Mapping[str, str]
+    columns: Mapping[str, Any], rules: Mapping[str, Any], samples: int, units: Mapping[str, str], unread: str
 ) -> tuple[Array, list[str], str]:
     """Return the times (s), what was converted, and the column ("" if only a rate is known)."""
     rate = rules.get("rate")
@@ -183,9 +184,8 @@ def find_clock(
             if set(COLUMNS) <= set(columns):
                 raise LogError("this is one recording of a campaign; give its folder, where campaign.json says what it holds")
             among = f" among {', '.join(list(columns)[:12])} ..." if columns else ""
-            raise LogError(
-                f"no time column{among}; give rate= (--rate) in Hz, or the column by schema={{'time': ...}} (--schema)"
-            )
+            remedy = "give rate= (--rate) in Hz, or the column by schema={'time': ...} (--schema)"
+            raise LogError(f"no time column{among}; {unread}{'or ' * bool(unread)}{remedy}")
         return np.arange(samples) / float(rate), [f"time: sample number / {rate} Hz (no time column)"], ""
     known = time_name(name)
     written = units.get(name) or (known[1] if known else split_unit(name, time=True)[1])

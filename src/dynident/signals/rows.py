@@ -307,7 +307,7 @@ def _interpret(columns: dict[str, Any], content: Content) -> None:
 
             read_lists(name, cells, content)
             continue
-        if known and ":" in known[0]:
+        if known and (":" in known[0] or known[0].rstrip().endswith(("sec", "min", "hr"))):
             from dynident.signals.cells import clock_of  # noqa: PLC0415  (it stands on this file)
 
             times = clock_of(cells)

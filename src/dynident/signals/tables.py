@@ -27,6 +27,8 @@ ROOM, GROWTH, LARGEST = 200 << 20, 20, 2 << 30
 TEXT = (".csv", ".tsv", ".txt", ".dat", ".log", ".lvm", ".yaml", ".yml")
 #: How the note about other topics of a bag begins.
 NOT_TAKEN = "topics not taken:"
+#: How the note about a variable that cannot be read begins.
+NOT_READ = "not read:"
 #: What to do with files of other programs.
 ELSEWHERE = {
     **dict.fromkeys((".xlsx", ".xls", ".ods"), "save the sheet as CSV"),

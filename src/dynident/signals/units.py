@@ -98,9 +98,10 @@ def _factor(quantity: str, unit: object, effort_kind: str | None, per_unit: obje
     base, _, derivative = name.partition("/")
     if base in _COUNT_NAMES and quantity in ("position", "reference", "velocity", "acceleration"):
         if per_unit is None:
-            raise LogError(f"unit of {quantity} is '{unit}' but counts_per_unit is missing; give the counts per rad (or per m)")
+            told = f"unit of {quantity} is '{unit}', but nothing says how many make a rad (or m)"
+            raise LogError(f"{told}; give counts_per_unit=1303.8 for an encoder with 8192 counts per turn")
         if not isinstance(per_unit, int | float) or not math.isfinite(per_unit) or per_unit == 0.0:
-            raise LogError(f"counts_per_unit is {per_unit}; it must be finite and not zero")
+            raise LogError(f"counts_per_unit={per_unit} is no number of counts; it must be finite and not zero")
         expected = {"position": "", "reference": "", "velocity": "s", "acceleration": "s2"}[quantity]
         if derivative != expected:
             raise LogError(f"unit of {quantity} is '{unit}'; for counts write 'counts{'/' * bool(expected)}{expected}'")

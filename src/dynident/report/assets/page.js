@@ -21,7 +21,9 @@ const MAKERS = {
     ];
     if (other) layers.push({ kind: "line", x: t, y: other, colour: "orange", width: 1, label: one.labels.other, name: "other" });
     layers.push({ kind: "line", x: t, y: hat, colour: "blue", width: 1.2, label: one.labels.predicted, name: "predicted" });
-    const title = `${one.joints[joint]}${s.before === null ? "" : `   ${one.labels.other} ${s.before} → ${one.labels.predicted} ${s.after}`}`;
+    const [was, is] = [one.labels.other, one.labels.predicted];
+    const named = was.length + is.length <= 24 ? [`${was} ${s.before}`, `${is} ${s.after}`] : [s.before, s.after]; // a phone is narrow
+    const title = `${one.joints[joint]}${s.before === null ? "" : `   ${named.join(" → ")}`}`;
     return new Plot(host, { layers, title, ylabel: one.units[joint], group: groupOf(log), xname: "t [s]" }, 170);
   },
   residual(host, { log, joint }) {
