@@ -7,6 +7,7 @@ import pytest
 
 from dynident.errors import DynidentError
 from dynident.simulate import Sensors
+from dynident.simulate.results import means
 from dynident.simulate.sensors import at_times, kept_rows, noisy, quantised, sample_times, streams
 
 
@@ -32,6 +33,20 @@ def test_noise_has_its_deviation_and_no_noise_leaves_the_array() -> None:
     assert values[:, 0].std() == pytest.approx(0.5, rel=0.02)
     assert not values[:, 1].any()
     assert noisy(rng, zero, np.zeros(2)) is zero
+
+
+@pytest.mark.parametrize("thin", [1, 2, 3, 8])
+@pytest.mark.parametrize("before", [0, 1, 4])
+def test_means_are_integrals_of_held_rows(thin: int, before: int) -> None:
+    rng, half = np.random.default_rng(thin), -(-thin // 2)
+    values, early = rng.normal(size=(5 * thin + 1, 2)), rng.normal(size=(before, 2))
+    rows = np.concatenate([early[max(0, before - half) :], values])
+    edges = np.arange(len(rows)) - min(before, half)
+    middle = np.arange(6) * thin
+    begin, end = np.maximum(middle - thin / 2, edges[0]), np.minimum(middle + thin / 2, edges[-1])
+    for mean, column in zip(means(values, thin, early).T, rows.T, strict=True):
+        area = np.concatenate([[0.0], np.cumsum(column[:-1])])
+        assert mean == pytest.approx((np.interp(end, edges, area) - np.interp(begin, edges, area)) / (end - begin), abs=1e-13)
 
 
 def test_quantised_values_are_whole_counts() -> None:

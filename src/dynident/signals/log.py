@@ -55,9 +55,8 @@ def _array(name: str, values: ArrayLike, shape: tuple[int, ...]) -> Array:
         result = result[:, None]
     if result.shape != shape:
         raise LogError(f"log field '{name}' has shape {result.shape}, but {shape} is needed (samples, joints)")
-    absurd = (result > LARGEST) | (result < -LARGEST)
-    absurd &= np.isfinite(result)
-    if np.any(absurd):
+    absurd = np.abs(result) > LARGEST
+    if absurd.any() and (absurd := absurd & np.isfinite(result)).any():
         raise LogError(f"log field '{name}' has the value {result[absurd][0]:g}; no robot measures more than {LARGEST:g}")
     result.flags.writeable = False
     return result

@@ -165,6 +165,8 @@ def noisy(rng: Stream, values: Array, deviation: Array) -> Array:
 
 def quantised(values: Array, resolution: Array) -> Array:
     """Return values rounded to whole counts."""
+    if not resolution.any():
+        return values
     size = np.where(resolution > 0.0, resolution, 1.0)
     return np.where(resolution > 0.0, np.round(values / size) * size, values)
 
@@ -200,8 +202,6 @@ def at_times(t: Array, values: Array, rates: Array | None, when: Array) -> Array
 
 def kept_rows(sensors: Sensors, samples: int, rng: Stream) -> NDArray[np.bool_]:
     """Return which samples survive."""
-    if not sensors.dropped:
-        return np.ones(samples, dtype=bool)
     kept = rng.random(samples) >= sensors.dropped
     kept[[0, -1]] = True
     if kept.sum() < MINIMUM_SAMPLES:
@@ -272,17 +272,16 @@ def record(
     facts: Mapping[str, Any],
     readings: Readings | None = None,
 ) -> Log:
-    """Return the log that the robot's sensors would have written."""
-    check_channels(robot)
+    """Return the log that the robot's sensors would have written; its channels are checked before the run."""
     sensors, mechanism, t = robot.sensors, robot.mechanism, truth.t
     names = channel_names(mechanism, sensors.side)
     taken, stamped = sample_times(sensors, t, streams["clock"])
-    at_joint, speed = _encoders(robot, truth, taken, streams["encoder"])
     ratio = np.array([drive.transmission.ratio for drive in robot.drives])
-    position, velocity = _on_side(mechanism, sensors.side, ratio, at_joint, speed)
+    position = _on_side(mechanism, sensors.side, ratio, _positions(robot, truth, taken, streams["encoder"]))
     position = noisy(streams["position"], position, channel_numbers(sensors, "position_noise", len(names)))
     logged_speed = None
     if sensors.velocity_noise is not None:
+        velocity = _on_side(mechanism, sensors.side, ratio, _velocities(robot, truth, taken))
         logged_speed = noisy(streams["velocity"], velocity, channel_numbers(sensors, "velocity_noise", len(names)))
     effort, gain = _efforts(robot, truth, taken, streams, readings)
     effort = noisy(streams["effort"], effort, channel_numbers(sensors, "effort_noise", len(names)))
@@ -292,13 +291,14 @@ def record(
         if sensors.side == "joint" and not mechanism.loops:
             heat = _by_joint(mechanism, heat, robot.ambient)
         temperature = noisy(streams["temperature"], heat, channel_numbers(sensors, "temperature_noise", len(names)))
-    kept = kept_rows(sensors, t.size, streams["loss"])
     channels = {"position": position, "effort": effort, "velocity": logged_speed, "temperature": temperature}
-    if sensors.missing == "nan":
-        channels = {name: None if x is None else np.where(kept[:, None], x, np.nan) for name, x in channels.items()}
-    else:
-        channels = {name: None if x is None else x[kept] for name, x in channels.items()}
-        stamped = stamped[kept]
+    if sensors.dropped:
+        kept = kept_rows(sensors, t.size, streams["loss"])
+        if sensors.missing == "nan":
+            channels = {name: None if x is None else np.where(kept[:, None], x, np.nan) for name, x in channels.items()}
+        else:
+            channels = {name: None if x is None else x[kept] for name, x in channels.items()}
+            stamped = stamped[kept]
     title = robot.name or mechanism.name
     return Log(
         t=stamped,
@@ -316,29 +316,38 @@ def record(
     )
 
 
-def _encoders(robot: VirtualRobot, truth: Truth, taken: Array, rng: Stream) -> tuple[Array, Array]:
-    """Return positions and velocities of rho as the encoders read them, each rounded on its own side of the gear."""
-    encoders = [drive.encoder for drive in robot.drives]
+def _at_motor(robot: VirtualRobot) -> NDArray[np.bool_]:
+    """Return which encoders are in front of their gear."""
+    return np.array([drive.encoder.side == "motor" for drive in robot.drives])
+
+
+def _positions(robot: VirtualRobot, truth: Truth, taken: Array, rng: Stream) -> Array:
+    """Return rho as the encoders read it, each rounded on its own side of the gear."""
+    encoders, motor = [drive.encoder for drive in robot.drives], _at_motor(robot)
     ratio = np.array([drive.transmission.ratio for drive in robot.drives])
-    motor = np.array([encoder.side == "motor" for encoder in encoders])
-    position, velocity = np.where(motor, truth.theta, truth.rho), np.where(motor, truth.omega, truth.rho_v)
+    position = np.where(motor, truth.theta, truth.rho)
     if taken is not truth.t:
-        position, velocity = at_times(truth.t, position, velocity, taken), at_times(truth.t, velocity, None, taken)
+        position = at_times(truth.t, position, np.where(motor, truth.omega, truth.rho_v), taken)
     position = noisy(rng, position, np.array([encoder.noise for encoder in encoders]))
     position = quantised(position, np.array([encoder.resolution for encoder in encoders]))
-    side = np.where(motor, ratio, 1.0)
-    return position / side, velocity / side
+    return position / np.where(motor, ratio, 1.0)
 
 
-def _on_side(mechanism: Mechanism, side: str, ratio: Array, rho: Array, speed: Array) -> tuple[Array, Array]:
-    """Return positions and velocities of the log's channels."""
+def _velocities(robot: VirtualRobot, truth: Truth, taken: Array) -> Array:
+    """Return the velocities of rho where the encoders are."""
+    motor, ratio = _at_motor(robot), np.array([drive.transmission.ratio for drive in robot.drives])
+    velocity = np.where(motor, truth.omega, truth.rho_v)
+    velocity = velocity if taken is truth.t else at_times(truth.t, velocity, None, taken)
+    return velocity / np.where(motor, ratio, 1.0)
+
+
+def _on_side(mechanism: Mechanism, side: str, ratio: Array, rho: Array) -> Array:
+    """Return positions or velocities of the log's channels."""
     if side == "motor":
-        return rho * ratio, speed * ratio
+        return rho * ratio
     if mechanism.loops:
-        c = np.array([next(iter(actuator.coupling.values())) for actuator in mechanism.actuators])
-        return rho / c, speed / c
-    inverse = np.linalg.pinv(mechanism.actuator_matrix[0]).T
-    return rho @ inverse, speed @ inverse
+        return np.asarray(rho / np.array([next(iter(actuator.coupling.values())) for actuator in mechanism.actuators]))
+    return np.asarray(rho @ np.linalg.pinv(mechanism.actuator_matrix[0]).T)
 
 
 def _efforts(
@@ -359,8 +368,11 @@ def _efforts(
     current = source if direct else at_times(truth.t, source, None, when)
     meters = [drive.current_sensor for drive in drives]
     current = current * (1.0 + np.array([meter.gain_error for meter in meters]))
-    noise = noisy(streams["current"], np.zeros_like(current), np.array([meter.noise for meter in meters]))
-    current = current + (noise if readings is None else readings.into(noise, when))
+    deviation = np.array([meter.noise for meter in meters])
+    if readings is None:
+        current = noisy(streams["current"], current, deviation)
+    else:
+        current = current + readings.into(noisy(streams["current"], np.zeros_like(current), deviation), when)
     current = quantised(current, np.array([meter.resolution for meter in meters]))
     if sensors.effort == "motor_current":
         order = _motor_order(mechanism, sensors.side)
