@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dynident.errors import IdentificationError
 from dynident.identify.blocks import inflation
-from dynident.identify.estimators import WLS, _LeastSquares, group_sigma
+from dynident.identify.estimators import WLS, LeastSquares, group_sigma
 from dynident.identify.factor import Solution
 from dynident.identify.methods.noise import effort_share
 from dynident.identify.methods.sampled import SampledRegression, Stretch, sampled
@@ -32,7 +32,7 @@ SMALL = 1e-6  # of a difference
 
 
 @dataclass(kw_only=True, eq=False)
-class Kalman(_LeastSquares):
+class Kalman(LeastSquares):
     """Extended or unscented Kalman filter over positions, velocities and base parameters.
 
         x = (q, v, beta),   v' = M^-1 (tau - h),   z = q + noise

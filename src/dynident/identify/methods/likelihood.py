@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.identify.estimators import _LeastSquares
+from dynident.identify.estimators import LeastSquares
 from dynident.identify.factor import Solution
 from dynident.identify.methods.noise import EDGE, effort_share
 from dynident.identify.methods.sampled import SampledRegression, Stretch, differentiated, rows_along, sampled
@@ -30,7 +30,7 @@ SMALL = 1e-5
 
 
 @dataclass(kw_only=True, eq=False)
-class ML(_LeastSquares):
+class ML(LeastSquares):
     """Maximum likelihood with noise of efforts and positions, each row by its own covariance.
 
         beta = argmin sum_k e_k^T V_k(beta)^-1 e_k,     V_k from the noise of q, v, a and of the efforts

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dynident.errors import DynidentWarning, IdentificationError, SimulationError, warn
 from dynident.identify.base import natural_spread
-from dynident.identify.estimators import _LeastSquares, group_sigma
+from dynident.identify.estimators import LeastSquares, group_sigma
 from dynident.identify.factor import RowGroup, Solution, solve, triangle
 from dynident.identify.fit import Fit
 from dynident.identify.methods.agreement import contradiction
@@ -69,7 +69,7 @@ class Visible(Result):
 
 
 @dataclass(kw_only=True, eq=False)
-class OutputError(_LeastSquares):
+class OutputError(LeastSquares):
     """Closed-loop output error: a simulation with the controller of the robot is fitted to what was measured.
 
         theta = argmin ||outputs - outputs of the closed loop of theta||,  each channel by its own noise

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.checks import numbers, per_actuator
 from dynident.errors import IdentificationError, require
 from dynident.identify.base import BaseParameters
-from dynident.identify.estimators import WLS, _LeastSquares
+from dynident.identify.estimators import WLS, LeastSquares
 from dynident.identify.factor import RowGroup, Solution, solve, triangle
 from dynident.identify.methods.sampled import sampled
 from dynident.identify.regression import Regression
@@ -34,7 +34,7 @@ COLUMNS = 4  # of panels in a figure
 
 
 @dataclass(kw_only=True, eq=False)
-class RLS(_LeastSquares):
+class RLS(LeastSquares):
     """Recursive least squares with exponential forgetting; off line by `fit`, on line by `start` and `update`.
 
         beta[k] = argmin sum_i lambda^(k - i) sum_g (y - W beta)_gi^2 / sigma_g^2,      lambda = exp(-dt / memory)
