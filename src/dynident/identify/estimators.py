@@ -85,7 +85,7 @@ class Estimator:
 
 
 class LeastSquares(Estimator):
-    """What OLS and WLS share: the active set and the making of a `Fit`."""
+    """What estimators of base parameters share: the active set, checks of options and the making of a `Fit`."""
 
     recovery: str
     tolerance: float
