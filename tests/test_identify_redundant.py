@@ -11,7 +11,7 @@ import pytest
 import dynident as di
 from dynident.cli import run
 from dynident.errors import DynidentError
-from dynident.identify import Partition, Partitions, payload_regression, rank_partitions
+from dynident.identify import Partition, Partitions, check_projection, payload_regression, rank_partitions
 from dynident.mechanics import coordinates_from_actuators
 from dynident.robots import dualv
 from dynident.trajectory import to_csv
@@ -131,3 +131,11 @@ def test_partitions_amplify_as_the_projector_of_the_paper_does() -> None:
     assert isinstance(choice, Partition)
     assert choice.typical == pytest.approx(np.sqrt(np.mean(largest**2)), rel=1e-6)
     assert (choice.worst, choice.time) == pytest.approx((largest.max(), motion.t[largest.argmax()]), rel=1e-6)
+
+
+def test_a_projection_is_a_word_or_names_of_motors() -> None:
+    assert check_projection("gls") == "gls"
+    assert check_projection(["motor_1", "motor_2"]) == ("motor_1", "motor_2")
+    for wrong in (3, [1, 2]):
+        with pytest.raises(DynidentError, match="use 'gls', 'independent' or a list of names of motors"):
+            check_projection(wrong)

@@ -84,8 +84,8 @@ class Estimator:
         return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in self.get_params().items())})"
 
 
-class _LeastSquares(Estimator):
-    """What OLS and WLS share: the active set and the making of a `Fit`."""
+class LeastSquares(Estimator):
+    """What estimators of base parameters share: the active set, checks of options and the making of a `Fit`."""
 
     recovery: str
     tolerance: float
@@ -236,7 +236,7 @@ def typical_speeds(regression: Regression) -> dict[str, float]:
 
 
 @dataclass(kw_only=True, eq=False)
-class OLS(_LeastSquares):
+class OLS(LeastSquares):
     """Ordinary least squares: all equations have the same variance.
 
         beta = argmin ||W beta - tau||^2,      cov = sigma^2 (W^T W)^-1,   sigma^2 = RSS / (N - b)
@@ -269,7 +269,7 @@ class OLS(_LeastSquares):
 
 
 @dataclass(kw_only=True, eq=False)
-class WLS(_LeastSquares):
+class WLS(LeastSquares):
     """Weighted least squares: every joint has its own variance, estimated from its own residuals.
 
         beta = argmin sum_g ||W_g beta - tau_g||^2 / sigma_g^2,     sigma_g^2 = RSS_g / (N_g - b_g)

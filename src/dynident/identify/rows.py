@@ -128,8 +128,7 @@ class Rows:
         near the first sample of a robot with loops, `first` the number of that sample, for messages.
         """
         compiled = self.compiled(columns)
-        flat = np.empty((compiled.height, len(motion)))
-        compiled.over(motion, effort, first, signals)(flat)(slice(0, len(motion)), start)
+        flat = compiled.whole(motion, effort, start, first, signals)
         W = np.zeros((len(compiled.seen), len(columns), len(motion)))
         y = np.empty((len(compiled.seen), len(motion)))
         for i, (own, at) in enumerate(zip(compiled.seen, compiled.first, strict=True)):
@@ -177,9 +176,7 @@ class Rows:
             return effort
         bare = self.mechanism.altered(friction={}, forces=())
         compiled = Rows(bare, self.projection).compiled(np.zeros(0, dtype=np.int64))
-        flat = np.empty((compiled.height, len(motion)))
-        compiled.over(motion, effort)(flat)(slice(0, len(motion)), None)
-        return flat.T
+        return compiled.whole(motion, effort).T
 
 
 class CompiledRows:
@@ -233,10 +230,9 @@ class CompiledRows:
         key = (i, columns.tobytes(), self.rows.mechanism.law_values.tobytes())
         if key not in self._relations:
             motion = states()
-            flat = np.empty((self.height, len(motion)))
             generator = np.random.default_rng(0)
             signals = {name: generator.uniform(-50.0, 50.0, (len(motion), laws)) for name, laws in self.signals.items()}
-            self.over(motion, None, signals=signals)(flat)(slice(0, len(motion)), None)
+            flat = self.whole(motion, signals=signals)
             own = self.first[i] + np.flatnonzero(np.isin(self.seen[i], columns))
             W = flat[own].T
             size = np.linalg.norm(W, axis=0)
@@ -247,6 +243,19 @@ class CompiledRows:
             T = np.linalg.lstsq(W[:, kept] / size[kept], W[:, others], rcond=None)[0] / size[kept][:, None]
             self._relations[key] = kept, T
         return self._relations[key]
+
+    def whole(
+        self,
+        motion: Motion,
+        effort: Array | None = None,
+        start: Array | None = None,
+        first: int = 0,
+        signals: Signals | None = None,
+    ) -> Array:
+        """Return the rows (height, N) of a stretch of motion at once."""
+        flat = np.empty((self.height, len(motion)))
+        self.over(motion, effort, first, signals)(flat)(slice(0, len(motion)), start)
+        return flat
 
     def over(
         self, motion: Motion, effort: Array | None, first: int = 0, signals: Signals | None = None

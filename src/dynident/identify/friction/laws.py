@@ -43,9 +43,8 @@ def choose_law(
     state: State | ArrayLike,
     fixed: Mapping[str, ArrayLike] | None = None,
     blocks: int = 5,
-    extrapolate: bool = False,
 ) -> Choice:
-    """Choose the friction law of one axis from the data of `fit_axis`; `extrapolate` holds out the fastest stretches too."""
+    """Choose the friction law of one axis from the data of `fit_axis`, in the order of time."""
     tau, given = np.asarray(effort, dtype=np.float64), State.of(state)
     columns = {name: np.asarray(values, dtype=np.float64) for name, values in (fixed or {}).items()}
 
@@ -53,8 +52,7 @@ def choose_law(
         found = fit_axis(tau[rows], law, given.take(rows), {n: values[rows] for n, values in columns.items()})
         return tau - found.predict(given, columns), len(found.linear) + len(found.shape)
 
-    speed = np.abs(given.v) if extrapolate else None
-    return choose({name: partial(fit, law) for name, law in laws.items()}, tau.size, blocks, speed)
+    return choose({name: partial(fit, law) for name, law in laws.items()}, tau.size, blocks)
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from dynident.identify.friction.checks import direction_note, limit_note, limite
 from dynident.identify.friction.problem import Blocks, Pair, Problem
 from dynident.identify.projection import projected
 from dynident.identify.regrouping import base_parameters
-from dynident.identify.rows import Rows, Signals, law_signals
+from dynident.identify.rows import CompiledRows, Rows, Signals, law_signals
 from dynident.identify.standstill import moving_rows
 from dynident.mechanics import Equations, Motion, cached, close_positions, closure_starts, compiled, entering, tree_motion
 from dynident.mechanism import Mechanism
@@ -102,6 +102,11 @@ class Assembly:
         return cached(self.bare.mechanism, "base of bodies and terms", lambda: base_parameters(self.bare.mechanism))
 
     @cached_property
+    def code(self) -> CompiledRows:
+        """The compiled rows of bodies and terms."""
+        return self.bare.compiled(self.base.columns)
+
+    @cached_property
     def laws(self) -> list[LawRows]:
         """The compiled columns of every law."""
         projection = self.rows.projection if self.robot.loops else ""
@@ -142,7 +147,7 @@ class Assembly:
 
     def problem(self) -> tuple[Problem, list[str]]:
         """Return the separable problem of all recordings, and what to know about the data."""
-        code = self.bare.compiled(self.base.columns)
+        code = self.code
         seen, bends = [], []
         for i in self.used:
             own, pairs = [*code.seen[i].tolist()], []
@@ -166,7 +171,7 @@ class Assembly:
             signals = self.rows.signals(recording.temperature, recording.load, len(recording.motion)) or {}
             for (inside, outside), start in zip(spans, starts, strict=True):
                 own_signals = {name: values[inside] for name, values in signals.items()}
-                tiles.append(_Tile(self, code, recording, inside, start, own_signals, size < CACHE))
+                tiles.append(_Tile(self, recording, inside, start, own_signals, size < CACHE))
                 masks.append(keep[:, outside].astype(np.float64))
             counts += keep.sum(axis=1)
         for name, v in zip(self.robot.friction, self.speeds(), strict=True):
@@ -210,9 +215,9 @@ class _Tile:
     """Rows of one stretch; what does not change with the shape parameters is kept where it is small."""
 
     def __init__(
-        self, of: Assembly, code: object, recording: Recording, span: slice, start: Array | None, signals: Signals, keep: bool
+        self, of: Assembly, recording: Recording, span: slice, start: Array | None, signals: Signals, keep: bool
     ) -> None:
-        self.of, self.code, self.decimator, self.keep = of, code, recording.decimator, keep
+        self.of, self.decimator, self.keep = of, recording.decimator, keep
         self.motion, self.effort, self.signals = recording.motion[span], recording.effort[span], signals
         self.start, self.first = start, span.start
         self._fixed: Array | None = None
@@ -227,10 +232,7 @@ class _Tile:
     def _rows(self) -> Array:
         if self._fixed is not None:
             return self._fixed
-        flat = np.empty((self.code.height, len(self.motion)))  # type: ignore[attr-defined]
-        write = self.code.over(self.motion, self.effort, self.first)  # type: ignore[attr-defined]
-        write(flat)(slice(0, len(self.motion)), self.start)
-        flat = self._filtered(flat)
+        flat = self._filtered(self.of.code.whole(self.motion, self.effort, self.start, self.first))
         if self.keep:
             self._fixed = flat
         return flat
@@ -242,7 +244,7 @@ class _Tile:
         return self.decimator.apply_rows(flat, np.empty((flat.shape[0], length)))
 
     def __call__(self, eta: Array, step: int, groups: Sequence[int]) -> list[Array]:
-        of, code = self.of, self.code
+        of, code = self.of, self.of.code
         wanted = [of.used[g] for g in groups]
         whole = self.decimator.factor == 1
         arrays, signals, samples = self._arrays, self.signals, len(self.motion)
@@ -261,7 +263,7 @@ class _Tile:
         fixed = self._rows()[:, ::step]
         blocks = []
         for i in wanted:
-            first, count = code.first[i], code.seen[i].size  # type: ignore[attr-defined]
+            first, count = code.first[i], code.seen[i].size
             own_laws = [(law, made[law.seen.index(i)]) for law, made in bends if i in law.seen]
             columns = [made[: law.linear] for law, made in own_laws]
             slopes = [made[law.linear :] for law, made in own_laws]

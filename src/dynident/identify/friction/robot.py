@@ -56,10 +56,6 @@ def fit_robot(
     projection: Projection | None = None,
     estimator: Any = None,
     start: ArrayLike | None = None,
-    starts: int = 12,
-    seed: int = 0,
-    passes: int = 60,
-    progress: Progress | None = None,
 ) -> Fit:
     """Fit bodies and friction laws of a robot to a motion and its efforts.
 
@@ -70,7 +66,7 @@ def fit_robot(
     warm, heavy = (None if x is None else np.asarray(x, dtype=np.float64) for x in (temperature, load))
     tau = np.asarray(effort, dtype=np.float64)
     recording = Recording(motion, tau, decimator or Decimator(1, 1.0), tuple(skip), None, warm, heavy)
-    return fit_recordings(robot, [recording], projection, estimator, Search(_start(start), starts, seed, passes, progress))
+    return fit_recordings(robot, [recording], projection, estimator, Search(_start(start)))
 
 
 def fit_log(

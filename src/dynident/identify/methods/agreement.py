@@ -9,12 +9,11 @@ Comparing positions of the simulation with its efforts would not do: both follow
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import IdentificationError
+from dynident.identify.fit import Fit
 from dynident.identify.methods.direct import Loop
 from dynident.identify.methods.instrumental import IV
 from dynident.identify.methods.sampled import SampledRegression
@@ -26,46 +25,45 @@ ROUND = 1e-10  # eigenvalue of a scaled covariance below which a direction is ro
 WEAK = 0.1  # strength of instruments below which they say nothing
 
 
-class Witness:
-    """What instrumental variables, the references of a loop, say of the evidence; `known` is false where they are silent."""
+def contradiction(
+    evidence: SampledRegression, loop: Loop, active: NDArray[np.bool_], theta: Array, covariance: Array
+) -> tuple[str, Array]:
+    """Return a sentence about what both disagree on, empty if nothing, and by how much, (b,), zero where they agree."""
+    from scipy.stats import chi2  # noqa: PLC0415 - scipy.stats costs import time
 
-    def __init__(self, evidence: SampledRegression, loop: Loop, active: NDArray[np.bool_]) -> None:
-        self.known = np.zeros(evidence.base.rank, dtype=bool)
-        self.values, self.covariance = np.zeros(evidence.base.rank), np.zeros((evidence.base.rank, evidence.base.rank))
-        if not any(np.any(y) for part in evidence.stretches for y in part.y):
-            return  # a log without efforts has no inverse dynamics
-        estimator = IV(instruments=lambda i, _: loop.reference(i))
-        try:
-            fit = estimator.fit(evidence, active=active).result_
-        except IdentificationError:
-            return
-        if estimator.strength_ > WEAK:
-            self.values, self.covariance = fit.values, fit.covariance
-            self.known = fit.solved & fit.active & np.isfinite(np.diag(fit.covariance))
+    apart, witness = np.zeros(evidence.base.rank), _witness(evidence, loop, active)
+    if witness is None:
+        return "", apart
+    known = np.flatnonzero(witness.solved & witness.active & np.isfinite(np.diag(witness.covariance)))
+    if not known.size:
+        return "", apart
+    d = theta[known] - witness.values[known]
+    V = covariance[np.ix_(known, known)] + witness.covariance[np.ix_(known, known)]
+    size = np.sqrt(np.diag(V))
+    size[size == 0.0] = 1.0
+    values, vectors = np.linalg.eigh(V / np.outer(size, size))
+    kept = values > ROUND * values[-1]
+    H = float(np.sum((vectors[:, kept].T @ (d / size)) ** 2 / values[kept]))
+    if not chi2.isf(LEVEL, int(kept.sum())) < H:
+        return "", apart
+    apart[known] = d
+    worst = known[int(np.argmax(np.abs(d) / size))]
+    text = (
+        f"the simulated loop and the measured motion with its efforts ask for different robots (chi^2 = {H:.3g} of "
+        f"{int(kept.sum())}), such as {evidence.base.names[worst]} = {theta[worst]:.4g} and {witness.values[worst]:.4g}: the "
+        "simulated controller is not that of the robot (how late is the velocity it sees? its cycle, delay and filters); the "
+        "deviations allow for it, but mend the loop, or use IV"
+    )
+    return text, apart
 
-    def contradicts(self, names: Sequence[str], theta: Array, covariance: Array) -> tuple[str, Array]:
-        """Return a sentence about what both disagree on, empty if nothing, and by how much, (b,), zero where they agree."""
-        from scipy.stats import chi2  # noqa: PLC0415 - scipy.stats costs import time
 
-        b, known = self.known.size, np.flatnonzero(self.known)
-        apart = np.zeros(b)
-        if not known.size:
-            return "", apart
-        d = theta[known] - self.values[known]
-        V = covariance[np.ix_(known, known)] + self.covariance[np.ix_(known, known)]
-        size = np.sqrt(np.diag(V))
-        size[size == 0.0] = 1.0
-        values, vectors = np.linalg.eigh(V / np.outer(size, size))
-        kept = values > ROUND * values[-1]
-        H = float(np.sum((vectors[:, kept].T @ (d / size)) ** 2 / values[kept]))
-        if not chi2.isf(LEVEL, int(kept.sum())) < H:
-            return "", apart
-        apart[known] = d
-        worst = known[int(np.argmax(np.abs(d) / size))]
-        text = (
-            f"the simulated loop and the measured motion with its efforts ask for different robots (chi^2 = {H:.3g} of "
-            f"{int(kept.sum())}), such as {names[worst]} = {theta[worst]:.4g} and {self.values[worst]:.4g}: the simulated "
-            "controller is not that of the robot (how late is the velocity it sees? its cycle, delay and filters); the "
-            "deviations allow for it, but mend the loop, or use IV"
-        )
-        return text, apart
+def _witness(evidence: SampledRegression, loop: Loop, active: NDArray[np.bool_]) -> Fit | None:
+    """Return what instrumental variables, the references of the loop, say of the same evidence; None where they are silent."""
+    if not any(np.any(y) for part in evidence.stretches for y in part.y):
+        return None  # a log without efforts has no inverse dynamics
+    estimator = IV(instruments=lambda i, _: loop.reference(i))
+    try:
+        fit = estimator.fit(evidence, active=active).result_
+    except IdentificationError:
+        return None
+    return fit if estimator.strength_ > WEAK else None

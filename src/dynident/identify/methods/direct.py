@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dynident.errors import IdentificationError
 from dynident.identify.base import BaseParameters, recover_standard
-from dynident.identify.estimators import WLS, _LeastSquares
+from dynident.identify.estimators import WLS, LeastSquares
 from dynident.identify.factor import Solution
 from dynident.identify.fit import Fit
 from dynident.identify.methods.noise import EDGE
@@ -101,7 +101,7 @@ def simulated_instruments(loop: Loop, fit: Fit) -> Callable[[int, Stretch], Moti
 
 
 @dataclass(kw_only=True, eq=False)
-class DIDIM(_LeastSquares):
+class DIDIM(LeastSquares):
     """Direct and inverse dynamic identification models: measured efforts, simulated motion.
 
         beta = argmin sum_g ||y_g - W_g(simulated motion of beta) beta||^2 / sigma_g^2

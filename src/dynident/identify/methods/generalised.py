@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.identify.estimators import WLS, _LeastSquares, free_rows, group_sigma
+from dynident.identify.estimators import WLS, LeastSquares, free_rows, group_sigma
 from dynident.identify.factor import Solution, solve
 from dynident.identify.methods.sampled import SampledRegression, sampled
 from dynident.identify.methods.statistics import ORDER, noise_filters
@@ -23,7 +23,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(kw_only=True, eq=False)
-class GLS(_LeastSquares):
+class GLS(LeastSquares):
     """Generalised least squares: the noise of every joint is autoregressive, its filter estimated from the residuals.
 
         beta = argmin sum_g ||a_g(z) (W_g beta - y_g)||^2 / sigma_g^2

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import IdentificationError
-from dynident.identify.estimators import WLS, _LeastSquares, group_sigma
+from dynident.identify.estimators import WLS, LeastSquares, group_sigma
 from dynident.identify.factor import RowGroup, Solution, solve
 from dynident.identify.methods.sampled import SampledRegression, Stretch, rows_along, sampled
 from dynident.identify.methods.statistics import embedded, influence_covariance
@@ -29,7 +29,7 @@ WEAK = 0.05  # smallest singular value of the scaled Q_Z^T W over that of W, bel
 
 
 @dataclass(kw_only=True, eq=False)
-class IV(_LeastSquares):
+class IV(LeastSquares):
     """Instrumental variables: consistent where noise of the positions, or feedback, makes least squares biased.
 
         beta = (W^T P W)^-1 W^T P y,     P = projection on the rows Z of another motion

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import IdentificationError
-from dynident.identify.estimators import _LeastSquares, group_sigma
+from dynident.identify.estimators import LeastSquares, group_sigma
 from dynident.identify.factor import CONTAINED, ROUND_OFF, Solution
 from dynident.identify.regression import Regression
 
@@ -41,7 +41,7 @@ def _independent(A: Array, tolerance: float) -> tuple[NDArray[np.int64], float]:
 
 
 @dataclass(kw_only=True, eq=False)
-class PerJoint(_LeastSquares):
+class PerJoint(LeastSquares):
     """Least squares joint by joint, the last one first: what a joint has shown is known to those before it.
 
     Parameters

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from dynident.errors import IdentificationError
 from dynident.identify.blocks import inflation
-from dynident.identify.estimators import WLS, _LeastSquares, group_sigma
+from dynident.identify.estimators import WLS, LeastSquares, group_sigma
 from dynident.identify.factor import Solution
-from dynident.identify.methods.noise import noise_bias, row_noise
+from dynident.identify.methods.noise import effort_share
 from dynident.identify.methods.sampled import SampledRegression, Stretch, sampled
 from dynident.identify.regression import Regression
 from dynident.identify.rows import Rows
@@ -29,11 +29,10 @@ Array = NDArray[np.float64]
 KINDS = ("extended", "unscented")
 ALPHA = 0.1  # spread of the unscented points over the standard deviation times sqrt(states)
 SMALL = 1e-6  # of a difference
-LEAST = 1e-2  # part of the residual variance that is noise of efforts at least
 
 
 @dataclass(kw_only=True, eq=False)
-class Kalman(_LeastSquares):
+class Kalman(LeastSquares):
     """Extended or unscented Kalman filter over positions, velocities and base parameters.
 
         x = (q, v, beta),   v' = M^-1 (tau - h),   z = q + noise
@@ -73,8 +72,7 @@ class Kalman(_LeastSquares):
         if evidence.mechanism.loops or len(evidence.groups) != evidence.mechanism.dof:
             raise IdentificationError("Kalman: the filter needs a robot without loops and the efforts of all its joints")
         solution, sigma = WLS(tolerance=self.tolerance)._estimate(regression, active)
-        _, share = noise_bias(evidence, solution, sigma, row_noise(evidence))
-        own = sigma * np.sqrt(np.maximum(1.0 - share, LEAST))  # noise of the efforts without what noise of q adds to residuals
+        own = sigma * np.sqrt(effort_share(evidence, solution, sigma))  # without what noise of q adds to residuals
         P = self.inflation**2 * solution.covariance()
         walk = self.drift**2 * solution.covariance()
         model = _Model(evidence)
@@ -117,10 +115,7 @@ class _Model:
 
     def _flat(self, q: Array, v: Array, a: Array) -> Array:
         """Return the rows of all equations, samples last."""
-        motion = Motion(np.arange(q.shape[0], dtype=np.float64), q, v, a)
-        flat = np.empty((self.code.height, q.shape[0]))
-        self.code.over(motion, None)(flat)(slice(0, len(motion)), None)
-        return flat
+        return self.code.whole(Motion(np.arange(q.shape[0], dtype=np.float64), q, v, a))
 
     def torques(self, q: Array, v: Array, a: Array, beta: Array) -> Array:
         """Return W beta (n, N) at N states, with one beta (b,) or one each (b, N)."""

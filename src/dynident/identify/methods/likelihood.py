@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.identify.estimators import _LeastSquares
+from dynident.identify.estimators import LeastSquares
 from dynident.identify.factor import Solution
-from dynident.identify.methods.noise import EDGE, noise_bias, row_noise
+from dynident.identify.methods.noise import EDGE, effort_share
 from dynident.identify.methods.sampled import SampledRegression, Stretch, differentiated, rows_along, sampled
 from dynident.identify.methods.statistics import embedded, influence_covariance
 from dynident.identify.methods.total import TLS
@@ -27,11 +27,10 @@ from dynident.mechanics import Motion
 Array = NDArray[np.float64]
 
 SMALL = 1e-5
-LEAST = 1e-2  # part of the residual variance that is noise of efforts at least
 
 
 @dataclass(kw_only=True, eq=False)
-class ML(_LeastSquares):
+class ML(LeastSquares):
     """Maximum likelihood with noise of efforts and positions, each row by its own covariance.
 
         beta = argmin sum_k e_k^T V_k(beta)^-1 e_k,     V_k from the noise of q, v, a and of the efforts
@@ -57,9 +56,8 @@ class ML(_LeastSquares):
         evidence = sampled(regression, "ML")
         self._check_least(iterations=1)
         plain, sigma = TLS(tolerance=self.tolerance)._estimate(regression, active)
-        _, share = noise_bias(evidence, plain, sigma, row_noise(evidence))
         indep = np.sqrt([group.independence for group in evidence.groups])
-        effort = (sigma * indep) ** 2 * np.clip(1.0 - share, LEAST, 1.0)
+        effort = (sigma * indep) ** 2 * effort_share(evidence, plain, sigma)
         slopes = [_slopes(evidence, part) for part in evidence.stretches]
         beta, solved = plain.beta.copy(), plain.solved
         for i in range(self.iterations):

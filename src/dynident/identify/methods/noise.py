@@ -20,6 +20,7 @@ from dynident.mechanics import Motion
 Array = NDArray[np.float64]
 
 DRAWS = 3
+LEAST = 1e-2  # part of the residual variance that is noise of efforts at least
 EDGE = 3.0  # periods of the cut-off before the first sample, so that the filter has forgotten its beginning
 
 
@@ -67,3 +68,9 @@ def noise_bias(regression: SampledRegression, solution: Solution, sigma: Array, 
     force = (NC @ solution.beta)[kept] / size
     bias[kept] = -np.linalg.lstsq(scaled, force, rcond=None)[0] / size
     return bias, np.array(share)
+
+
+def effort_share(regression: SampledRegression, solution: Solution, sigma: Array) -> Array:
+    """Return the part of each group's residual variance, (groups,), that noise of the positions leaves to that of efforts."""
+    _, share = noise_bias(regression, solution, sigma, row_noise(regression))
+    return np.clip(1.0 - share, LEAST, 1.0)

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from dynident.errors import DynidentWarning, IdentificationError, SimulationError, warn
 from dynident.identify.base import natural_spread
-from dynident.identify.estimators import _LeastSquares, group_sigma
+from dynident.identify.estimators import LeastSquares, group_sigma
 from dynident.identify.factor import RowGroup, Solution, solve, triangle
 from dynident.identify.fit import Fit
-from dynident.identify.methods.agreement import Witness
+from dynident.identify.methods.agreement import contradiction
 from dynident.identify.methods.direct import Loop, check_loop, filtered_motion, model_of
 from dynident.identify.methods.generalised import filtered
 from dynident.identify.methods.sampled import SampledRegression, Stretch, rows_along, sampled
@@ -69,7 +69,7 @@ class Visible(Result):
 
 
 @dataclass(kw_only=True, eq=False)
-class OutputError(_LeastSquares):
+class OutputError(LeastSquares):
     """Closed-loop output error: a simulation with the controller of the robot is fitted to what was measured.
 
         theta = argmin ||outputs - outputs of the closed loop of theta||,  each channel by its own noise
@@ -181,9 +181,8 @@ class OutputError(_LeastSquares):
         whiteners = _whiteners(residuals, int(solved.sum()), self.noise == "coloured")
         wide = _linear(problem, J, residuals, whiteners, theta, solved, self.tolerance)
         self.full_covariance_ = _covariance(J, residuals, whiteners, wide)
-        witness = Witness(problem.evidence, problem.loop, solved[:b])
-        names = problem.evidence.base.names
-        self.contradiction_, apart = witness.contradicts(names, theta, self.full_covariance_)
+        found = contradiction(problem.evidence, problem.loop, solved[:b], theta, self.full_covariance_)
+        self.contradiction_, apart = found
         if self.contradiction_:
             self.full_covariance_[:b, :b] += np.outer(apart, apart)  # nobody knows which of the two is right
             warn(f"OutputError: {self.contradiction_}", DynidentWarning)

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.checks import numbers, per_actuator
 from dynident.errors import IdentificationError, require
 from dynident.identify.base import BaseParameters
-from dynident.identify.estimators import WLS, _LeastSquares
+from dynident.identify.estimators import WLS, LeastSquares
 from dynident.identify.factor import RowGroup, Solution, solve, triangle
 from dynident.identify.methods.sampled import sampled
 from dynident.identify.regression import Regression
@@ -34,7 +34,7 @@ COLUMNS = 4  # of panels in a figure
 
 
 @dataclass(kw_only=True, eq=False)
-class RLS(_LeastSquares):
+class RLS(LeastSquares):
     """Recursive least squares with exponential forgetting; off line by `fit`, on line by `start` and `update`.
 
         beta[k] = argmin sum_i lambda^(k - i) sum_g (y - W beta)_gi^2 / sigma_g^2,      lambda = exp(-dt / memory)
@@ -122,9 +122,7 @@ class RLS(_LeastSquares):
         since = 0.0 if math.isnan(self.last_) else (motion.t[-1] - self.last_) / self.memory
         rows = np.concatenate([W, np.where(known, y, 0.0)[:, None]], axis=1).transpose(2, 0, 1) * fade[:, :, None]
         flat = rows.reshape(-1, W.shape[1] + 1)
-        self.R_ = triangle(np.vstack([math.exp(-0.5 * since) * self.R_, flat]))
-        again = flat[:, :-1] * np.repeat(np.exp(-0.5 * ages), self.sigma_.size)[:, None]
-        self.twice_ = triangle(np.vstack([math.exp(-since) * self.twice_, again]))
+        self.R_, self.twice_ = _folded(self.R_, self.twice_, flat, np.repeat(np.exp(-0.5 * ages), self.sigma_.size), since)
         self.last_ = float(motion.t[-1])
         solution = _solved(self.base_, self.R_, np.ones(self.base_.rank, dtype=bool), self.tolerance)
         self.coef_, self.covariance_, self.condition_ = solution.beta, _covariance(solution, self.twice_), solution.condition
@@ -181,9 +179,7 @@ class RLS(_LeastSquares):
                 now = clock[piece[-1]]
                 fade, since = np.exp(-0.5 * (now - clock[piece]) / self.memory), (now - last) / self.memory
                 flat = (rows[piece] * fade[:, None, None]).reshape(-1, b + 1)
-                R = triangle(np.vstack([math.exp(-0.5 * since) * R, flat]))
-                again = flat[:, :-1] * np.repeat(fade, rows.shape[1])[:, None]
-                self.twice_ = triangle(np.vstack([math.exp(-since) * self.twice_, again]))
+                R, self.twice_ = _folded(R, self.twice_, flat, np.repeat(fade, rows.shape[1]), since)
                 last = now
                 if self.history:
                     times.append(now)
@@ -194,6 +190,12 @@ class RLS(_LeastSquares):
 
     def _covariance(self, regression: Regression, solution: Solution, sigma: Array) -> Array:
         return _covariance(solution, self.twice_)
+
+
+def _folded(R: Array, twice: Array, rows: Array, fade: Array, since: float) -> tuple[Array, Array]:
+    """Return both triangles, `since` times the memory older, with rows that have faded, and rows that have faded twice."""
+    older = triangle(np.vstack([math.exp(-0.5 * since) * R, rows]))
+    return older, triangle(np.vstack([math.exp(-since) * twice, rows[:, :-1] * fade[:, None]]))
 
 
 def _solved(base: BaseParameters, R: Array, active: NDArray[np.bool_], tolerance: float) -> Solution:

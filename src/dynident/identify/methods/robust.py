@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import IdentificationError
-from dynident.identify.estimators import WLS, _LeastSquares, free_rows
+from dynident.identify.estimators import WLS, LeastSquares, free_rows
 from dynident.identify.factor import Solution, solve
 from dynident.identify.methods.sampled import SampledRegression, sampled
 from dynident.identify.regression import Regression
@@ -27,7 +27,7 @@ MAD = 1.4826  # standard deviation over median absolute value of normal noise
 
 
 @dataclass(kw_only=True, eq=False)
-class IRLS(_LeastSquares):
+class IRLS(LeastSquares):
     """Iteratively re-weighted least squares: rows with large residuals count less.
 
         beta = argmin sum_g sum_k rho((y - W beta)_gk / s_g)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.identify.estimators import WLS, _LeastSquares, group_sigma
+from dynident.identify.estimators import WLS, LeastSquares, group_sigma
 from dynident.identify.factor import Solution, solve
 from dynident.identify.methods.noise import DRAWS, row_noise
 from dynident.identify.methods.sampled import sampled
@@ -27,7 +27,7 @@ SAFE = 0.8  # part of the smallest eigenvalue that mu may reach
 
 
 @dataclass(kw_only=True, eq=False)
-class TLS(_LeastSquares):
+class TLS(LeastSquares):
     """Total least squares: noise of the positions is in the regressor, and its mean effect is taken out.
 
         (W^T W - N C) beta = W^T y,     C = covariance of the noise in the rows, from the noise of the positions
