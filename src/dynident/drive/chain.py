@@ -118,7 +118,7 @@ class Chain:
 
     def _shafts(self, first: int, last: int) -> Array:
         """Product of c s + k of the shafts between two masses."""
-        product = np.ones(1)
+        product = np.array([1.0])
         for shaft in zip(self.damping[first:last], self.stiffness[first:last], strict=True):
             product = np.polymul(product, shaft)
         return product
