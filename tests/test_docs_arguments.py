@@ -26,7 +26,10 @@ INSIDE = (
     *(f"dynident.excitation.equations.{name}Equations." for name in ("Excitation", "Robot", "Function")),
     *(f"dynident.excitation.{name}." for name in ("objective.Objective", "problem.Problem")),
     *(f"dynident.excitation.criteria.Criterion.{name}" for name in ("evaluate", "differentiate")),
-    *(f"dynident.excitation.{name}" for name in ("obstacles.Floor.reachable", "problem.feasible_start")),
+    *(
+        f"dynident.excitation.{name}"
+        for name in ("limits_file.limits_settings", "obstacles.Floor.reachable", "problem.feasible_start")
+    ),
     "dynident.symbolic.regroup.Coefficient.",
     *(
         f"dynident.control.{name}"

@@ -33,7 +33,9 @@ Loop = Literal["position", "velocity", "current"]
 LOOPS = ("position", "velocity", "current")
 GAINS = ("position_gain", "velocity_gain", "velocity_integral", "velocity_feedforward", "position_filter", "velocity_filter")
 OUTPUT = {"position": "rho", "velocity": "omega", "current": "current"}
+Row = Sequence[float] | Array
 Wire = Mapping[str, float]
+PADE = 5  # order of the approximation of a dead time
 
 
 @dataclass(frozen=True)
@@ -127,7 +129,7 @@ class Axis:
         blocks, wires = self._machine()
         wires["command.in"] = {"u": 1.0}
         outputs = {"rho": {"load": 1.0}, "theta": {"theta": 1.0}, "omega": {"omega": 1.0}, "current": {"current": 1.0}}
-        return connect([*blocks, gain_block(1.0, "command")], wires, ("u", "disturbance"), outputs)
+        return connect([*blocks, block([1.0], [1.0], "command")], wires, ("u", "disturbance"), outputs)
 
     def loop(self, loop: Loop = "position", *, sampled: bool = False, open: bool = False) -> StateSpace:
         """Return one loop with all loops inside it.
@@ -171,10 +173,12 @@ class Axis:
         mechanics = StateSpace(own.A, own.B, C, np.zeros((4, 2)), ("tau_m", "tau_d"), names)
         wires = {"tau_m": {"current": motor.torque_constant}, "tau_d": {"disturbance": 1.0 / ratio}}
         if self.loops.current is None:
-            return [mechanics, gain_block(1.0, "current")], {**wires, "current.in": {"command": 1.0}}
+            return [mechanics, block([1.0], [1.0], "current")], {**wires, "current.in": {"command": 1.0}}
         R, L = motor.resistance, motor.inductance
-        winding = gain_block(1.0 / R, "current") if L == 0.0 else first_order(-R / L, 1.0 / L, 1.0, 0.0, "current")
-        return [mechanics, winding], {**wires, "current.in": {"command": 1.0, "rotor": -motor.emf_constant}}
+        return [mechanics, block([1.0], [L, R], "current")], {
+            **wires,
+            "current.in": {"command": 1.0, "rotor": -motor.emf_constant},
+        }
 
     def _continuous(self, loop: Loop, open: bool) -> StateSpace:
         k, ratio = self.gains, self.drive.transmission.ratio
@@ -183,11 +187,11 @@ class Axis:
         entry = "error" if open else "reference"
         blocks += [delay_block(self.dead_time, "command")]
         if self.loops.current is not None:
-            blocks += [pi_block(k["current.gain"], k["current.integral"], "volts")]
+            blocks += [block([k["current.gain"], k["current.integral"]], [1.0, 0.0], "volts")]
         if loop != "current":
             blocks += [
                 low_pass_block(self.drive.encoder.filter, "speed"),
-                pi_block(k["velocity_gain"], k["velocity_integral"], "velocity"),
+                block([k["velocity_gain"], k["velocity_integral"]], [1.0, 0.0], "velocity"),
                 low_pass_block(k["velocity_filter"], "amperes"),
             ]
         if loop == "position":
@@ -321,65 +325,40 @@ class Axis:
         return 1e-5 * top, (1.0 - 1e-9) * top if sampled else 1e3 * top
 
 
-def first_order(a: float, b: float, c: float, d: float, name: str) -> StateSpace:
-    """Return x' = a x + b u, y = c x + d u."""
-    A, B, C, D = (np.array([[x]]) for x in (a, b, c, d))
-    return StateSpace(A, B, C, D, (f"{name}.in",), (name,))
-
-
-def gain_block(value: float, name: str) -> StateSpace:
-    """Return y = value u."""
-    return StateSpace(np.zeros((0, 0)), np.zeros((0, 1)), np.zeros((1, 0)), np.array([[value]]), (f"{name}.in",), (name,))
-
-
-def pi_block(proportional: float, integral: float, name: str) -> StateSpace:
-    """Return y = kp u + ki int u dt."""
-    return first_order(0.0, 1.0, integral, proportional, name)
+def block(numerator: Row, denominator: Row, name: str, time: float = 1.0) -> StateSpace:
+    """Return y = N(p) / D(p) u with p = s time in controllable form; coefficients of the highest power first."""
+    d = np.trim_zeros(np.array(denominator), "f")
+    n = np.concatenate([np.zeros(d.size - len(numerator)), numerator])
+    order, through = d.size - 1, n[0] / d[0]
+    A, B = np.eye(order, k=1), np.zeros((order, 1))
+    A[-1:], B[-1:] = -d[:0:-1] / d[0], 1.0 / d[0]
+    C = (n - through * d)[None, :0:-1]
+    return StateSpace(A / time, B / time, C, np.array([[through]]), (f"{name}.in",), (name,))
 
 
 def low_pass_block(frequency: float, name: str) -> StateSpace:
-    """Return a first-order low-pass."""
-    corner = 2.0 * np.pi * frequency
-    return first_order(-corner, corner, 1.0, 0.0, name) if frequency else gain_block(1.0, name)
+    """Return a first-order low-pass; y = u where its corner is 0."""
+    return block([1.0], [1.0, 1.0], name, 1.0 / (2.0 * np.pi * frequency)) if frequency else block([1.0], [1.0], name)
 
 
 def delay_block(delay: float, name: str) -> StateSpace:
-    """Return the Pade approximation of a dead time, exp(-s delay).
-
-    Its amplitude is one at all frequencies; its phase is right to 1e-4 degrees up to the frequency 0.5 / delay.
-    """
-    if delay == 0.0:
-        return gain_block(1.0, name)
-    order = 5
-    c = [1.0]
-    for k in range(1, order + 1):
-        c.append(c[-1] * (order - k + 1) / (k * (2 * order - k + 1)))
-    # In the dimensionless p = s delay: D(p) = sum c_k p^k, N(p) = D(-p); controllable form, then back to seconds.
-    top = np.array([c[k] * (-1.0) ** k for k in range(order + 1)]) / c[order]
-    bottom = np.array(c) / c[order]
-    A = np.diag(np.ones(order - 1), 1)
-    A[-1] = -bottom[:order]
-    B = np.zeros((order, 1))
-    B[-1] = 1.0
-    C = (top[:order] - top[order] * bottom[:order])[None]
-    return StateSpace(A / delay, B / delay, C, np.array([[top[order]]]), (f"{name}.in",), (name,))
+    """Return the Pade approximation of a dead time, exp(-s delay), right to 1e-4 degrees up to the frequency 0.5 / delay."""
+    c = [1.0]  # D(p) = sum c_k p^k, N(p) = D(-p): the amplitude is one at all frequencies
+    for k in range(1, PADE + 1):
+        c.append(c[-1] * (PADE - k + 1) / (k * (2 * PADE - k + 1)))
+    d = np.array(c)[::-1] / c[-1]
+    return block(d * (-1.0) ** np.arange(PADE, -1, -1), d, name, delay) if delay else block([1.0], [1.0], name)
 
 
 def connect(
     blocks: Sequence[StateSpace], wires: Mapping[str, Wire], inputs: Sequence[str], outputs: Mapping[str, Wire]
 ) -> StateSpace:
     """Return the system of blocks joined by wires."""
-    sizes = np.cumsum([0] + [len(block.A) for block in blocks])
-    ins = [name for block in blocks for name in block.inputs]
-    outs = [name for block in blocks for name in block.outputs]
-    A, B = np.zeros((sizes[-1], sizes[-1])), np.zeros((sizes[-1], len(ins)))
-    C, D = np.zeros((len(outs), sizes[-1])), np.zeros((len(outs), len(ins)))
-    row = column = 0
-    for block, i, j in zip(blocks, sizes[:-1], sizes[1:], strict=True):
-        p, m = block.D.shape
-        A[i:j, i:j], B[i:j, column : column + m] = block.A, block.B
-        C[row : row + p, i:j], D[row : row + p, column : column + m] = block.C, block.D
-        row, column = row + p, column + m
+    from scipy.linalg import block_diag  # noqa: PLC0415 - scipy is imported on first use
+
+    ins = [name for part in blocks for name in part.inputs]
+    outs = [name for part in blocks for name in part.outputs]
+    A, B, C, D = (block_diag(*(getattr(part, name) for part in blocks)) for name in "ABCD")
     K, L = np.zeros((len(ins), len(outs))), np.zeros((len(ins), len(inputs)))
     for name, sources in wires.items():
         for source, value in sources.items():

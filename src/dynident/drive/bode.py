@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import DynidentError
-from dynident.figures import CURVES, INK, MUTED, WIDTH, label, new_figure, plain_axes, plain_decades
+from dynident.figures import CURVES, INK, MUTED, WIDTH, finish, label, new_figure, plain_decades
 from dynident.results import Result
 
 if TYPE_CHECKING:
@@ -125,14 +125,10 @@ def plot_bode(
         lower.plot(f, phase, "x", color=INK, markersize=8, mew=1.6)
     if corner:
         upper.axhline(CORNER, color=MUTED, linewidth=0.8, label="\N{MINUS SIGN}3 dB")
-    upper.set_ylabel("magnitude [dB]", fontsize=9, color=INK)
-    lower.set_ylabel("phase [\N{DEGREE SIGN}]", fontsize=9, color=INK)
-    lower.set_xlabel("frequency [Hz]", fontsize=9, color=INK)
+    finish(upper, "", "magnitude [dB]", title)
+    finish(lower, "frequency [Hz]", "phase [\N{DEGREE SIGN}]", "")
     upper.tick_params(labelbottom=False)
     if upper.get_legend_handles_labels()[1]:
         upper.legend(loc="lower left", frameon=False, fontsize=8.5)
-    upper.set_title(title, loc="left", fontsize=9.5, color=INK, pad=4)
-    for axes in (upper, lower):
-        plain_axes(axes)
     plain_decades(lower.xaxis, np.concatenate([curve.frequency for curve in curves]))
     return figure

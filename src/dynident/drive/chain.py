@@ -108,21 +108,19 @@ class Chain:
         angle, torque, angles = np.array([1.0]), np.array([0.0]), []
         for place, mass in enumerate(order):
             if place:
-                shaft = self._shaft(min(mass, mass - order.step))
+                near = min(mass, mass - order.step)
+                shaft = self.damping[near], self.stiffness[near]
                 angle = np.polyadd(np.polymul(shaft, angle), torque)
                 torque = np.polymul(shaft, torque)
             torque = np.polyadd(torque, np.polymul((self.inertias[mass], self.viscous[mass], 0.0), angle))
             angles.append(angle)
         return angles, torque
 
-    def _shaft(self, i: int) -> Array:
-        return np.array([self.damping[i], self.stiffness[i]])
-
     def _shafts(self, first: int, last: int) -> Array:
         """Product of c s + k of the shafts between two masses."""
         product = np.array([1.0])
-        for i in range(first, last):
-            product = np.polymul(product, self._shaft(i))
+        for shaft in zip(self.damping[first:last], self.stiffness[first:last], strict=True):
+            product = np.polymul(product, shaft)
         return product
 
     def _mass(self, what: str, index: int) -> int:

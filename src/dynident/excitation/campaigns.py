@@ -225,7 +225,10 @@ def complete_test(
     if validation is not None:
         stages.append(Stage("validation", "validation", validation))
     for longest in PLATEAUS:
-        friction = _first_of(partial(plateaus, longest), limits)  # checked below, once its length is known
+        try:
+            friction = plateaus(longest, SHRINK[0])  # checked below, once its length is known
+        except DynidentError:  # too short for the speed: those that keep all limits, or the reason
+            friction = _fitting(partial(plateaus, longest), limits, "friction plateaus")
         used = _joined(robot, limits, [*stages, Stage("friction", "friction", friction)], rate, rest).curve.duration
         left = min(warming_time, period - used - SPARE) if period else warming_time
         if left >= warming_time:
@@ -275,14 +278,6 @@ def complete_shares(plan: Plan, limits: MotionLimits) -> dict[str, dict[str, flo
             "warming_range": float(np.ptp(heat.q[:, j]) / (limits.upper[j] - limits.lower[j])),
         }
     return found
-
-
-def _first_of(make: Callable[[float], Strokes], limits: MotionLimits) -> Strokes:
-    """Return the strokes over the whole ranges; where they cannot be made, those that keep all limits, or the reason."""
-    try:
-        return make(SHRINK[0])
-    except DynidentError:
-        return _fitting(make, limits, "friction plateaus")
 
 
 def _inside(low: Array, high: Array, share: float) -> tuple[Array, Array]:

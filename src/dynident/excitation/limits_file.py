@@ -280,18 +280,7 @@ def read_limits(path: str | os.PathLike[str], mechanism: Mechanism) -> MotionLim
 
 
 def limits_settings(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return what a limits.toml, or a joint_limits.yaml of MoveIt, holds, as `limits_of` takes it.
-
-    Parameters
-    ----------
-    path : path-like
-        File.
-
-    Returns
-    -------
-    dict
-        Settings.
-    """
+    """Return what a limits.toml, or a joint_limits.yaml of MoveIt, holds, as `limits_of` takes it."""
     if Path(path).suffix.lower() in (".yaml", ".yml"):
         return moveit_limits(read_text(path, "limits"), os.fspath(path))
     return read_toml(path, "limits")
