@@ -66,9 +66,8 @@ if TYPE_CHECKING:
         position_limits,
         robot_size,
     )
+    from dynident.mechanics.joint_forces import Conditioning, closure_conditioning, joint_reactions, reactions
     from dynident.mechanics.kinematics import forward_kinematics, frame_motion, jacobian
-    from dynident.mechanics.loop_reactions import Conditioning, closure_conditioning, reactions
-    from dynident.mechanics.tree_reactions import joint_reactions
     from dynident.mechanics.workspace import Singularity, WorkspaceMap, singularity_indices, workspace_map
 
 # Imported on first use: identification needs the equations, not the kinematics of people.
@@ -83,8 +82,7 @@ _LATER = {
     "inverse_kinematics_closed": "arm_structure choose_posture inverse_kinematics reach singularities",
     "inverse_kinematics_damped": "inverse_kinematics_numeric pose_error pose_targets position_limits robot_size",
     "kinematics": "forward_kinematics frame_motion jacobian",
-    "loop_reactions": "Conditioning closure_conditioning reactions",
-    "tree_reactions": "joint_reactions",
+    "joint_forces": "Conditioning closure_conditioning joint_reactions reactions",
     "workspace": "Singularity WorkspaceMap singularity_indices workspace_map",
 }
 
