@@ -19,7 +19,6 @@ from dynident.checks import finite, positive, signal, time_axis
 from dynident.errors import DescriptionError, LogError
 from dynident.friction.thermal.mittag_leffler import mittag_leffler, mittag_leffler_derivatives
 from dynident.friction.thermal.model import Warming
-from dynident.friction.thermal.recursion import caputo
 
 Array = NDArray[np.float64]
 
@@ -178,7 +177,7 @@ class Fractional:
         rise = 0.0 if start is None else start - self.reference
         finite("Fractional", start=rise)
         gain, drive = (watts[:-1] * self.alpha - self.K) / self.C, watts[:-1] / self.C
-        return self._warming(times, caputo(times, gain, drive, rise, self.nu) + self.reference, watts)
+        return self._warming(times, _caputo(times, gain, drive, rise, self.nu) + self.reference, watts)
 
     def _times(self, t: ArrayLike) -> Array:
         times = time_axis(t)
@@ -203,3 +202,20 @@ class Fractional:
     def _warming(self, t: Array, temperature: Array, power: Array) -> Warming:
         ratio = self.ratio(temperature)
         return Warming(t, temperature, ratio, ratio * power, temperature[:, None])
+
+
+def _caputo(t: Array, gain: Array, drive: Array, start: float, nu: float) -> Array:
+    """Return x (N,) of d^nu x / dt^nu = gain x + drive on any increasing times; gain and drive (N - 1,) hold between them.
+
+    L1 scheme, implicit: x is linear between samples, so that its fractional derivative is a sum over all slopes so far.
+    """
+    scale = math.gamma(2.0 - nu)
+    x, slopes = np.empty(t.size), np.empty(t.size - 1)
+    x[0] = start
+    for n in range(1, t.size):
+        memory = slopes[: n - 1] @ -np.diff((t[n] - t[:n]) ** (1.0 - nu)) / scale
+        dt = t[n] - t[n - 1]
+        weight = dt**-nu / scale
+        x[n] = (weight * x[n - 1] + drive[n - 1] - memory) / (weight - gain[n - 1])
+        slopes[n - 1] = (x[n] - x[n - 1]) / dt
+    return x

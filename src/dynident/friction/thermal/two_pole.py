@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.checks import finite, positive, step_length, time_axis
-from dynident.friction.thermal.model import ThermalModel, Warming
-from dynident.friction.thermal.recursion import affine
+from dynident.friction.thermal.model import ThermalModel, Warming, affine
 from dynident.friction.thermal.zones import SecondOrder, _square
 
 Array = NDArray[np.float64]
