@@ -71,14 +71,39 @@ class Warming(Result):
         return figure
 
 
-class ThermalModel(ABC):
+class Weakening:
+    """Friction that a temperature scales: ``f = f_cold [alpha (T - T0) + beta]``."""
+
+    alpha: float
+    beta: float
+    reference: float
+
+    def ratio(self, temperature: ArrayLike) -> Array:
+        """Friction over that at the reference temperature.
+
+        Parameters
+        ----------
+        temperature : array_like, shape (...)
+            Temperature of the rubbing parts [degree Celsius].
+
+        Returns
+        -------
+        ndarray, shape (...)
+            ``alpha (T - T0) + beta`` [Pagani2022, eqs. 102 and 136].
+        """
+        return np.asarray(self.alpha * (np.asarray(temperature, dtype=np.float64) - self.reference) + self.beta)
+
+    def _warming(self, t: Array, temperature: Array, power: Array, state: Array) -> Warming:
+        """Return what temperatures do to the friction, from the cold friction power."""
+        ratio = self.ratio(temperature)
+        return Warming(t, temperature, ratio, ratio * power, state)
+
+
+class ThermalModel(Weakening, ABC):
     """Base of the thermal models of finite order."""
 
     names: ClassVar[tuple[str, ...]]
     order: ClassVar[int] = 2
-    alpha: float
-    beta: float
-    reference: float
 
     @abstractmethod
     def _matrix(self, p: Any, power: Array) -> Any:
@@ -100,21 +125,6 @@ class ThermalModel(ABC):
     def values(self) -> Array:
         """Parameters in the order of `names`."""
         return np.array([getattr(self, name) for name in self.names], dtype=np.float64)
-
-    def ratio(self, temperature: ArrayLike) -> Array:
-        """Friction over that at the reference temperature.
-
-        Parameters
-        ----------
-        temperature : array_like, shape (...)
-            Temperature of the rubbing parts [degree Celsius].
-
-        Returns
-        -------
-        ndarray, shape (...)
-            ``alpha (T - T0) + beta`` [Pagani2022, eq. 102].
-        """
-        return np.asarray(self.alpha * (np.asarray(temperature, dtype=np.float64) - self.reference) + self.beta)
 
     def matrix(self, power: ArrayLike = 0.0) -> Array:
         """State matrix A.
@@ -231,9 +241,7 @@ class ThermalModel(ABC):
         """
         inputs = self._inputs(t, power, ambient, zone, losses)
         state = affine(*self._steps(self.values, inputs), self._start(start, inputs[2]))
-        temperature = np.asarray(self._temperature(state, inputs[2]))
-        ratio = self.ratio(temperature)
-        return Warming(inputs[0], temperature, ratio, ratio * inputs[1], state)
+        return self._warming(inputs[0], np.asarray(self._temperature(state, inputs[2])), inputs[1], state)
 
     def sensitivity(
         self,

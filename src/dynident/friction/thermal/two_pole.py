@@ -162,9 +162,7 @@ class TwoPole(ThermalModel):
         heat = g * watts[:-1, None]
         transition = p[:, :, None] * np.eye(2) + heat[:, :, None] * self.alpha
         state = affine(transition, heat * self.beta, np.zeros(2))
-        temperature = self.reference + state.sum(axis=1)
-        ratio = self.ratio(temperature)
-        return Warming(times, temperature, ratio, ratio * watts, state)
+        return self._warming(times, self.reference + state.sum(axis=1), watts, state)
 
     def _poles(self, dt: Array) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
         p = np.exp(-dt / self.tau1), np.exp(-dt / self.tau2)
