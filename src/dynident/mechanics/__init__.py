@@ -46,7 +46,7 @@ if TYPE_CHECKING:
         preload,
         prices,
     )
-    from dynident.mechanics.branch import REACH, branch_routine
+    from dynident.mechanics.branch import branch_routine
     from dynident.mechanics.dynamics import coriolis_matrix, forward_dynamics, gravity, inverse_dynamics, mass_matrix
     from dynident.mechanics.flexures import FlexureRequirements, flexure_requirements
     from dynident.mechanics.hinges import FlexureHinge
@@ -73,7 +73,7 @@ if TYPE_CHECKING:
 # Imported on first use: identification needs the equations, not the kinematics of people.
 _LATER = {
     "actuation": "actuator_jacobian actuator_torques generalised_efforts least_torques preload prices",
-    "branch": "REACH branch_routine",
+    "branch": "branch_routine",
     "dynamics": "coriolis_matrix forward_dynamics gravity inverse_dynamics mass_matrix",
     "flexures": "FlexureRequirements flexure_requirements",
     "hinges": "FlexureHinge",
@@ -87,7 +87,6 @@ _LATER = {
 }
 
 __all__ = [
-    "REACH",
     "Conditioning",
     "Equations",
     "FlexureHinge",
