@@ -86,11 +86,6 @@ class Dahl(DynamicLaw):
         not_negative("Dahl", fv=self.fv)
 
     @property
-    def parameters(self) -> dict[str, float]:
-        """Values by name."""
-        return {name: float(getattr(self, name)) for name in ("sigma0", "fc", "exponent", "fv")}
-
-    @property
     def steady(self) -> Friction:
         """Coulomb and viscous friction."""
         return (Coulomb() + Viscous()).using(fc=self.fc, fv=self.fv)
@@ -145,11 +140,6 @@ class LuGre(DynamicLaw):
     def __post_init__(self) -> None:
         positive("LuGre", sigma0=self.sigma0, fc=self.fc, fs=self.fs, vs=self.vs, exponent=self.exponent)
         not_negative("LuGre", sigma1=self.sigma1, fv=self.fv)
-
-    @property
-    def parameters(self) -> dict[str, float]:
-        """Values by name."""
-        return {n: float(getattr(self, n)) for n in ("sigma0", "sigma1", "fc", "fs", "vs", "fv", "exponent")}
 
     @property
     def steady(self) -> Friction:

@@ -58,13 +58,7 @@ class Response(Result):
     state: Array
 
     def plot(self) -> Figure:
-        """Draw friction against velocity, the way it went, and over time.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure.
-        """
+        """Draw friction against velocity, the way it went, and over time."""
         from dynident.figures import BLUE, finish, new_figure  # noqa: PLC0415 - matplotlib is an extra
 
         figure = new_figure(9.6, 3.6)
@@ -79,22 +73,15 @@ class Response(Result):
 class DynamicLaw(ABC):
     """Base of the laws with memory."""
 
-    def __init_subclass__(cls, **options: Any) -> None:
-        """Let a law inherit the contract of the method that it states."""
-        super().__init_subclass__(**options)
-        own = vars(cls).get("force")
-        if own is not None and own.__doc__ is None:
-            own.__doc__ = DynamicLaw.force.__doc__
-
     @property
     @abstractmethod
     def states(self) -> int:
         """Number m of inner states."""
 
     @property
-    @abstractmethod
     def parameters(self) -> dict[str, float]:
-        """Values by name, in the order in which the compiled step takes them."""
+        """Values by name, in the order in which the compiled step takes them: the fields of the law."""
+        return {name: float(value) for name, value in vars(self).items()}
 
     @property
     @abstractmethod
@@ -125,18 +112,10 @@ class DynamicLaw(ABC):
         """Write the statements that advance the array ``state`` over a piece in which the velocity keeps its sign."""
 
     def step(self, graph: Graph) -> Routine:
-        """Exact step of the inner state as a compiled routine, for loops that call it.
+        """Return the exact step of the inner state as a routine, for compiled loops; make it once per graph and `structure`.
 
-        Parameters
-        ----------
-        graph : Graph
-            Where its expressions live.
-
-        Returns
-        -------
-        Routine
-            Takes the arrays ``state`` (m, advanced in place), ``motion`` (velocities at the start and the end of the step, its
-            length [s]) and ``numbers`` (the values of `parameters`). Make it once per graph and `structure`.
+        It takes the arrays ``state`` (m, advanced in place), ``motion`` (velocities at the start and the end of the step, its
+        length [s]) and ``numbers`` (the values of `parameters`).
         """
         name, arrays = f"{type(self).__name__.lower()}{self.states}", ("state", "motion", "numbers")
         piece, step = Routine(graph, f"{name}_piece", arrays), Routine(graph, f"{name}_step", arrays)
@@ -163,23 +142,10 @@ class DynamicLaw(ABC):
         return step
 
     def _loaded(self, routine: Routine) -> dict[str, Node]:
-        return self.named(routine.graph, [routine.load("numbers", i) for i in range(len(self.parameters))])
+        return self.named(routine.graph, routine.load_all("numbers", 0, len(self.parameters)))
 
     def named(self, graph: Graph, numbers: Sequence[Node]) -> dict[str, Node]:
-        """Parameters of compiled code by name; exponents are part of the code, because whole ones need no powers.
-
-        Parameters
-        ----------
-        graph : Graph
-            Where they live.
-        numbers : sequence of Node
-            The values of `parameters`.
-
-        Returns
-        -------
-        dict of str to Node
-            Expressions by name.
-        """
+        """Return the parameters of compiled code by name; exponents are built in, because whole ones need no powers."""
         own = zip(self.parameters.items(), numbers, strict=True)
         return {name: graph.const(value) if name == "exponent" else node for (name, value), node in own}
 

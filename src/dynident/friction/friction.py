@@ -100,22 +100,5 @@ class Friction:
     def expression(
         self, graph: Graph, x: Point | None = None, way: Node | float | None = None, width: Node | float | None = None
     ) -> Node:
-        """Friction as an expression with its numbers, as in `FrictionLaw.expression`.
-
-        Parameters
-        ----------
-        graph : Graph
-            Where it lives.
-        x : Point, optional
-            Expressions or numbers; the symbols ``v, q, tau, T`` when omitted.
-        way : Node or float, optional
-            Direction +1 or -1 whose branch is wanted.
-        width : Node or float, optional
-            Speed over which jumps are spread.
-
-        Returns
-        -------
-        Node
-            The torque or force.
-        """
+        """Return the friction as an expression with its numbers, as `FrictionLaw.expression` does."""
         return self.law.expression(graph, x, self.parameters, way, width)

@@ -39,14 +39,6 @@ class FrictionLaw(ABC):
     sign of v at v = 0) is taken as zero.
     """
 
-    def __init_subclass__(cls, **options: Any) -> None:
-        """Let a law inherit the contract of the methods that it states."""
-        super().__init_subclass__(**options)
-        for method in ("torque", "ranges"):
-            own = vars(cls).get(method)
-            if own is not None and own.__doc__ is None:
-                own.__doc__ = getattr(FrictionLaw, method).__doc__
-
     @property
     @abstractmethod
     def name(self) -> str:

@@ -116,18 +116,7 @@ def law_text(law: FrictionLaw) -> str:
 
 
 def reference_temperature(law: FrictionLaw) -> float | None:
-    """Return the temperature at which the parameters of a law hold.
-
-    Parameters
-    ----------
-    law : FrictionLaw
-        Law, temperature-dependent or not.
-
-    Returns
-    -------
-    float or None
-        Reference temperature [degree Celsius] at the first place where one stands; None for a law without one.
-    """
+    """Return the first temperature at which parameters of a law hold [degree Celsius]; None for a law without one."""
     if hasattr(law, "reference"):
         return float(law.reference)
     own = getattr(law, "law", None)

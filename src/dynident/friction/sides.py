@@ -14,22 +14,7 @@ _ORDERS = 4  # derivatives looked at to find the side to which an expression lea
 
 
 def directed(output: Node, v: Node, way: Node | float) -> Node:
-    """Return the branch of f(v) for velocities of one direction: sign(v) = s, |v| = s v, [v > 0] = [s > 0] with s = +1 or -1.
-
-    Parameters
-    ----------
-    output : Node
-        The expression f.
-    v : Node
-        The velocity in it.
-    way : Node or float
-        s.
-
-    Returns
-    -------
-    Node
-        An expression that is smooth through v = 0, where it is the limit of f from that side.
-    """
+    """Return the branch of f(v) for one direction s = +1 or -1, smooth through v = 0; there it is the limit from that side."""
     graph = output.graph
     side = graph.node(way)
     done: dict[int, Node] = {}

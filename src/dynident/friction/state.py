@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -51,69 +50,16 @@ class State:
 
     @classmethod
     def of(cls, state: State | ArrayLike) -> State:
-        """Return a state; a plain array is taken as the velocity.
-
-        Parameters
-        ----------
-        state : State or array_like
-            The state or the velocities.
-
-        Returns
-        -------
-        State
-            The state.
-        """
+        """Return a state; a plain array is taken as the velocity."""
         return state if isinstance(state, State) else cls(np.asarray(state, dtype=np.float64))
 
     def channel(self, name: str, law: str) -> Array:
-        """Return one of the optional channels, or say that the law needs it.
-
-        Parameters
-        ----------
-        name : str
-            `q`, `tau` or `T`.
-        law : str
-            Name of the law, for the message.
-
-        Returns
-        -------
-        ndarray, shape (...)
-            The channel.
-        """
+        """Return one of the channels `q`, `tau` and `T`, or say that the law of this name needs it."""
         values: Array | None = getattr(self, name)
         if values is None:
             raise LogError(f"the law '{law}' needs {name}; give State(v, {name}=...) instead of the velocity alone")
         return values
 
     def take(self, rows: slice | NDArray[np.bool_]) -> State:
-        """Some of the samples.
-
-        Parameters
-        ----------
-        rows : slice or ndarray of bool
-            Which ones, along the first axis.
-
-        Returns
-        -------
-        State
-            The state at those samples.
-        """
+        """Return some of the samples, along the first axis."""
         return State(self.v[rows], *(None if c is None else c[rows] for c in (self.q, self.tau, self.T)))
-
-    @classmethod
-    def join(cls, states: Sequence[State]) -> State:
-        """States put one behind the other.
-
-        Parameters
-        ----------
-        states : sequence of State
-            One or more states that have the same channels.
-
-        Returns
-        -------
-        State
-            All samples.
-        """
-        parts = [[getattr(s, name) for s in states] for name in ("q", "tau", "T")]
-        others = [None if any(c is None for c in part) else np.concatenate(part) for part in parts]
-        return cls(np.concatenate([s.v for s in states]), *others)

@@ -84,37 +84,11 @@ class JointTerm:
         return np.broadcast_to(np.asarray(self.expression(q, v, a), dtype=np.float64), np.shape(v))
 
     def smooth(self, q: Any, v: Any, a: Any, width: Any) -> Any:
-        """Term for optimisers, its jumps spread over a speed.
-
-        Parameters
-        ----------
-        q, v, a : Node or ndarray, shape (...)
-            Motion of the joint: expressions of one graph, or numbers.
-        width : Node or float
-            Speed over which a jump is spread [rad/s or m/s], above zero.
-
-        Returns
-        -------
-        Node or ndarray, shape (...)
-            ``sign(v)`` is ``tanh(v / width)``, ``[v > 0]`` is ``(1 + tanh(v / width)) / 2``.
-        """
+        """Return the term, of expressions or arrays, with jumps spread over a speed: ``sign(v)`` is ``tanh(v / width)``."""
         return self._changed(smooth, q, v, a, width)
 
     def directed(self, q: Any, v: Any, a: Any, way: Any) -> Any:
-        """Branch of the term that holds for one direction, smooth through v = 0; there it is the level of break-away.
-
-        Parameters
-        ----------
-        q, v, a : Node or ndarray, shape (...)
-            Motion of the joint: expressions of one graph, or numbers.
-        way : Node or float
-            Direction, +1 or -1.
-
-        Returns
-        -------
-        Node or ndarray, shape (...)
-            ``sign(v)`` is ``way``.
-        """
+        """Return the branch that holds for one direction, +1 or -1: ``sign(v)`` is ``way``, at v = 0 it breaks away there."""
         return self._changed(directed, q, v, a, way)
 
     def _changed(self, change: Callable[[Node, Node, Node], Node], q: Any, v: Any, a: Any, by: Any) -> Any:
@@ -133,20 +107,10 @@ class JointTerm:
         return jumps(graph.node(self.expression(*(graph.symbol(name) for name in "qva"))))
 
     def reflected(self, turns: float) -> tuple[str, float]:
-        """Term on the other side of a gear.
+        """Return the term on the other side of a gear, and its parameter there over the one here.
 
-        Parameters
-        ----------
-        turns : float
-            Turns of the joint that has the term per turn of the coordinate that carries it afterwards; negative when the
-            gear reverses.
-
-        Returns
-        -------
-        symbol : str
-            The term there.
-        factor : float
-            Its parameter over the one here.
+        `turns` of the joint that has the term, per turn of the coordinate that carries it afterwards; negative when the gear
+        reverses.
         """
         there = TERMS[self.mirrored] if turns < 0.0 else self
         for x in (1.0, -1.0):  # one of the directions shows a term that acts in that direction alone
@@ -211,34 +175,12 @@ def register(*terms: JointTerm) -> None:
 
 
 def term_of(parameter: str) -> JointTerm | None:
-    """Joint term of a parameter.
-
-    Parameters
-    ----------
-    parameter : str
-        Name such as ``fv_joint1``.
-
-    Returns
-    -------
-    JointTerm or None
-        Its term; None for parameters of bodies.
-    """
+    """Return the joint term of a parameter such as ``fv_joint1``; None for parameters of bodies."""
     return TERMS.get(parameter.split("_", maxsplit=1)[0])
 
 
 def check_terms(symbols: Iterable[str]) -> tuple[str, ...]:
-    """Return the symbols as a tuple after checking that each is known and named once.
-
-    Parameters
-    ----------
-    symbols : iterable of str
-        Keys of `TERMS`.
-
-    Returns
-    -------
-    tuple of str
-        The same symbols.
-    """
+    """Return the symbols as a tuple after checking that each is known and named once."""
     chosen = tuple(symbols)
     for symbol in chosen:
         if not isinstance(symbol, str) or symbol not in TERMS:

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
         preload,
         prices,
     )
-    from dynident.mechanics.branch import REACH, branch_routine
+    from dynident.mechanics.branch import branch_routine
     from dynident.mechanics.dynamics import coriolis_matrix, forward_dynamics, gravity, inverse_dynamics, mass_matrix
     from dynident.mechanics.flexures import FlexureRequirements, flexure_requirements
     from dynident.mechanics.hinges import FlexureHinge
@@ -66,15 +66,14 @@ if TYPE_CHECKING:
         position_limits,
         robot_size,
     )
+    from dynident.mechanics.joint_forces import Conditioning, closure_conditioning, joint_reactions, reactions
     from dynident.mechanics.kinematics import forward_kinematics, frame_motion, jacobian
-    from dynident.mechanics.loop_reactions import Conditioning, closure_conditioning, reactions
-    from dynident.mechanics.tree_reactions import joint_reactions
     from dynident.mechanics.workspace import Singularity, WorkspaceMap, singularity_indices, workspace_map
 
 # Imported on first use: identification needs the equations, not the kinematics of people.
 _LATER = {
     "actuation": "actuator_jacobian actuator_torques generalised_efforts least_torques preload prices",
-    "branch": "REACH branch_routine",
+    "branch": "branch_routine",
     "dynamics": "coriolis_matrix forward_dynamics gravity inverse_dynamics mass_matrix",
     "flexures": "FlexureRequirements flexure_requirements",
     "hinges": "FlexureHinge",
@@ -83,13 +82,11 @@ _LATER = {
     "inverse_kinematics_closed": "arm_structure choose_posture inverse_kinematics reach singularities",
     "inverse_kinematics_damped": "inverse_kinematics_numeric pose_error pose_targets position_limits robot_size",
     "kinematics": "forward_kinematics frame_motion jacobian",
-    "loop_reactions": "Conditioning closure_conditioning reactions",
-    "tree_reactions": "joint_reactions",
+    "joint_forces": "Conditioning closure_conditioning joint_reactions reactions",
     "workspace": "Singularity WorkspaceMap singularity_indices workspace_map",
 }
 
 __all__ = [
-    "REACH",
     "Conditioning",
     "Equations",
     "FlexureHinge",

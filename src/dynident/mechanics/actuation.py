@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynident.checks import numbers
 from dynident.errors import DynidentError
-from dynident.mechanics.closure import close_positions, close_rates
+from dynident.mechanics.closure import close_positions, projector
 from dynident.mechanics.functions import coordinates
 from dynident.mechanism import Mechanism
 
@@ -36,9 +36,7 @@ def actuator_jacobian(mechanism: Mechanism, q: ArrayLike) -> Array:
     N = mechanism.actuator_matrix[0]
     if not mechanism.loops:
         return np.broadcast_to(N, (x.shape[0], *N.shape)).copy()
-    positions = close_positions(mechanism, x)
-    zero = np.zeros_like(x)
-    return np.asarray(N @ close_rates(mechanism, positions, zero, zero).G)
+    return np.asarray(N @ projector(mechanism, close_positions(mechanism, x)))
 
 
 def generalised_efforts(mechanism: Mechanism, q: ArrayLike, torques: ArrayLike) -> Array:

@@ -180,10 +180,9 @@ class Branch:
         walk = Routine(graph, f"follow{label}", ["head", "given", "start", "work", "out"])
         trial, last = 0, n  # places in `work`
         SIDE, DONE, SHARE, SMOOTH, GOOD = (2 * n + k for k in range(5))
-        for i in range(n):
-            start = walk.load("start", i)
-            walk.store("work", trial + i, start)
-            walk.store("work", last + i, start)
+        start = walk.load_all("start", 0, n)
+        walk.store_all("work", trial, start)
+        walk.store_all("work", last, start)
         walk.call(close, q=("work", trial), result=("work", GOOD))
         walk.store("work", SIDE, walk.load("work", GOOD))
         with walk.repeat(walk.load("head", 0)) as s:
@@ -210,8 +209,7 @@ class Branch:
                 good, side = walk.load("work", GOOD), walk.load("work", SIDE)
                 with walk.when(both_hold(absolute(good) > 0.0, good * side >= 0.0)):
                     walk.store("work", SIDE, good)
-                    for i in range(n):
-                        walk.store("work", last + i, walk.load("work", trial + i))
+                    walk.store_all("work", last, walk.load_all("work", trial, n))
                     walk.store("work", DONE, target)
                     walk.store("work", SHARE, 2.0 * share)
                 with walk.otherwise():
@@ -222,8 +220,7 @@ class Branch:
             with walk.when(failed):
                 walk.store("head", 1, s)
             walk.leave(failed)
-            for i in range(n):
-                walk.store("out", s * float(n) + float(i), walk.load("work", last + i))
+            walk.store_all("out", s * float(n), walk.load_all("work", last, n))
         return walk
 
     @staticmethod
@@ -240,8 +237,7 @@ class Branch:
                 with walk.when(far):
                     walk.store("work", smooth, 0.0)
         with walk.when(walk.load("work", smooth) <= 0.0):
-            for i in range(n):
-                walk.store("work", trial + i, walk.load("work", last + i))
+            walk.store_all("work", trial, walk.load_all("work", last, n))
 
     def _close_one(self, graph: Graph, newton: Function, label: str) -> Routine:
         """Return close(q, result): Newton from q; result is the signed pivot ratio, 0 when it did not close within reach."""

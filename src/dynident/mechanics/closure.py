@@ -156,6 +156,12 @@ def close_rates(mechanism: Mechanism, positions: Array, v: ArrayLike, a: ArrayLi
     return ClosedMotion(positions, out["vt"], out["at"], out["G"], pivot[:, 0])
 
 
+def projector(mechanism: Mechanism, positions: Array) -> Array:
+    """Return G (N, n_tree, n) with v_t = G nu at closed positions."""
+    zero = np.zeros((len(positions), mechanism.closure.dof))
+    return close_rates(mechanism, positions, zero, zero).G
+
+
 def coordinates_from_actuators(mechanism: Mechanism, rho: ArrayLike) -> Array:
     """Return the robot's coordinates from motor positions (forward problem), least squares when there are more motors.
 
@@ -192,11 +198,9 @@ def coordinates_from_actuators(mechanism: Mechanism, rho: ArrayLike) -> Array:
     x = tree[:, mechanism.closure.independent]
     if len(driven) == mechanism.closure.dof:
         return x
-    zero = np.zeros_like(x)
     for _ in range(4):  # Gauss-Newton from the solution of the chosen motors: all of them pull alike
-        G = close_rates(mechanism, tree, zero, zero).G
         error = motors - n0 - tree @ N.T
-        step = np.linalg.pinv(N @ G) @ error[:, :, None]
+        step = np.linalg.pinv(N @ projector(mechanism, tree)) @ error[:, :, None]
         x = x + step[:, :, 0]
         tree = close_positions(mechanism, x, tree[0])
         if np.max(np.abs(step)) < 1e-10:
@@ -224,10 +228,9 @@ def motion_from_actuators(mechanism: Mechanism, motion: MotionLike) -> Motion:
     motion, N = as_motion(motion), mechanism.actuator_matrix[0]
     q = coordinates_from_actuators(mechanism, motion.q)
     tree = close_positions(mechanism, q)
-    zero = np.zeros_like(q)
-    inverse = np.linalg.pinv(N @ close_rates(mechanism, tree, zero, zero).G)
+    inverse = np.linalg.pinv(N @ projector(mechanism, tree))
     v = np.einsum("tnk,tk->tn", inverse, motion.v)
-    bias = close_rates(mechanism, tree, v, zero).a @ N.T
+    bias = close_rates(mechanism, tree, v, np.zeros_like(q)).a @ N.T
     return Motion(motion.t, q, v, np.einsum("tnk,tk->tn", inverse, motion.a - bias))
 
 
@@ -235,10 +238,7 @@ def _best_motors(mechanism: Mechanism, driven: list[str]) -> list[int]:
     """Return as many motors as degrees of freedom, those that determine the pose best at home."""
     from scipy.linalg import qr  # noqa: PLC0415 - scipy.linalg costs import time
 
-    home = mechanism.closure.home
-    zero = np.zeros((1, mechanism.closure.dof))
-    G = close_rates(mechanism, home[None], zero, zero).G[0]
-    A = G[[mechanism.tree.coordinates.index(c) for c in driven]]
+    A = projector(mechanism, mechanism.closure.home[None])[0][[mechanism.tree.coordinates.index(c) for c in driven]]
     if np.linalg.matrix_rank(A) < mechanism.closure.dof:
         raise DynidentError(
             f"robot '{mechanism.name}': its {len(driven)} motors do not hold the home pose (parallel singularity)"

@@ -7,7 +7,7 @@ How the tree moves with the coordinates (q_t, v_t, a_t, G) is in `moving_tree`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
 from dynident.errors import DescriptionError
@@ -176,25 +176,28 @@ class Equations(MovingTree):
     def tree_terms(self, values: Sequence[Node], rotors: bool = True) -> list[Node]:
         """Return what joints and motors add to the torques of all tree coordinates, with or without rotor inertias."""
         tau = [self.graph.zero] * len(self.tree_q)
-        for column, symbol, d, entry in self.joint_columns:
-            if rotors or not TERMS[symbol].rotor:
-                tau[d] = tau[d] + entry * values[column]
-        for column, symbol, row, entry in self.motor_columns:
-            if rotors or not TERMS[symbol].rotor:
-                tau = [x + entry * values[column] * c for x, c in zip(tau, row, strict=True)]
-        for first, d, columns, _ in self.law_columns:
-            tau[d] = total([tau[d], *(entry * values[first + i] for i, entry in enumerate(columns))])
-        return self._with_forces(tau, values)
-
-    def _with_forces(self, tau: list[Node], phi: Sequence[Node]) -> list[Node]:
-        """Return torques of the tree with those of the force elements."""
-        for column, entries in self.force_columns:
-            tau = [x + entry * phi[column] for x, entry in zip(tau, entries, strict=True)]
+        for column, rotor, entries in self._terms():
+            if rotors or not rotor:
+                for d, entry in entries.items():
+                    tau[d] = tau[d] + entry * values[column]
         return tau
+
+    def _terms(self) -> Iterator[tuple[int, bool, dict[int, Node]]]:
+        """Yield all columns but those of bodies: number, whether it is a rotor's, and entries by tree coordinate."""
+        for column, symbol, d, entry in self.joint_columns:
+            yield column, TERMS[symbol].rotor, {d: entry}
+        for column, symbol, row, entry in self.motor_columns:
+            yield column, TERMS[symbol].rotor, {d: entry * c for d, c in enumerate(row)}
+        for first, d, columns, _ in self.law_columns:
+            yield from ((column, False, {d: entry}) for column, entry in enumerate(columns, first))
+        yield from ((column, False, dict(enumerate(entries))) for column, entries in self.force_columns)
 
     def forces(self) -> list[Node]:
         """Return the torques of the force elements alone, on all tree coordinates."""
-        return self._with_forces([self.graph.zero] * len(self.tree_q), self.phi)
+        tau = [self.graph.zero] * len(self.tree_q)
+        for column, entries in self.force_columns:
+            tau = [x + entry * self.phi[column] for x, entry in zip(tau, entries, strict=True)]
+        return tau
 
     def regressor(self, columns: Sequence[int] | None = None) -> NodeRows:
         """Return Y (n, m) of tau = Y phi for standard parameters in link frames, all of them or some columns."""
@@ -218,18 +221,9 @@ class Equations(MovingTree):
             for d, block in self.recursion.regressor(node).items():
                 for c in own:
                     made[c][d] = dot(block, units[c])
-        for column, _, d, entry in self.joint_columns:
+        for column, _, entries in self._terms():
             if column in wanted:
-                made[column] = [zero] * width
-                made[column][d] = entry
-        for column, _, row, entry in self.motor_columns:
-            if column in wanted:
-                made[column] = [entry * c for c in row]
-        for first, d, columns, _ in self.law_columns:
-            for column, entry in enumerate(columns, first):
-                made[column] = [zero] * width
-                made[column][d] = entry
-        made |= dict(self.force_columns)
+                made[column] = [entries.get(d, zero) for d in range(width)]
         return made
 
     def tree_mass(self) -> NodeRows:

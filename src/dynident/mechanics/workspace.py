@@ -26,8 +26,8 @@ from dynident.mechanics.closure import close_positions
 from dynident.mechanics.equations import Equations
 from dynident.mechanics.functions import cached, coordinates, quantity
 from dynident.mechanics.inverse_kinematics_damped import robot_size
+from dynident.mechanics.joint_forces import constraint_jacobians
 from dynident.mechanics.kinematics import jacobian, positions_of_frame
-from dynident.mechanics.loop_reactions import constraint_jacobians
 from dynident.mechanism import Mechanism
 from dynident.results import Result
 

@@ -52,8 +52,7 @@ def recognise(
     for row in K:
         visible = np.flatnonzero(np.abs(row) > tolerance)
         table.append({int(j): _monomial(float(row[j]), symbols, values, tolerance) for j in visible})
-    labels = tuple(names[c] + ("R" if len(row) > 1 else "") for c, row in zip(columns, table, strict=True))
-    return Regrouping(tuple(map(int, columns)), labels, tuple(names), tuple(table), ())
+    return Regrouping(tuple(map(int, columns)), tuple(names), tuple(table), ())
 
 
 def _monomial(value: float, symbols: tuple[str, ...], lengths: np.ndarray, tolerance: float) -> Coefficient:

@@ -76,8 +76,6 @@ class Regrouping:
     ----------
     columns : tuple of int
         Standard parameters that lead the combinations.
-    names : tuple of str
-        Name of each base parameter: the leader's, with an R behind when others are regrouped into it.
     parameters : tuple of str
         Names of all standard parameters.
     coefficients : tuple of dict of int to Coefficient
@@ -87,10 +85,15 @@ class Regrouping:
     """
 
     columns: tuple[int, ...]
-    names: tuple[str, ...]
     parameters: tuple[str, ...]
     coefficients: tuple[dict[int, Coefficient], ...]
     nodes: tuple[tuple[Node, ...], ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Name of each base parameter: the leader's, with an R behind when others are regrouped into it."""
+        rows = zip(self.columns, self.coefficients, strict=True)
+        return tuple(self.parameters[c] + ("R" if len(row) > 1 else "") for c, row in rows)
 
     @property
     def rank(self) -> int:
@@ -140,7 +143,6 @@ def _regroup(program: Program, mechanism: Mechanism, columns: Sequence[int] | No
     K, _ = _solve(W, leaders)
     if not np.isfinite(K).all():
         raise DynidentError(f"columns are {leaders}, some of which no torque of '{mechanism.name}' shows; leave those out")
-    names = mechanism.parameters.names
     table = [{int(j): _constant(K[0, i, j], symbols) for j in np.flatnonzero(row)} for i, row in enumerate(K[0])]
     if symbols:
         seen = {node.name for node in reachable(program["regressor"].entries) if node.op == "symbol"}
@@ -152,11 +154,9 @@ def _regroup(program: Program, mechanism: Mechanism, columns: Sequence[int] | No
         random_K, rest = _solve(random_W, leaders)
         generic = rest < 1e-8
         table = _recognise(random_K, K[0], lengths, families, symbols) if generic else table
-    several = [len(row) > 1 for row in table]
-    labels = tuple(names[c] + ("R" if more else "") for c, more in zip(leaders, several, strict=True))
     graph = program.graph
     nodes = tuple(tuple(row[j].node(graph) if j in row else graph.zero for j in range(p)) for row in table)
-    return Regrouping(tuple(leaders), labels, names, tuple(table), nodes)
+    return Regrouping(tuple(leaders), mechanism.parameters.names, tuple(table), nodes)
 
 
 def _checked(columns: Sequence[int], p: int, mechanism: Mechanism) -> list[int]:

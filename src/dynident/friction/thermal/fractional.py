@@ -18,15 +18,14 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.checks import finite, positive, signal, time_axis
 from dynident.errors import DescriptionError, LogError
 from dynident.friction.thermal.mittag_leffler import mittag_leffler, mittag_leffler_derivatives
-from dynident.friction.thermal.model import Warming
-from dynident.friction.thermal.recursion import caputo
+from dynident.friction.thermal.model import Warming, Weakening
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fractional:
-    """Fractional first-order thermal model [Pagani2022, eqs. 132-142].
+class Fractional(Weakening):
+    """Fractional first-order thermal model [Pagani2022, eqs. 132-142]; its beta is one.
 
     Parameters
     ----------
@@ -49,27 +48,13 @@ class Fractional:
     reference: float = 20.0
 
     names: ClassVar[tuple[str, ...]] = ("alpha", "K", "C", "nu")
+    beta = 1.0
 
     def __post_init__(self) -> None:
         finite("Fractional", alpha=self.alpha, reference=self.reference)
         positive("Fractional", K=self.K, C=self.C, nu=self.nu)
         if self.nu > 1.0:
             raise DescriptionError(f"Fractional: nu = {self.nu} must be at most 1; above it the temperature would swing")
-
-    def ratio(self, temperature: ArrayLike) -> Array:
-        """Friction over that at the reference temperature.
-
-        Parameters
-        ----------
-        temperature : array_like, shape (...)
-            Temperature of the rubbing parts [degree Celsius].
-
-        Returns
-        -------
-        ndarray, shape (...)
-            ``1 + alpha (T - T0)`` [Pagani2022, eq. 136].
-        """
-        return np.asarray(1.0 + self.alpha * (np.asarray(temperature, dtype=np.float64) - self.reference))
 
     def characteristic_time(self, power: float = 0.0) -> float:
         """Time at which the argument of the Mittag-Leffler function is -1.
@@ -178,7 +163,8 @@ class Fractional:
         rise = 0.0 if start is None else start - self.reference
         finite("Fractional", start=rise)
         gain, drive = (watts[:-1] * self.alpha - self.K) / self.C, watts[:-1] / self.C
-        return self._warming(times, caputo(times, gain, drive, rise, self.nu) + self.reference, watts)
+        temperature = _caputo(times, gain, drive, rise, self.nu) + self.reference
+        return self._warming(times, temperature, watts, temperature[:, None])
 
     def _times(self, t: ArrayLike) -> Array:
         times = time_axis(t)
@@ -198,8 +184,21 @@ class Fractional:
         times, loss = self._times(t), self._loss(power)
         E = mittag_leffler(-loss / self.C * times**self.nu, self.nu)
         temperature = self.reference + power / loss * (1.0 - E) + (start - self.reference) * E
-        return self._warming(times, temperature, np.full(times.size, power))
+        return self._warming(times, temperature, np.full(times.size, power), temperature[:, None])
 
-    def _warming(self, t: Array, temperature: Array, power: Array) -> Warming:
-        ratio = self.ratio(temperature)
-        return Warming(t, temperature, ratio, ratio * power, temperature[:, None])
+
+def _caputo(t: Array, gain: Array, drive: Array, start: float, nu: float) -> Array:
+    """Return x (N,) of d^nu x / dt^nu = gain x + drive on any increasing times; gain and drive (N - 1,) hold between them.
+
+    L1 scheme, implicit: x is linear between samples, so that its fractional derivative is a sum over all slopes so far.
+    """
+    scale = math.gamma(2.0 - nu)
+    x, slopes = np.empty(t.size), np.empty(t.size - 1)
+    x[0] = start
+    for n in range(1, t.size):
+        memory = slopes[: n - 1] @ -np.diff((t[n] - t[:n]) ** (1.0 - nu)) / scale
+        dt = t[n] - t[n - 1]
+        weight = dt**-nu / scale
+        x[n] = (weight * x[n - 1] + drive[n - 1] - memory) / (weight - gain[n - 1])
+        slopes[n - 1] = (x[n] - x[n - 1]) / dt
+    return x

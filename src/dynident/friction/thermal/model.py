@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -20,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynident.checks import signal, step_length, time_axis
 from dynident.errors import DescriptionError, LogError
-from dynident.friction.thermal.recursion import affine
+from dynident.graph import Graph, Routine, compile_routines, total
 from dynident.results import Result
 
 if TYPE_CHECKING:
@@ -57,13 +58,7 @@ class Warming(Result):
     state: Array
 
     def plot(self) -> Figure:
-        """Draw temperature, friction ratio and friction power over time.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure.
-        """
+        """Draw temperature, friction ratio and friction power over time."""
         from dynident.figures import BLUE, finish, new_figure  # noqa: PLC0415 - matplotlib is an extra
 
         figure = new_figure(7.2, 6.0)
@@ -76,14 +71,39 @@ class Warming(Result):
         return figure
 
 
-class ThermalModel(ABC):
+class Weakening:
+    """Friction that a temperature scales: ``f = f_cold [alpha (T - T0) + beta]``."""
+
+    alpha: float
+    beta: float
+    reference: float
+
+    def ratio(self, temperature: ArrayLike) -> Array:
+        """Friction over that at the reference temperature.
+
+        Parameters
+        ----------
+        temperature : array_like, shape (...)
+            Temperature of the rubbing parts [degree Celsius].
+
+        Returns
+        -------
+        ndarray, shape (...)
+            ``alpha (T - T0) + beta`` [Pagani2022, eqs. 102 and 136].
+        """
+        return np.asarray(self.alpha * (np.asarray(temperature, dtype=np.float64) - self.reference) + self.beta)
+
+    def _warming(self, t: Array, temperature: Array, power: Array, state: Array) -> Warming:
+        """Return what temperatures do to the friction, from the cold friction power."""
+        ratio = self.ratio(temperature)
+        return Warming(t, temperature, ratio, ratio * power, state)
+
+
+class ThermalModel(Weakening, ABC):
     """Base of the thermal models of finite order."""
 
     names: ClassVar[tuple[str, ...]]
     order: ClassVar[int] = 2
-    alpha: float
-    beta: float
-    reference: float
 
     @abstractmethod
     def _matrix(self, p: Any, power: Array) -> Any:
@@ -105,21 +125,6 @@ class ThermalModel(ABC):
     def values(self) -> Array:
         """Parameters in the order of `names`."""
         return np.array([getattr(self, name) for name in self.names], dtype=np.float64)
-
-    def ratio(self, temperature: ArrayLike) -> Array:
-        """Friction over that at the reference temperature.
-
-        Parameters
-        ----------
-        temperature : array_like, shape (...)
-            Temperature of the rubbing parts [degree Celsius].
-
-        Returns
-        -------
-        ndarray, shape (...)
-            ``alpha (T - T0) + beta`` [Pagani2022, eq. 102].
-        """
-        return np.asarray(self.alpha * (np.asarray(temperature, dtype=np.float64) - self.reference) + self.beta)
 
     def matrix(self, power: ArrayLike = 0.0) -> Array:
         """State matrix A.
@@ -236,9 +241,7 @@ class ThermalModel(ABC):
         """
         inputs = self._inputs(t, power, ambient, zone, losses)
         state = affine(*self._steps(self.values, inputs), self._start(start, inputs[2]))
-        temperature = np.asarray(self._temperature(state, inputs[2]))
-        ratio = self.ratio(temperature)
-        return Warming(inputs[0], temperature, ratio, ratio * inputs[1], state)
+        return self._warming(inputs[0], np.asarray(self._temperature(state, inputs[2])), inputs[1], state)
 
     def sensitivity(
         self,
@@ -381,3 +384,25 @@ def _exact_step(A: Any, b: Any, dt: Array) -> tuple[Any, Any]:
     settled = _settled(A, b)
     drive = settled - (transition * settled[:, None, :]).sum(axis=-1)
     return transition, drive
+
+
+def affine(transition: Array, drive: Array, start: Array) -> Array:
+    """Return the states (N, n) of x[k+1] = A[k] x[k] + b[k] from A (N - 1, n, n), b (N - 1, n) and the first state (n,)."""
+    steps, n = drive.shape
+    states = np.empty((steps + 1, n))
+    states[0] = start
+    arrays = np.ascontiguousarray(transition), np.ascontiguousarray(drive), np.array([float(steps)]), states
+    _sweep(n)(*(array.ctypes.data for array in arrays))
+    return states
+
+
+@lru_cache(maxsize=8)
+def _sweep(n: int) -> Any:
+    graph = Graph()
+    sweep = Routine(graph, "affine", ("transition", "drive", "steps", "states"))
+    with sweep.repeat(sweep.load("steps")) as k:
+        x, b = sweep.load_all("states", n * k, n), sweep.load_all("drive", n * k, n)
+        A = sweep.load_all("transition", n * n * k, n * n)
+        after = [total([b[i], *(A[n * i + j] * x[j] for j in range(n))]) for i in range(n)]
+        sweep.store_all("states", n * (k + 1.0), after)
+    return compile_routines([sweep], "affine recursion")["affine"]

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.checks import finite, positive, step_length, time_axis
-from dynident.friction.thermal.model import ThermalModel, Warming
-from dynident.friction.thermal.recursion import affine
+from dynident.friction.thermal.model import ThermalModel, Warming, affine
 from dynident.friction.thermal.zones import SecondOrder, _square
 
 Array = NDArray[np.float64]
@@ -163,9 +162,7 @@ class TwoPole(ThermalModel):
         heat = g * watts[:-1, None]
         transition = p[:, :, None] * np.eye(2) + heat[:, :, None] * self.alpha
         state = affine(transition, heat * self.beta, np.zeros(2))
-        temperature = self.reference + state.sum(axis=1)
-        ratio = self.ratio(temperature)
-        return Warming(times, temperature, ratio, ratio * watts, state)
+        return self._warming(times, self.reference + state.sum(axis=1), watts, state)
 
     def _poles(self, dt: Array) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
         p = np.exp(-dt / self.tau1), np.exp(-dt / self.tau2)
