@@ -153,8 +153,8 @@ def find_faults(
     n = len(names)
     none = found = Faults((), (), np.arange(n), np.ones(n), motion)
     W = rows(motion)
-    left = independent - W.shape[1] / n
-    if n < 2 or left < SURE or W.shape[1] > 0.5 * W.shape[2] * n:
+    left = rows_left(W, independent)
+    if not left:
         return found
     limit = max(FALL, SURE / left)
     start = products = Products.of(W, effort)
@@ -184,6 +184,24 @@ def find_faults(
         if lowest - limit > L:
             return replace(none, sentences=(text,), motion=changed, misfit=L)
     return found
+
+
+def rows_left(W: Array, independent: float) -> float:
+    """Return how many independent rows of a joint its parameters leave; 0 for too few to tell faults."""
+    n, b, samples = W.shape
+    left = independent - b / n
+    return 0.0 if n < 2 or left < SURE or b > 0.5 * samples * n else left
+
+
+def likely_gain(products: Products, i: int, left: float) -> float:
+    """Return what joint i's efforts are times what the other joints need, where the likelihood is sure of it; else 1.
+
+    A gain of two in a joint that shares little with the others hardly changes the residuals, and stays below `FALL`; the
+    likelihood may see it all the same. It believes in the model, so this alone is no suspicion.
+    """
+    best, factor = products.scaled(i)
+    sure = left * (products.misfit() - best) > SURE and GAINS[0] < factor < GAINS[-1]
+    return 1.0 / factor if sure else 1.0
 
 
 def exchanged(one: str, other: str, what: str = "efforts") -> str:
