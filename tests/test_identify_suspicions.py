@@ -127,3 +127,10 @@ def test_a_slow_robot_on_the_ceiling_is_told_by_its_description():
     effort = effort + np.random.default_rng(1).normal(size=effort.shape) * 0.05
     found = said(di.Log(t=slow.t, joints=robot.coordinate_names, position=slow.q, effort=effort, effort_kind="joint_torque"))
     assert found.startswith("gravity acts along 0,0,9.81")
+
+
+def test_whole_joints_that_are_exchanged_are_told():
+    log = log_of()
+    order = [0, 2, 1]
+    found = said(replace(log, position=log.position[:, order], effort=log.effort[:, order]))
+    assert found.startswith("the positions and efforts of joint_2 and joint_3 look exchanged")

@@ -1,4 +1,4 @@
-"""Which fault of the data would explain them better: efforts turned, exchanged, scaled or late, positions turned or exchanged.
+"""Which fault of the data would explain them better: efforts turned, exchanged, scaled, late, positions turned, exchanged.
 
 Joints share parameters, so that data with a fault contradict each other whatever the description says. Each fault is
 undone on some hundred samples, the model is fitted again, and the residuals are compared by
@@ -160,14 +160,15 @@ def find_faults(
     start = products = Products.of(W, effort)
     lowest = products.misfit()
     none = found = replace(none, misfit=lowest, limit=limit)
-    others: list[tuple[float, str, Motion]] = []
+    usual = np.arange(n)
+    others: list[tuple[float, str, Motion, NDArray[np.int64]]] = []
     for turn in range(FAULTS):
         options = list(_of_efforts(products, names, lowest - limit))
         if turn == 0 and (options or none.poor()):
             changes = _motions(names, motion, angles)
-            others = [(Products.of(rows(changed), effort).misfit(), text, changed) for text, changed in changes]
+            others = [(Products.of(rows(q), effort[:, order]).misfit(), text, q, order) for text, q, order in changes]
         if turn == 0 and later is not None:
-            others += [(L, text, motion) for L, text in _delays(W, names, effort, later, lowest - limit)]
+            others += [(L, text, motion, usual) for L, text in _delays(W, names, effort, later, lowest - limit)]
         if not options:
             break
         best, sentence, order, factor = min(options, key=lambda option: option[0])
@@ -180,9 +181,9 @@ def find_faults(
         sentences = (*found.sentences, *([sentence] if sentence else []))
         found = replace(found, sentences=sentences, turned=turned, order=order, factor=factor, misfit=lowest)
     if others:
-        L, text, changed = min(others, key=lambda other: other[0])
+        L, text, changed, order = min(others, key=lambda other: other[0])
         if lowest - limit > L:
-            return replace(none, sentences=(text,), motion=changed, misfit=L)
+            return replace(none, sentences=(text,), motion=changed, order=order, misfit=L)
     return found
 
 
@@ -236,20 +237,22 @@ def _of_efforts(
             yield L + FALL, said, usual, np.where(usual == i, gain, 1.0)  # a number that was fitted counts
 
 
-def _motions(names: Sequence[str], motion: Motion, angles: Sequence[int]) -> Iterator[tuple[str, Motion]]:
-    """Yield sentences about positions, and motions that undo what they say."""
+def _motions(names: Sequence[str], motion: Motion, angles: Sequence[int]) -> Iterator[tuple[str, Motion, NDArray[np.int64]]]:
+    """Yield sentences about positions, motions that undo what they say, and the order of the efforts that goes with them."""
     n = len(names)
+    usual = np.arange(n)
     for i in range(n):
         sign = np.where(np.arange(n) == i, -1.0, 1.0)
-        yield f"the positions of {names[i]} look turned round; check their sign", _scaled(motion, sign)
+        yield f"the positions of {names[i]} look turned round; check their sign", _scaled(motion, sign), usual
     for i, j in combinations(range(n), 2):
         order = np.arange(n)
         order[[i, j]] = j, i
         changed = Motion(motion.t, motion.q[:, order], motion.v[:, order], motion.a[:, order])
-        yield exchanged(names[i], names[j], "positions"), changed
+        yield exchanged(names[i], names[j], "positions"), changed, usual
+        yield exchanged(names[i], names[j], "positions and efforts"), changed, order
     if np.any(np.ptp(motion.q[:, list(angles)], axis=0) > WIDE):
         radians = np.where(np.isin(np.arange(n), angles), np.pi / 180.0, 1.0)
-        yield "positions look like degrees taken for radians (position=deg)", _scaled(motion, radians)
+        yield "positions look like degrees taken for radians (position=deg)", _scaled(motion, radians), usual
 
 
 def _scaled(motion: Motion, factor: Array) -> Motion:

@@ -89,10 +89,10 @@ def suspicions(
     seen = np.abs(own) > SURE
     turned ^= (seen & (own < 0.0)) | (~seen & explained.backwards)
     known = seen & (explained.deviation < KNOWN * explained.gain)
-    gains = _gains(robot, names, explained.gain, known)
+    gains = _gains(robot, names, explained.gain, known) or _too_strong(robot, specimen.effort)
     if not gains and not faults.sentences:
         gains = _doubted_gain(names, specimen.equations, faults.motion, measured, independent, explained)
-    return found + _turned(names, turned, seen) + (gains or _too_strong(robot, specimen.effort))
+    return found + _turned(names, turned, seen) + gains
 
 
 def _described(robot: Mechanism, equations: Callable[[Motion], Array], base: BaseParameters, motion: Motion) -> Array:
