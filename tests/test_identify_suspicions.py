@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from benchmarks.population import population
 
 import dynident as di
 from dynident.identify import MAP, Regression
@@ -89,6 +90,18 @@ def test_one_wrong_gain_does_not_accuse_other_joints():
     assert not any(f"joint{k} are" in found for k in range(2, 7))
 
 
+def test_a_gain_of_two_that_hardly_contradicts_the_others_is_told_where_the_description_agrees():
+    case = list(population(4, seed=1, only=("elbow 4",)))[3]  # a short log of small motions
+    assert said(case.train, case.described) == ""
+    for factor in (2.0, 0.5):
+        effort = case.train.effort * [1, 1, factor, 1]
+        found = said(replace(case.train, effort=effort), case.described)
+        assert found.startswith("the efforts of joint_3 look about ")
+        assert float(found.partition("look about ")[2].partition(" ")[0]) == pytest.approx(factor, rel=0.2)
+        silent = case.described.with_parameters(case.described.parameters.replace(np.zeros(len(case.described.parameters))))
+        assert said(replace(case.train, effort=effort), silent) == ""  # the likelihood alone would accuse healthy robots
+
+
 def test_gravity_of_the_command_line(tmp_path):
     from typer.testing import CliRunner
 
@@ -114,3 +127,10 @@ def test_a_slow_robot_on_the_ceiling_is_told_by_its_description():
     effort = effort + np.random.default_rng(1).normal(size=effort.shape) * 0.05
     found = said(di.Log(t=slow.t, joints=robot.coordinate_names, position=slow.q, effort=effort, effort_kind="joint_torque"))
     assert found.startswith("gravity acts along 0,0,9.81")
+
+
+def test_whole_joints_that_are_exchanged_are_told():
+    log = log_of()
+    order = [0, 2, 1]
+    found = said(replace(log, position=log.position[:, order], effort=log.effort[:, order]))
+    assert found.startswith("the positions and efforts of joint_2 and joint_3 look exchanged")

@@ -143,10 +143,10 @@ def _possible(regression: Regression, posterior: Posterior, std: Array, always: 
     phi, said = posterior.standard(), []
     told_beside = prior.values.size > 0 or bool(np.any(prior.family[: robot.tree.inertias.size] < 0))
     contradicted = (phi[cone.signed] < -DOUBTED * std[cone.signed]) & (not always)
-    for k in cone.signed[contradicted]:
+    if negative := [f"{robot.parameters.names[k]} {phi[k]:.3g} +- {std[k]:.2g}" for k in cone.signed[contradicted]]:
         said.append(
-            f"{REFUTED}{robot.parameters.names[k]} is {phi[k]:.3g} +- {std[k]:.2g}, negative beyond doubt: a delay, a wrong "
-            "sign or a missing term in the data; it is left as it is"
+            f"{REFUTED}negative beyond doubt, by a delay, a wrong sign or a missing term in the data, and left so: "
+            f"{', '.join(negative)}"
         )
     signed = replace(cone, signed=cone.signed[~contradicted], lowest=cone.lowest[~contradicted])
     bodies = replace(cone, signed=cone.signed[:0], lowest=cone.lowest[:0])

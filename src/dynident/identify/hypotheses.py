@@ -1,4 +1,4 @@
-"""Which fault of the data would explain them better: efforts turned, exchanged, scaled or late, positions turned or exchanged.
+"""Which fault of the data would explain them better: efforts turned, exchanged, scaled, late, positions turned, exchanged.
 
 Joints share parameters, so that data with a fault contradict each other whatever the description says. Each fault is
 undone on some hundred samples, the model is fitted again, and the residuals are compared by
@@ -127,21 +127,22 @@ def find_faults(
     n = len(names)
     none = found = Faults((), (), np.arange(n), np.ones(n), motion)
     W = rows(motion)
-    left = independent - W.shape[1] / n
-    if n < 2 or left < SURE or W.shape[1] > 0.5 * W.shape[2] * n:
+    left = rows_left(W, independent)
+    if not left:
         return found
     limit = max(FALL, SURE / left)
     start = products = Products.of(W, effort)
     lowest = products.misfit()
     none = found = replace(none, misfit=lowest, limit=limit)
-    others: list[tuple[float, str, Motion]] = []
+    usual = np.arange(n)
+    others: list[tuple[float, str, Motion, NDArray[np.int64]]] = []
     for turn in range(FAULTS):
         options = list(_of_efforts(products, names, lowest - limit))
         if turn == 0 and (options or none.poor()):
             changes = _motions(names, motion, angles)
-            others = [(Products.of(rows(changed), effort).misfit(), text, changed) for text, changed in changes]
+            others = [(Products.of(rows(q), effort[:, order]).misfit(), text, q, order) for text, q, order in changes]
         if turn == 0 and later is not None:
-            others += [(L, text, motion) for L, text in _delays(W, names, effort, later, lowest - limit)]
+            others += [(L, text, motion, usual) for L, text in _delays(W, names, effort, later, lowest - limit)]
         if not options:
             break
         best, sentence, order, factor = min(options, key=lambda option: option[0])
@@ -154,10 +155,28 @@ def find_faults(
         sentences = (*found.sentences, *([sentence] if sentence else []))
         found = replace(found, sentences=sentences, turned=turned, order=order, factor=factor, misfit=lowest)
     if others:
-        L, text, changed = min(others, key=lambda other: other[0])
+        L, text, changed, order = min(others, key=lambda other: other[0])
         if lowest - limit > L:
-            return replace(none, sentences=(text,), motion=changed, misfit=L)
+            return replace(none, sentences=(text,), motion=changed, order=order, misfit=L)
     return found
+
+
+def rows_left(W: Array, independent: float) -> float:
+    """Return how many independent rows of a joint its parameters leave; 0 for too few to tell faults."""
+    n, b, samples = W.shape
+    left = independent - b / n
+    return 0.0 if n < 2 or left < SURE or b > 0.5 * samples * n else left
+
+
+def likely_gain(products: Products, i: int, left: float) -> float:
+    """Return what joint i's efforts are times what the other joints need, where the likelihood is sure of it; else 1.
+
+    A gain of two in a joint that shares little with the others hardly changes the residuals, and stays below `FALL`; the
+    likelihood may see it all the same. It believes in the model, so this alone is no suspicion.
+    """
+    best, factor = products.scaled(i)
+    sure = left * (products.misfit() - best) > SURE and GAINS[0] < factor < GAINS[-1]
+    return 1.0 / factor if sure else 1.0
 
 
 def exchanged(one: str, other: str, what: str = "efforts") -> str:
@@ -192,20 +211,22 @@ def _of_efforts(
             yield L + FALL, said, usual, np.where(usual == i, gain, 1.0)  # a number that was fitted counts
 
 
-def _motions(names: Sequence[str], motion: Motion, angles: Sequence[int]) -> Iterator[tuple[str, Motion]]:
-    """Yield sentences about positions, and motions that undo what they say."""
+def _motions(names: Sequence[str], motion: Motion, angles: Sequence[int]) -> Iterator[tuple[str, Motion, NDArray[np.int64]]]:
+    """Yield sentences about positions, motions that undo what they say, and the order of the efforts that goes with them."""
     n = len(names)
+    usual = np.arange(n)
     for i in range(n):
         sign = np.where(np.arange(n) == i, -1.0, 1.0)
-        yield f"the positions of {names[i]} look turned round; check their sign", _scaled(motion, sign)
+        yield f"the positions of {names[i]} look turned round; check their sign", _scaled(motion, sign), usual
     for i, j in combinations(range(n), 2):
         order = np.arange(n)
         order[[i, j]] = j, i
         changed = Motion(motion.t, motion.q[:, order], motion.v[:, order], motion.a[:, order])
-        yield exchanged(names[i], names[j], "positions"), changed
+        yield exchanged(names[i], names[j], "positions"), changed, usual
+        yield exchanged(names[i], names[j], "positions and efforts"), changed, order
     if np.any(np.ptp(motion.q[:, list(angles)], axis=0) > WIDE):
         radians = np.where(np.isin(np.arange(n), angles), np.pi / 180.0, 1.0)
-        yield "positions look like degrees taken for radians (position=deg)", _scaled(motion, radians)
+        yield "positions look like degrees taken for radians (position=deg)", _scaled(motion, radians), usual
 
 
 def _scaled(motion: Motion, factor: Array) -> Motion:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dynident.errors import IdentificationError
 from dynident.identify.base import BaseParameters
 from dynident.identify.gravity import other_gravities, turned_gravity
-from dynident.identify.hypotheses import Faults, exchanged, find_faults
+from dynident.identify.hypotheses import Faults, Products, exchanged, find_faults, likely_gain, rows_left
 from dynident.identify.regrouping import base_parameters
 from dynident.identify.rows import Rows
 from dynident.identify.specimen import Specimen
@@ -32,7 +32,9 @@ EXCHANGED = 0.25  # of the error: so much better two joints must fit crosswise
 HALF = 0.5  # of the description's error, where that is worse than nothing: so much less another gravity must leave
 GAIN = 1.5  # ratio of measured to described torque of all joints alike from which on it is no matter of wrong masses ...
 ALONE = 3.0  # ... and of a single joint
-KNOWN = 0.1  # relative deviation of such a ratio up to which it is known
+KNOWN = 0.1  # relative deviation of such a ratio up to which it is known, ...
+ROUGHLY = 0.2  # ... and up to which it can support what the data say themselves, ...
+SUPPORTS = 0.5  # ... if it has the same logarithm but for this part
 ALIKE = 1.25  # ratios that are equal up to wrong masses
 OUTSIDE = 0.1  # of their range, by which positions may leave it without a note
 BEYOND = 3.0  # limits that positions and speeds must not exceed by this factor, ...
@@ -88,8 +90,10 @@ def suspicions(
     seen = np.abs(own) > SURE
     turned ^= (seen & (own < 0.0)) | (~seen & explained.backwards)
     known = seen & (explained.deviation < KNOWN * explained.gain)
-    gains = _gains(robot, names, explained.gain, known)
-    return found + _turned(names, turned, seen) + (gains or _too_strong(robot, specimen.effort))
+    gains = _gains(robot, names, explained.gain, known) or _too_strong(robot, specimen.effort)
+    if not gains and not faults.sentences:
+        gains = _doubted_gain(names, specimen.equations, faults.motion, measured, independent, explained)
+    return found + _turned(names, turned, seen) + gains
 
 
 def _described(robot: Mechanism, equations: Callable[[Motion], Array], base: BaseParameters, motion: Motion) -> Array:
@@ -206,11 +210,48 @@ def _gains(robot: Mechanism, names: tuple[str, ...], slope: Array, seen: NDArray
     rest = [i for i in off if i not in gears]
     typical = float(np.median(slope[seen])) if np.any(seen) else 1.0
     if len(rest) > 1 and len(off) == int(seen.sum()) and all(_same(slope[i], typical) for i in rest):
-        found.append(f"{HEAD}all efforts are {typical:.3g} times what the description needs; check their unit or gain")
+        found.append(
+            f"{HEAD}all efforts are {typical:.3g} times what the description needs; check their unit or gain, and its masses"
+        )
     elif rest := [i for i in rest if not 1.0 / ALONE < slope[i] < ALONE]:
         listed = ", ".join(f"{names[i]} {slope[i]:.3g}" for i in rest)
         found.append(f"{HEAD}efforts are a constant times what the description needs: {listed}; check unit, gain and payload")
     return tuple(found)
+
+
+def _doubted_gain(
+    names: tuple[str, ...],
+    equations: Callable[[Motion], Array],
+    motion: Motion,
+    measured: Array,
+    independent: float,
+    ratios: Explained,
+) -> tuple[str, ...]:
+    """Return the joint whose gain both the other joints and the description doubt, each too weakly alone.
+
+    Descriptions are wrong by tens of per cent, and the likelihood believes in the model: one alone would accuse healthy robots.
+    """
+    known = ratios.deviation < ROUGHLY * ratios.gain
+    ratio = np.log(np.where(known, ratios.gain, 1.0))
+    others = {int(i): known & (np.arange(len(names)) != i) for i in np.flatnonzero(known)}
+    beside = {i: float(ratio[i] - np.median(ratio[own])) for i, own in others.items() if own.any()}
+    beside = {i: x for i, x in beside.items() if abs(x) > (1.0 - SUPPORTS) * np.log(GAIN)}
+    W = equations(motion) if beside else np.zeros((0, 0, 0))
+    left = rows_left(W, independent) if beside else 0.0
+    if not left:
+        return ()
+    products, found = Products.of(W, measured), []
+    for i, x in beside.items():
+        gain = likely_gain(products, i, left)
+        if not 1.0 / GAIN < gain < GAIN and abs(x - np.log(gain)) < SUPPORTS * abs(np.log(gain)):
+            said = (
+                f"{HEAD}the efforts of {names[i]} look about {gain:.2g} times what the other joints need, and "
+                f"{np.exp(x):.2g} times what the description needs beside them; check gain, unit and gear"
+            )
+            found.append(
+                (abs(ratio[i] - np.log(gain)), said)
+            )  # of two joints that contradict each other, the described one stays
+    return (min(found)[1],) if found else ()
 
 
 def _same(a: float, b: float) -> bool:
