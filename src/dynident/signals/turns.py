@@ -9,6 +9,8 @@ Array = NDArray[np.float64]
 TURN = 2.0 * np.pi
 #: No joint is faster (rad/s): a step that is a whole turn give or take this speed is none of the motion.
 FASTEST = 50.0
+#: Samples that are looked at together: a long log needs no second copy of itself.
+BLOCK = 1 << 15
 
 
 def unwrapped(clock: Array, angles: Array) -> tuple[Array, list[int]]:
@@ -19,7 +21,8 @@ def unwrapped(clock: Array, angles: Array) -> tuple[Array, list[int]]:
     Channels that leave one turn were not wrapped into it, and stay. Samples that are missing (NaN) are passed over.
     """
     result, channels = angles, list[int]()
-    for k, column in enumerate(angles.T):
+    for k in np.flatnonzero(_may_jump(angles)):
+        column = angles[:, k]
         known = np.flatnonzero(np.isfinite(column))
         step, room = np.diff(column[known]), FASTEST * np.diff(clock[known])
         jump = (np.abs(np.abs(step) - TURN) <= room) & (room < np.pi)
@@ -28,5 +31,14 @@ def unwrapped(clock: Array, angles: Array) -> tuple[Array, list[int]]:
         result = angles.copy() if result is angles else result
         turns = np.cumsum(np.where(jump, np.sign(step), 0.0))
         result[known[1:], k] -= TURN * turns
-        channels.append(k)
+        channels.append(int(k))
     return result, channels
+
+
+def _may_jump(angles: Array) -> Array:
+    """Whether each channel (n,) has a step of more than half a turn, the least that counts, or misses samples."""
+    found = np.zeros(angles.shape[1], dtype=bool)
+    for start in range(0, len(angles), BLOCK):
+        step = np.diff(angles[start : start + BLOCK + 1], axis=0)
+        found |= ~(np.abs(step) < np.pi).all(axis=0)  # NaN too
+    return found
