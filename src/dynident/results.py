@@ -55,7 +55,7 @@ class Result(Frozen):
     #: Properties that the file shows beside the fields; they are computed again after reading.
     derived: ClassVar[tuple[str, ...]] = ()
     #: What to do with a result that is too large for one file.
-    less: ClassVar[str] = "save parts of it"
+    _less: ClassVar[str] = "save parts of it"
 
     def summary(self) -> str:
         """Return the result as text. Numbers and texts of its fields, shapes of its arrays."""
@@ -103,7 +103,7 @@ class Result(Frozen):
         text = json.dumps(_written(self, _packed), indent=1, allow_nan=False)
         if too_large(text, PACKED):
             size = f"it needs {len(text) >> 20} MB, more than is read back"
-            raise DynidentError(f"cannot save {kind} to '{path}': {size}; {self.less}")
+            raise DynidentError(f"cannot save {kind} to '{path}': {size}; {self._less}")
         return write_atomic(path, text)
 
     @classmethod

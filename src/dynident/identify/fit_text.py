@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from dynident.identify.fit import Fit
 
 MOSTLY = 0.5  # part of the squared residual
+NUMBERED = "because they are only numbered"  # how the note about channels that have other names than the joints ends
 
 
 def summary_of(fit: Fit) -> str:
@@ -55,6 +56,7 @@ def summary_of(fit: Fit) -> str:
             "within its limits; standstill=0.1 (--standstill 0.1) leaves that out of the fit and of its errors"
         )
     lines += [note for note in fit.notes if note.startswith((REFUTED, LATE))]
+    lines += dict.fromkeys(note for note in fit.notes if note.endswith(NUMBERED))
     if impossible:
         lines.append(
             f"standard parameters of {', '.join(impossible)} are physically impossible: they predict torques, but such "

@@ -190,7 +190,7 @@ class Run(Result):
         The whole state at the end: ``simulate(..., start=run.end)`` goes on from there.
     """
 
-    less: ClassVar[str] = "write it to a folder while it runs (robot.stream), or save run.log"
+    _less: ClassVar[str] = "write it to a folder while it runs (robot.stream), or save run.log"
 
     log: Log
     truth: Truth
