@@ -82,6 +82,7 @@ def test_a_machine_becomes_an_fmu_by_its_name(here: Path, capsys: pytest.Capture
     captured = capsys.readouterr()
     assert "rrr.fmu (FMI 3.0, co-simulation)" in captured.out
     assert "no C compiler is installed here" in captured.err
+    assert "this FMU is for co-simulation, not model exchange" in captured.err.replace("\n", " ")
     text = ZipFile(here / "rrr.fmu").read("modelDescription.xml").decode()
     assert 'name="q_ref_' in text and "ModelExchange" not in text
     assert cli.run(["export", "robot.urdf", "fit.json", "--for", "fmu", "-o", "arm.fmu", "--controller", "cascade"]) == 0

@@ -15,6 +15,7 @@ import dynident as di
 from dynident.errors import DescriptionError, DynidentError
 from dynident.export import TARGETS, Exported, export_robot
 from dynident.friction import Stribeck, Viscous
+from dynident.mechanism import gazebo_base
 from mechanism_oracles import quietly, random_parameters
 
 DEMO = Path(__file__).resolve().parents[1] / "examples" / "demo" / "robot.urdf"
@@ -78,6 +79,17 @@ def test_numbers_are_where_the_programs_have_them(tmp_path: Path) -> None:
     assert "off of joint1" in "\n".join(done.notes)
     text = Path(export_robot(robot.with_terms(("k",)), tmp_path / "g", "gazebo").files[0]).read_text()
     assert "<springStiffness>" not in text  # no joint has a spring
+
+
+def test_gazebo_gets_a_base_with_mass_that_is_fixed_to_the_world(tmp_path: Path) -> None:
+    """SDFormat 12.3 made an empty model of a URDF whose first link has no mass; with this file it agrees to 1e-13 N m."""
+    done = export_robot(identified(DEMO), tmp_path, "gazebo", DEMO)
+    assert done.difference < 1e-9
+    text = Path(done.files[0]).read_bytes()
+    again = quietly(di.Mechanism.from_urdf, done.files[0])
+    assert again.root == "world"
+    assert next(body for body in again.bodies if body.name == "base").inertia is not None
+    assert gazebo_base(text) == text
 
 
 def test_forward_dynamics_in_the_programs(tmp_path: Path) -> None:

@@ -209,6 +209,13 @@ def test_channels_of_joints_that_the_robot_does_not_have_are_left_out(robot, log
 # ---- explaining ------------------------------------------------------------------------------------------------------
 
 
+def test_a_summary_says_that_numbered_channels_were_taken_in_order(robot, log):
+    numbered = replace(log, joints=tuple(f"axis{k + 1}" for k in range(len(log.joints))))
+    said = WLS().fit(Regression.from_log(robot, numbered)).result_.summary()
+    assert f"channels axis1 ... axis{robot.dof} are taken for {', '.join(robot.coordinate_names)}, in this order" in said
+    assert "are taken for" not in WLS().fit(Regression.from_log(robot, log)).result_.summary()
+
+
 def test_observability_follows_the_numbers(robot):
     fit = OLS().fit(evidence(robot, 600, noise=0.3)[0]).result_
     b = fit.base.rank

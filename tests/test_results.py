@@ -18,7 +18,7 @@ import pytest
 from numpy.typing import NDArray
 
 import dynident as di
-from dynident.files import parsed
+from dynident.files import PACKED, parsed, read_json
 from dynident.friction import Coulomb, FrictionLaw, Viscous
 from dynident.results import Result
 from dynident.robots import dualv
@@ -292,3 +292,18 @@ def test_packed_zeros_are_not_taken_for_a_hexadecimal_number(tmp_path: Path) -> 
     parsed(json.loads, text)
     with pytest.raises(ValueError, match="hundreds of digits"):
         parsed(json.loads, '{"a": ' + "1" * 400 + "}")
+
+
+def test_packed_arrays_may_be_long_and_the_rest_may_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run of a minute at 1 kHz is 100 MB of packed arrays; as much other text takes many times its size in memory."""
+    made = replace(study(), long=np.ones((700, 2)))
+    path = made.save(tmp_path / "long.json")
+    size = path.stat().st_size
+    monkeypatch.setattr("dynident.files.BYTES", size - 10_000)
+    same(Study.from_dict(read_json(made.save(path), "a result", most=PACKED)), made)
+    path.write_text(json.dumps({"kind": "x", "values": [0] * size}), encoding="utf-8")
+    with pytest.raises(di.DynidentError, match="more than 0 MB; this cannot be meant"):
+        di.load(path)
+    monkeypatch.setattr("dynident.results.PACKED", size - 1)
+    with pytest.raises(di.DynidentError, match="more than is read back; save parts of it"):
+        made.save(path)

@@ -28,6 +28,8 @@ _TEMPORARY = ".part"
 _HUGE = re.compile(r"(?<![\w.])[\d_]{309}|(?<![\w+/])0[xob][\da-fA-F_]{250}")
 _OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
 BYTES = 64 << 20  # of a text that people write: limits, plans, designs
+PACKED = 512 << 20  # of a result with packed arrays, which take less memory than their text; the rest of it has BYTES too
+_ARRAY = re.compile(r'"base64": "[A-Za-z0-9+/=]{1024,}"')
 
 
 def read_regular(path: str | os.PathLike[str], most: int | None = None) -> bytes:
@@ -46,7 +48,14 @@ def read_regular(path: str | os.PathLike[str], most: int | None = None) -> bytes
         return stream.read()
 
 
-def read_text(path: str | os.PathLike[str], what: str, form: str = "text in UTF-8") -> str:
+def too_large(text: str, most: int = BYTES) -> bool:
+    """Return whether a text has more than `most` characters, or more than BYTES outside of packed arrays."""
+    if len(text) <= BYTES:
+        return False
+    return len(text) > most or len(text) - sum(found.end() - found.start() for found in _ARRAY.finditer(text)) > BYTES
+
+
+def read_text(path: str | os.PathLike[str], what: str, form: str = "text in UTF-8", most: int = BYTES) -> str:
     """Return the content of a plain file of bounded size."""
     reason = None
     try:
@@ -55,10 +64,10 @@ def read_text(path: str | os.PathLike[str], what: str, form: str = "text in UTF-
             reason = "it is a directory; give a file" if stat.S_ISDIR(mode) else "it is not a regular file"
         else:
             with Path(path).open(encoding="utf-8") as stream:
-                content = stream.read(BYTES + 1)
-            if len(content) <= BYTES:
+                content = stream.read(most + 1)
+            if not too_large(content, most):
                 return content
-            reason = f"it holds more than {BYTES >> 20} MB; this cannot be meant"
+            reason = f"it holds more than {(most if len(content) > most else BYTES) >> 20} MB; this cannot be meant"
     except UnicodeDecodeError as error:
         reason = f"it is not {form} ({error.reason} at byte {error.start})"
     except (OSError, TypeError) as error:
@@ -66,9 +75,9 @@ def read_text(path: str | os.PathLike[str], what: str, form: str = "text in UTF-
     raise DynidentError(f"cannot read {what} from '{path}': {reason}")
 
 
-def read_json(path: str | os.PathLike[str], what: str, kind: type[DynidentError] = DynidentError) -> Any:
+def read_json(path: str | os.PathLike[str], what: str, kind: type[DynidentError] = DynidentError, most: int = BYTES) -> Any:
     """Return the plain data of a JSON file; errors are of class `kind`."""
-    return _read_as("JSON", json.loads, path, what, kind)
+    return _read_as("JSON", json.loads, path, what, kind, most)
 
 
 def read_toml(path: str | os.PathLike[str], what: str, kind: type[DynidentError] = DynidentError) -> dict[str, Any]:
@@ -89,10 +98,17 @@ def _toml(text: str) -> dict[str, Any]:
     return tables
 
 
-def _read_as(form: str, loads: Callable[[str], Any], path: str | os.PathLike[str], what: str, kind: type[DynidentError]) -> Any:
+def _read_as(
+    form: str,
+    loads: Callable[[str], Any],
+    path: str | os.PathLike[str],
+    what: str,
+    kind: type[DynidentError],
+    most: int = BYTES,
+) -> Any:
     """Read a text file and parse it."""
     try:
-        text = read_text(path, what, f"valid {form}")
+        text = read_text(path, what, f"valid {form}", most)
         if not text.strip():
             raise DynidentError(f"cannot read {what} from '{path}': the file is empty")
         return parsed(loads, text)
@@ -104,8 +120,9 @@ def _read_as(form: str, loads: Callable[[str], Any], path: str | os.PathLike[str
 
 def parsed(loads: Callable[[str], Any], text: str) -> Any:
     """Return what `json.loads` or `tomllib.loads` makes of a text; every failure is a `ValueError` that tells why."""
-    if found := _HUGE.search(text):
-        before = visible(text[max(found.start() - 40, 0) : found.start() + 8].rpartition("\n")[2])
+    plain = _ARRAY.sub("", text)  # packed numbers are most of a long file, and slow to search
+    if found := _HUGE.search(plain):
+        before = visible(plain[max(found.start() - 40, 0) : found.start() + 8].rpartition("\n")[2])
         raise ValueError(f"it holds a number of hundreds of digits: '{before}...'")
     try:
         return loads(text)

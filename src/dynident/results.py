@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynident.errors import DynidentError
-from dynident.files import BYTES, read_json, write_atomic
+from dynident.files import PACKED, read_json, too_large, write_atomic
 
 __all__ = ["Result", "load"]
 
@@ -55,6 +55,8 @@ class Result(Frozen):
 
     #: Properties that the file shows beside the fields; they are computed again after reading.
     derived: ClassVar[tuple[str, ...]] = ()
+    #: What to do with a result that is too large for one file.
+    _less: ClassVar[str] = "save parts of it"
 
     def summary(self) -> str:
         """Return the result as text. Numbers and texts of its fields, shapes of its arrays."""
@@ -100,10 +102,9 @@ class Result(Frozen):
         """
         kind = kind_of(type(self))
         text = json.dumps(_written(self, _packed), indent=1, allow_nan=False)
-        if len(text) > BYTES:
-            raise DynidentError(
-                f"cannot save {kind} to '{path}': it needs {len(text) >> 20} MB, more than is read back; save less"
-            )
+        if too_large(text, PACKED):
+            size = f"it needs {len(text) >> 20} MB, more than is read back"
+            raise DynidentError(f"cannot save {kind} to '{path}': {size}; {self._less}")
         return write_atomic(path, text)
 
     @classmethod
@@ -150,7 +151,7 @@ def load(path: str | os.PathLike[str], mechanism: Any = None) -> Any:
     if str(path).lower().endswith(LOGS):
         room = import_module("dynident")
         return room.Log.read(path) if mechanism is None else room.Regression.load(path, mechanism)
-    data = read_json(path, "a result")
+    data = read_json(path, "a result", most=PACKED)
     kind = data.get("kind") if isinstance(data, dict) else None
     if not isinstance(kind, str):
         raise DynidentError(f"'{path}' is not a result of dynident: it has no 'kind'; give a file written by save(path)")

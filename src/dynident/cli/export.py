@@ -59,6 +59,8 @@ def _as_fmu(content: Any, output: Path) -> tuple[dict[str, Any], str]:
     if not any(name.startswith("binaries/") for name in names):
         note("no C compiler is installed here: the FMU holds its sources only, and the importing program must compile them")
     kinds = ["co-simulation", *(["model exchange"] if "<ModelExchange" in description else [])]
+    if len(kinds) == 1:
+        note("a control law, a delay or friction with a memory counts steps: this FMU is for co-simulation, not model exchange")
     return {"written": str(path), "kinds": kinds}, f"written: {path} (FMI 3.0, {' and '.join(kinds)})"
 
 
@@ -101,7 +103,10 @@ def export(
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> int:
-    """Write the identified robot: a copy of its URDF or MJCF, its parameters (.json), or files for another program (--for)."""
+    """Write the identified robot: a copy of its URDF or MJCF, its parameters (.json), or files for another program (--for).
+
+    An FMU is for co-simulation, and without control law, delay and friction with a memory for model exchange too.
+    """
     if target != "fmu":
         if fit is None:
             raise DynidentError("the fit is missing; give fit.json of identify after the robot, or --for fmu for a machine")

@@ -31,6 +31,7 @@ from dynident.mechanics import Motion, inverse_dynamics
 from dynident.mechanism import (
     Mechanism,
     drake_rotors,
+    gazebo_base,
     gazebo_springs,
     is_mjcf,
     is_sdf,
@@ -198,7 +199,7 @@ def _write_description(
         write_atomic(path, drake_rotors(path.read_bytes(), rotors))
     if target == "gazebo":
         springs = {name: (k, 0.0) for name, k in zip(parts.joints, parts.term("k"), strict=True) if k}
-        write_atomic(path, gazebo_springs(path.read_bytes(), springs))
+        write_atomic(path, gazebo_base(gazebo_springs(path.read_bytes(), springs)))
 
 
 def _on_the_ground(robot: Mechanism) -> Mechanism:

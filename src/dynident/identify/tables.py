@@ -17,6 +17,7 @@ REMOVED = "removal "  # how the notes about parameters that were dropped begin, 
 REFUTED = "refuted: "  # ... those about conditions that the data do not meet ...
 LATE = "delay: "  # ... and that about efforts that are late or early
 MOSTLY = 0.5  # part of the squared residual
+NUMBERED = "because they are only numbered"  # how the note about channels that have other names than the joints ends
 
 
 @dataclass(frozen=True)
@@ -100,6 +101,7 @@ def summary_of(fit: Fit) -> str:
             "within its limits; standstill=0.1 (--standstill 0.1) leaves that out of the fit and of its errors"
         )
     lines += [note for note in fit.notes if note.startswith((REFUTED, LATE))]
+    lines += dict.fromkeys(note for note in fit.notes if note.endswith(NUMBERED))
     if impossible:
         lines.append(
             f"standard parameters of {', '.join(impossible)} are physically impossible: they predict torques, but such "

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from dynident.mechanism.sidecar import apply_sidecar, write_sidecar
     from dynident.mechanism.texts import mjcf_text, urdf_text
     from dynident.mechanism.urdf import read_urdf
-    from dynident.mechanism.urdf_extensions import drake_rotors, gazebo_springs
+    from dynident.mechanism.urdf_extensions import drake_rotors, gazebo_base, gazebo_springs
     from dynident.mechanism.urdf_writer import write_urdf
 
 # Readers and writers are imported on first use: most programs need one of them.
@@ -43,7 +43,7 @@ _LATER = {
     "sidecar": "apply_sidecar write_sidecar",
     "texts": "mjcf_text urdf_text",
     "urdf": "read_urdf",
-    "urdf_extensions": "drake_rotors gazebo_springs",
+    "urdf_extensions": "drake_rotors gazebo_base gazebo_springs",
     "urdf_writer": "write_urdf",
 }
 
@@ -82,6 +82,7 @@ __all__ = [
     "effort_units",
     "from_com",
     "from_principal",
+    "gazebo_base",
     "gazebo_springs",
     "is_mjcf",
     "is_sdf",

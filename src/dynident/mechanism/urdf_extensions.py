@@ -1,4 +1,4 @@
-"""Elements of URDF that single programs read: Drake's rotor inertias, Gazebo's springs."""
+"""Elements of URDF that single programs read: Drake's rotor inertias, Gazebo's springs and its world."""
 
 from __future__ import annotations
 
@@ -82,4 +82,34 @@ def gazebo_springs(data: bytes, springs: Mapping[str, tuple[float, float]]) -> b
             f"<springReference>{exact(reference)}</springReference></gazebo>",
             last=True,
         )
+    return patch.result()
+
+
+def gazebo_base(data: bytes) -> bytes:
+    """Return URDF text whose first link is fixed to Gazebo's world and has mass.
+
+    Gazebo leaves out a link without mass together with all joints behind it, and lets a base fall that is not fixed to a link
+    of the name ``world``. What is fixed to the world moves nothing: its mass does not matter.
+
+    Parameters
+    ----------
+    data : bytes
+        The text.
+
+    Returns
+    -------
+    bytes
+        The text; the same where the first link is the world.
+    """
+    patch = XmlPatch(data, "robot")
+    children = {(child.get("link") or "").strip() for child in patch.root.findall("joint/child")}
+    for link in patch.root.findall("link"):
+        name = (link.get("name") or "").strip()
+        if name in children or name == "world":
+            continue
+        if link.find("inertial") is None:
+            inertia = '<inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/>'
+            patch.insert(link, f'<inertial><mass value="1"/>{inertia}</inertial>')
+        fixed = f'<joint name="fixed_to_world" type="fixed"><parent link="world"/><child link="{escape(name)}"/></joint>'
+        patch.insert(patch.root, f'<link name="world"/>{fixed}', last=True)
     return patch.result()

@@ -124,11 +124,12 @@ def _in_order(topic: Topic, names: tuple[str, ...], stream: Stream, notes: list[
     times, stamped = stream.times.take(), False
     if stream.stamps is not None:
         stamps = stream.stamps.take()
-        if np.all(np.diff(stamps) > 0) or 2 * np.unique(stamps).size > stamps.size:
+        if np.all(stamps[1:] > stamps[:-1]) or 2 * np.unique(stamps).size > stamps.size:
             times, stamped = stamps, True
+            stream.times = stream.stamps  # those of the recorder are not needed any more
     parts = [rows.take() for rows in stream.parts]
     repeated = ""
-    if not np.all(np.diff(times) > 0):
+    if not np.all(times[1:] > times[:-1]):
         order = np.argsort(times, kind="stable")
         keep = order[np.concatenate([[True], np.diff(times[order]) > 0])]
         repeated = f"; {times.size - keep.size} repeated messages left out" if keep.size < times.size else ""

@@ -28,6 +28,7 @@ FAMILIES_OF_KIND: dict[str, tuple[str, ...]] = {
 TURN = 2.0 * np.pi
 #: No joint is faster (rad/s): a step that is a whole turn give or take this speed is none of the motion.
 FASTEST = 50.0
+BLOCK = 1 << 15  #: samples that are looked at together: a long log needs no second copy of itself
 MOVED = 1e-3  #: a joint that was moved by more, in whatever unit, is one that moves
 #: A column that names a joint and nothing else.
 _AXIS = re.compile(
@@ -332,7 +333,8 @@ def _unwrapped(clock: Array, angles: Array) -> tuple[Array, list[int]]:
     Channels that leave one turn were not wrapped into it, and stay. Samples that are missing (NaN) are passed over.
     """
     result, channels = angles, list[int]()
-    for k, column in enumerate(angles.T):
+    for k in np.flatnonzero(_may_jump(angles)):
+        column = angles[:, k]
         known = np.flatnonzero(np.isfinite(column))
         step, room = np.diff(column[known]), FASTEST * np.diff(clock[known])
         jump = (np.abs(np.abs(step) - TURN) <= room) & (room < np.pi)
@@ -341,5 +343,14 @@ def _unwrapped(clock: Array, angles: Array) -> tuple[Array, list[int]]:
         result = angles.copy() if result is angles else result
         turns = np.cumsum(np.where(jump, np.sign(step), 0.0))
         result[known[1:], k] -= TURN * turns
-        channels.append(k)
+        channels.append(int(k))
     return result, channels
+
+
+def _may_jump(angles: Array) -> Array:
+    """Whether each channel (n,) has a step of more than half a turn, the least that counts, or misses samples."""
+    found = np.zeros(angles.shape[1], dtype=bool)
+    for start in range(0, len(angles), BLOCK):
+        step = np.diff(angles[start : start + BLOCK + 1], axis=0)
+        found |= ~(np.abs(step) < np.pi).all(axis=0)  # NaN too
+    return found

@@ -186,7 +186,7 @@ class Rows:
         """Take more rows."""
         end = self.size + len(block)
         if end > len(self.array):
-            self._resize(max(end, self.size + self.size // 8))
+            self._resize(max(end, self.size + self.size // 16))
         self.array[self.size : end] = block
         self.size = end
 

@@ -94,7 +94,7 @@ def _as_logged(tables: list[Table], by_role: Mapping[str, Table], rules: Mapping
     found = find_channels(columns, source, rules, kind, row_units, tables)
     notes += said + found.notes + _understood(found, columns)
     arrays = _in_si(found, kind, rules, notes)
-    if np.any(np.diff(clock) == 0.0) or not all(np.isfinite(values).all() for values in arrays.values()):
+    if np.any(clock[1:] == clock[:-1]) or not all(np.isfinite(values).all() for values in arrays.values()):
         from dynident.signals.clock import on_one_clock, without_repeats  # noqa: PLC0415 - most clocks need no care
 
         clock, arrays = on_one_clock(clock, arrays, notes)

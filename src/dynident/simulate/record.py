@@ -8,7 +8,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -189,6 +189,8 @@ class Run(Result):
     end : End, optional
         The whole state at the end: ``simulate(..., start=run.end)`` goes on from there.
     """
+
+    _less: ClassVar[str] = "write it to a folder while it runs (robot.stream), or save run.log"
 
     log: Log
     truth: Truth
