@@ -38,33 +38,18 @@ PARTS = ("run", "placed", "setpoint", "evaluate")  # what the interface calls
 
 @dataclass(frozen=True, eq=False)
 class Content:
-    """What is in an FMU: the machine at its start, and the names of what goes in and comes out.
-
-    Parameters
-    ----------
-    robot : VirtualRobot
-        The robot.
-    machine : Machine
-        Its compiled form at the start of the FMU.
-    start : ndarray, (n,)
-        Coordinates there.
-    bare : bool
-        Whether only the mechanism is asked for, without drives.
-    exchange : bool
-        Whether it can be used for model exchange too.
-    """
+    """What is in an FMU: the machine at its start, and the names of what goes in and comes out."""
 
     robot: VirtualRobot
-    machine: Machine
-    start: Array
-    bare: bool
-    exchange: bool
+    machine: Machine  # its compiled form at the start of the FMU
+    start: Array  # (n,) coordinates there
+    bare: bool  # whether only the mechanism is asked for, without drives
+    exchange: bool  # whether it can be used for model exchange too
 
     @cached_property
     def heat(self) -> Heat | None:
         """Temperatures at the start."""
-        robot = self.robot
-        return Heat(robot.mechanism, robot.drives, robot.thermal, robot.ambient) if robot.thermal else None
+        return Heat(self.robot) if self.robot.thermal else None
 
     @property
     def driven(self) -> bool:

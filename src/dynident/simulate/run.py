@@ -18,12 +18,12 @@ from dynident.mechanics import Motion
 from dynident.simulate.inputs import Disturbance, Reference, wrench_tables
 from dynident.simulate.laws import COMPILED, believed, fed_with_voltage, table_of
 from dynident.simulate.machine import Machine, Tables
-from dynident.simulate.record import Truth
-from dynident.simulate.results import energies, means
-from dynident.simulate.schedule import End, Options, Raw, Schedule, loop_cycles, schedule
-from dynident.simulate.sensors import Readings, streams
+from dynident.simulate.record import Run, Truth
+from dynident.simulate.results import NOTICEABLE, energies, means, notes_of
+from dynident.simulate.schedule import End, Options, Schedule, loop_cycles, schedule
+from dynident.simulate.sensors import Readings, record, streams
 from dynident.simulate.shape import FINE
-from dynident.simulate.stability import check_step, loop_gain, reason
+from dynident.simulate.stability import check_step, limit_cycle, loop_gain, reason
 from dynident.simulate.start import start_state
 from dynident.simulate.thermal import Heat
 
@@ -38,9 +38,9 @@ KEPT = 4_000_000  # numbers of a reference, 32 MB, up to which it is kept for th
 log = logging.getLogger(__name__)
 
 
-def run_machine(robot: VirtualRobot, reference: Reference, options: Options) -> Raw:
-    """Run the compiled machine along a reference."""
-    return _Run(robot, reference, options).all()
+def run_machine(robot: VirtualRobot, reference: Reference, options: Options) -> Run:
+    """Run a machine along a reference and record what a real one would have recorded."""
+    return _Running(robot, reference, options).all()
 
 
 def _machine(robot: VirtualRobot, x: Array, v: Array, **how: Any) -> Machine:
@@ -86,7 +86,7 @@ class Measured:
     current: Array
 
 
-class _Run:
+class _Running:
     """One run, from its checks to what it leaves."""
 
     def __init__(self, robot: VirtualRobot, reference: Reference, options: Options) -> None:
@@ -118,14 +118,10 @@ class _Run:
         if self.before is not None:
             for name, state in self.before.noise.items():
                 self.streams[name].go_on(state)
-        self.heat = self._heat()
+        self.heat = copy.deepcopy(self.before.heat) if self.before is not None else None
+        if self.heat is None and robot.thermal:
+            self.heat = Heat(robot)
         self.tables, self.readings = self._tables()
-
-    def _heat(self) -> Heat | None:
-        if self.before is not None and self.before.heat is not None:
-            return copy.deepcopy(self.before.heat)
-        robot = self.robot
-        return Heat(robot.mechanism, robot.drives, robot.thermal, robot.ambient) if robot.thermal else None
 
     def _restore(self, end: End) -> None:
         state, fields = self.machine.state, self.machine.memory.state
@@ -235,7 +231,7 @@ class _Run:
 
     # ---- moving
 
-    def all(self) -> Raw:
+    def all(self) -> Run:
         """Advance to the end."""
         machine, plan = self.machine, self.plan
         thin = plan.thinning(machine.memory.record.size)
@@ -267,7 +263,7 @@ class _Run:
             self._ask_if_due()
         end_state = self._state()
         self._step(1)  # the last row: it is evaluated, but what follows does not count
-        return self._raw(end_state, machine.of("cut").copy(), thin, shown)
+        return self._run(end_state, machine.of("cut") / (plan.steps + 1), thin, shown)
 
     def _warm(self, shown: list[tuple[float, dict[str, Array], Array]], at: int) -> None:
         """Bring the friction to the present temperatures, which are those of a step."""
@@ -338,7 +334,8 @@ class _Run:
 
     # ---- what it leaves
 
-    def _raw(self, end_state: dict[str, Array], cut: Array, thin: int, shown: list[Any]) -> Raw:
+    def _run(self, end_state: dict[str, Array], at_limit: Array, thin: int, shown: list[Any]) -> Run:
+        """Return the run with its log; `at_limit` is the share of time that each motor was at a limit."""
         robot, plan, step, signals = self.robot, self.plan, self.robot.step, self.signals
         t = _grid(self.first // plan.every, self.first // plan.every + plan.rows, plan.every * step)
         electric = np.concatenate([signals["current"], signals["voltage"]], axis=1)
@@ -351,7 +348,18 @@ class _Run:
         logged = {name: np.ascontiguousarray(values[::thin]) for name, values in signals.items()}
         count = len(robot.drives)
         logged["mean_current"], logged["mean_voltage"] = mean[:, :count], mean[:, count:]
+        truth = self._truth(t, logged, shown)
+        busy = np.flatnonzero(at_limit > NOTICEABLE)
+        unstable = limit_cycle(robot, truth, at_limit, busy) if busy.size else ""
+        if unstable:
+            raise SimulationError(unstable)
+        saturation = dict(zip([drive.actuator for drive in robot.drives], at_limit.tolist(), strict=True))
+        notes = notes_of(robot, truth, saturation)
+        seed: Any = self.options.seed
+        if isinstance(seed, np.random.SeedSequence):
+            seed = {"entropy": seed.entropy, "spawn_key": list(seed.spawn_key)}
         settings = {
+            "seed": seed,
             "step": step,
             "duration": float(t[-1] - t[0]),
             "log_cycle": plan.every * step,
@@ -359,16 +367,14 @@ class _Run:
             **self.how,
             "controller": type(robot.controller).__name__,
             "start": {"q": self.x.tolist(), "v": self.v.tolist()} if self.before is None else {"t": self.before.time},
+            "reference": dict(self.reference.source),
         }
-        half = -(-thin // 2)
-        kept = electric[len(electric) - 1 - half : -1].copy()
-
-        def end() -> End:
-            noise = {name: stream.state for name, stream in self.streams.items()}
-            return End((self.first + plan.steps) * step, end_state, self.x, noise, self.heat, kept, self.last_noise)
-
-        truth = self._truth(t, logged, shown)
-        return Raw(truth, cut / (plan.steps + 1), energy, self.readings, settings, self.streams, end)
+        facts = {"saturation": saturation, "notes": [*notes, *robot.model_notes], "ambient": robot.ambient}
+        log = record(robot, truth, self.streams, settings, facts, self.readings)
+        noise = {name: stream.state for name, stream in self.streams.items()}  # after the recorder has drawn its own
+        kept = electric[len(electric) - 1 - -(-thin // 2) : -1].copy()
+        end = End((self.first + plan.steps) * step, end_state, self.x, noise, self.heat, kept, self.last_noise)
+        return Run(log, truth, robot, self.reference.sample(t), saturation, energy, settings, notes, end)
 
     def _truth(self, t: Array, signals: Mapping[str, Array], shown: list[Any]) -> Truth:
         """Return the true signals at the times of the log."""

@@ -1,4 +1,4 @@
-"""How a run is made (`Options`), when what happens in it (`Schedule`), what it gives (`Raw`) and can go on from (`End`)."""
+"""How a run is made (`Options`), when what happens in it (`Schedule`), and from where another goes on (`End`)."""
 
 from __future__ import annotations
 
@@ -14,13 +14,11 @@ from dynident.control import OpenLoop
 from dynident.errors import SimulationError
 from dynident.signals import MINIMUM_SAMPLES
 from dynident.simulate.laws import loops_of, whole_steps
-from dynident.simulate.sensors import Readings, Stream
 from dynident.simulate.start import Start
 from dynident.simulate.thermal import Heat
 
 if TYPE_CHECKING:
     from dynident.simulate.inputs import Reference
-    from dynident.simulate.record import Truth
     from dynident.simulate.robot import VirtualRobot
 
 Array = NDArray[np.float64]
@@ -83,23 +81,15 @@ class End:
         return replace(self, heat=None if self.heat is None else self.heat.rested(duration))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data from which `from_dict` makes the same state, to the last bit.
-
-        Returns
-        -------
-        dict
-            JSON-ready; infinite numbers as Python writes them.
-        """
-        heat = None if self.heat is None else self.heat.memory()
-        last = None if self.last_noise is None else self.last_noise.tolist()
+        """Return plain data from which `from_dict` makes the same state, to the last bit; infinity as Python writes it."""
         return {
             "time": self.time,
             "state": {name: np.asarray(values).tolist() for name, values in self.state.items()},
             "origin": self.origin.tolist(),
             "noise": {name: dict(state) for name, state in self.noise.items()},
-            "heat": heat,
+            "heat": None if self.heat is None else self.heat.memory(),
             "tail": {"shape": list(self.tail.shape), "values": self.tail.ravel().tolist()},
-            "last_noise": last,
+            "last_noise": None if self.last_noise is None else self.last_noise.tolist(),
         }
 
     @classmethod
@@ -119,9 +109,8 @@ class End:
             From where to go on.
         """
         try:
-            heat = None
-            if data["heat"] is not None:
-                heat = Heat(robot.mechanism, robot.drives, robot.thermal, robot.ambient)
+            heat = None if data["heat"] is None else Heat(robot)
+            if heat is not None:
                 heat.remember(data["heat"])
             return cls(
                 float(data["time"]),
@@ -160,19 +149,6 @@ class Options:
                 number(label, getattr(self, label), above=0.0, unit="s", kind=SimulationError)
         if self.progress is not None and not callable(self.progress):
             raise SimulationError(f"progress is a {type(self.progress).__name__}; give a function of (seconds done, seconds)")
-
-
-@dataclass(frozen=True, eq=False)
-class Raw:
-    """What the compiled machine gave."""
-
-    truth: Truth
-    at_limit: Array  # (k,) Share of time at a limit
-    energy: dict[str, Array]  # (k,) Energies of the run by kind [J]
-    readings: Readings | None  # noise of the current sensors that the control loops have seen
-    settings: dict[str, Any]  # step, cycles, method, for the provenance
-    streams: dict[str, Stream]  # random streams of the recorder
-    end: Callable[[], End]  # from where to go on, once the recorder has drawn its noise
 
 
 def ticks(cycles: Mapping[str, float], step: float) -> dict[str, int]:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from dynident.errors import SimulationError
 from dynident.files import to_json, write_atomic
 from dynident.signals import MINIMUM_SAMPLES, Log
+from dynident.simulate.run import run_machine
 from dynident.simulate.schedule import log_every
 
 if TYPE_CHECKING:
@@ -100,9 +101,6 @@ class StreamedRun:
 
 def stream(robot: VirtualRobot, reference: Reference, options: Options, folder: str | os.PathLike[str]) -> StreamedRun:
     """Run a robot piece by piece, at constant memory."""
-    from dynident.simulate.results import finish  # noqa: PLC0415 - it stands beside this file
-    from dynident.simulate.run import run_machine  # noqa: PLC0415
-
     path = Path(folder)
     if (path / INDEX).exists():
         raise SimulationError(f"'{path}' holds a run already; give an empty folder")
@@ -120,7 +118,7 @@ def stream(robot: VirtualRobot, reference: Reference, options: Options, folder: 
         report = None if progress is None else (lambda done, _, b=before: progress(b + done, whole))
         length = (edges[i + 1] - edges[i]) * every * robot.step
         piece = replace(options, start=start, duration=length, progress=report)
-        run = finish(robot, reference, run_machine(robot, reference, piece), piece)
+        run = run_machine(robot, reference, piece)
         log, truth = _but_the_last(run) if i + 1 < count else (run.log, run.truth)
         logs.append(log.save(path / f"log_{i:05d}.npz"))
         truths.append(truth.save(path / f"truth_{i:05d}.npz"))
