@@ -165,14 +165,8 @@ class Dynamics(Drives):
     def senses(self) -> Function:
         """What sensors can see: rho and its velocity, the rotor, the current."""
         current = [self._current(a, self._rotor(a)[1])[0] for a in range(self.k)]
-        turned = [self._rotor(a) for a in range(self.k)]
-        outputs = {
-            "rho": self.rho,
-            "rate": self.rate,
-            "theta": [theta for theta, _ in turned],
-            "omega": [omega for _, omega in turned],
-            "current": current,
-        }
+        theta, omega = (list(x) for x in zip(*map(self._rotor, range(self.k)), strict=True))
+        outputs = {"rho": self.rho, "rho_v": self.rate, "theta": theta, "omega": omega, "current": current}
         return Function("senses", self.inputs(), outputs)
 
     def drift(self) -> Function:

@@ -22,10 +22,11 @@ from dynident.simulate.machine import Machine
 from dynident.simulate.robot import VirtualRobot
 from dynident.simulate.schedule import Options, log_every, loop_cycles, ticks
 from dynident.simulate.setpoint import Setpoint, placing
-from dynident.simulate.shape import Fields
+from dynident.simulate.shape import Fields, MachineRoutine
 from dynident.simulate.step import Step
 from dynident.simulate.thermal import Heat
 from dynident.simulate.tick import Tick
+from dynident.simulate.tick_model import table_width
 
 Array = NDArray[np.float64]
 
@@ -96,18 +97,16 @@ def machine_source(content: Content, name: str) -> str:
 
 def _evaluation(step: Step) -> Routine:
     """Return rates and true signals at one state, for a solver outside; arrays are those of `Step.run`."""
-    r = Routine(step.graph, "evaluate", ARRAYS)
-    w, s = step.memory.work, step.memory.state
-    r.store("w", w.at("status"), 0.0)
-    r.store("w", w.at("dt"), 0.0)
-    if step.control is not None:
-        r.call(step.control, **{name: name for name in step.control.arrays})
-    r.call(step.derivative, y="s", k=w.place("rates"), s="s", p="p", w="w", m="m")
-    r.store("a", step.memory.call.at("status"), r.load("w", w.at("status")))
+    r = MachineRoutine(step.memory, step.graph, "evaluate", ARRAYS)
+    r.put("w.status", 0.0)
+    r.put("w.dt", 0.0)
+    r.call(step.control)
+    r.call(step.derivative, y="s", k=r.at("w.rates"))
+    r.put("a.status", r.get("w.status"))
     fields = step.memory.record
     places = {field: ("record", fields.at(field)) for field in fields}
-    r.call(step.d.record, y="s", s="s", p="p", z=w.place("z"), k=w.place("rates"), **places)
-    r.store_all("s", s.at("acceleration"), r.load_all("w", w.at("rates", s.at("v")), step.d.n))
+    r.call(step.d.record, y="s", z=r.at("w.z"), k=r.at("w.rates"), **places)
+    r.put_all("s.acceleration", r.get_all("w.rates", step.d.n, step.memory.state.at("v")))
     return r
 
 
@@ -127,7 +126,7 @@ def _sizes(content: Content, setpoint: Setpoint) -> list[str]:
         "ZONES": zones,
         "OWNERS": len(machine.shape.owners),
         "TREE": memory.record.count("joint_power"),
-        "TABLE": setpoint.width,
+        "TABLE": table_width(machine.shape.law, k),
         "POSE": max(setpoint.poses.size, 1),
         "STATE": machine.state.size,
         "NUMBERS": machine.numbers.size,

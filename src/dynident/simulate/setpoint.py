@@ -29,7 +29,7 @@ from dynident.mechanism import Mechanism
 from dynident.simulate.dynamics import Dynamics
 from dynident.simulate.laws import loops_of
 from dynident.simulate.machine import Machine
-from dynident.simulate.shape import LOST_CLOSURE, starts
+from dynident.simulate.shape import LOST_CLOSURE, MachineRoutine, starts
 from dynident.simulate.tick_model import reference_function, task_table
 
 Array = NDArray[np.float64]
@@ -85,15 +85,6 @@ class Setpoint:
         if self.shape.space is not None:
             robots.append(self.shape.model)
         self.poses = Poses(*([] if isinstance(self.law, OpenLoop | ComputedTorque) else robots))
-
-    @property
-    def width(self) -> int:
-        """Columns of the law's table."""
-        if self.shape.space is not None:
-            return task_table(self.shape, self.k).size
-        if isinstance(self.law, OpenLoop):
-            return self.k
-        return 3 * (self.n if isinstance(self.law, ComputedTorque) else self.k)
 
     def routine(self) -> Routine:
         """Return it."""
@@ -177,36 +168,33 @@ def placing(dynamics: Dynamics, machine: Machine) -> Routine:
 
     It does what `Machine` does at its start, by the functions of the step.
     """
-    r = Routine(dynamics.graph, "placed", ("s", "p", "w", "x", "status"))
-    s, w, p, n = machine.memory.state, machine.memory.work, machine.memory.numbers, machine.mechanism.dof
-    mechanism, model, shape = machine.mechanism, machine.shape.law.model, machine.shape
+    r = MachineRoutine(machine.memory, dynamics.graph, "placed", ("s", "p", "w", "x", "status"))
+    mechanism, model, shape, n = machine.mechanism, machine.shape.law.model, machine.shape, machine.mechanism.dof
     if mechanism.loops:
         Poses(mechanism).follow(r, "s", ("x", 0), ("status", 0))
     else:
-        r.store_all("s", s.at("q"), r.load_all("x", 0, n))
-    r.store_all("s", s.at("v"), r.load_all("x", n, n))
-    seen = {"rho": "rho", "rate": "rho_v", "theta": "theta", "omega": "omega", "current": "current"}
-    r.call(dynamics.senses, y="s", s="s", p="p", **{name: w.place(field) for name, field in seen.items()})
+        r.put_all("s.q", r.load_all("x", 0, n))
+    r.put_all("s.v", r.load_all("x", n, n))
+    r.call(dynamics.senses, y="s", **{name: r.at(f"w.{name}") for name in dynamics.senses.outputs})
     for a, first in enumerate(shape.shafts[:-1]):
-        ratio = r.load("p", p.at("ratio", a))
+        ratio = r.get("p.ratio", a)
         for e in range(first, shape.shafts[a + 1]):
-            r.store("s", s.at("theta", e), ratio * r.load("w", w.at("rho", a)))
-            r.store("s", s.at("omega", e), ratio * r.load("w", w.at("rho_v", a)))
+            r.put("s.theta", ratio * r.get("w.rho", a), e)
+            r.put("s.omega", ratio * r.get("w.rho_v", a), e)
     jumping, kept = len(shape.jumping), starts(shape.owners, "states")
     if shape.jumping or shape.remembering:
-        r.call(dynamics.speeds, y="s", s="s", p="p", u=w.place("speed"))
-        speed = r.load_all("w", w.at("speed"), jumping + len(shape.remembering))
-        r.store_all("s", s.at("begin"), speed[:jumping])
-        r.store_all("s", s.at("side"), [where(v > 0.0, 1.0, where(v < 0.0, -1.0, 0.0)) for v in speed[:jumping]])
+        r.call(dynamics.speeds, y="s", u=r.at("w.speed"))
+        speed = r.get_all("w.speed")
+        r.put_all("s.begin", speed[:jumping])
+        r.put_all("s.side", [where(v > 0.0, 1.0, where(v < 0.0, -1.0, 0.0)) for v in speed[:jumping]])
         for place, i in enumerate(shape.remembering):
             at = kept[i]
             for part in shape.owners[i].parts:
                 at += part.states
                 if part.states:
-                    r.store("s", s.at("memory", at - 1), speed[jumping + place])
-    count = s.count("pose")
+                    r.put("s.memory", speed[jumping + place], at - 1)
     if not model.loops:
-        r.store_all("s", s.at("pose"), r.load_all("x", 0, n))
+        r.put_all("s.pose", r.load_all("x", 0, n))
     elif geometry_key(model) == geometry_key(mechanism):
-        r.store_all("s", s.at("pose"), r.load_all("s", s.at("q"), count))
+        r.put_all("s.pose", r.get_all("s.q"))
     return r

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dynident.control import coupling_rows
 from dynident.drive import Drive
 from dynident.errors import SimulationError
-from dynident.graph import Graph, Node, Place
+from dynident.graph import Function, Graph, Node, Place, Routine, absolute, maximum, opposite
 from dynident.mechanics import geometry_key, positions_of
 from dynident.mechanism import FREE, SPHERICAL, Mechanism
 from dynident.simulate.friction import Owner, asks_load, jumps
@@ -199,10 +199,6 @@ class Fields:
         """Return where a number of a field is."""
         return self._places[name][0] + index
 
-    def place(self, name: str, index: int = 0) -> Place:
-        """Return array and index, as `Routine.call` takes them."""
-        return self.array, self.at(name, index)
-
     def symbol(self, graph: Graph, name: str, index: int = 0) -> Node:
         """Return a number as the input of a `Function`."""
         return graph.symbol(f"{self.array}[{self._places[name][0] + index}]")
@@ -277,6 +273,53 @@ class Memory:
         """Return how many numbers a row of sensor noise has: encoders, then currents at every tick of their loop."""
         sense, cycle = (int(self.numbers.view(numbers, name)[0]) for name in ("sense", "current_every"))
         return self.state.count("command") * (1 + sense // (cycle or sense))
+
+
+class MachineRoutine(Routine):
+    """A routine on the arrays of a machine; ``s.pose`` is the field `pose` of its state, ``w.ok`` one of its scratch."""
+
+    def __init__(self, memory: Memory, graph: Graph, name: str, arrays: Sequence[str]) -> None:
+        super().__init__(graph, name, arrays)
+        self._fields = {f.array: f for f in (memory.state, memory.numbers, memory.work, memory.motion, memory.call)}
+
+    def at(self, name: str, index: int = 0) -> Place:
+        """Return array and index of a number, as `call` takes them."""
+        array, _, field = name.partition(".")
+        return array, self._fields[array].at(field, index)
+
+    def get(self, name: str, index: int = 0) -> Node:
+        """Return a number of a field."""
+        return self.load(*self.at(name, index))
+
+    def get_all(self, name: str, count: int | None = None, first: int = 0) -> list[Node]:
+        """Return neighbouring numbers of a field, all of them when no count is given."""
+        array, _, field = name.partition(".")
+        return self.load_all(*self.at(name, first), self._fields[array].count(field) if count is None else count)
+
+    def put(self, name: str, value: Node | float, index: int = 0) -> None:
+        """Write a number of a field."""
+        self.store(*self.at(name, index), value)
+
+    def put_all(self, name: str, values: Sequence[Node | float], first: int = 0) -> None:
+        """Write neighbouring numbers of a field."""
+        self.store_all(*self.at(name, first), values)
+
+    def call(self, what: Function | Routine, **places: str | Place) -> None:
+        """Call a function or routine; arrays of it without a place are ours of the same name."""
+        super().call(what, **{name: name for name in what.arrays if name in self.arrays} | places)
+
+    def stop_unless_ok(self, status: int) -> None:
+        """Set the status of the step where the last function did not find what it should (w.ok)."""
+        with self.when(opposite(self.get("w.ok") > 0.0)):
+            self.put("w.status", status)
+
+
+def largest(graph: Graph, values: Sequence[Node]) -> Node:
+    """Return the largest absolute value, 0 of none."""
+    size = graph.zero
+    for x in values:
+        size = maximum(size, absolute(x))
+    return size
 
 
 DRIVE_NUMBERS = (
