@@ -15,9 +15,9 @@ from functools import cached_property
 from dynident.control import clip
 from dynident.graph import Function, Node, absolute, both, equal, minimum, opposite, total, where
 from dynident.mechanics import Equations, NodeRows, dot, energies, factor_symmetric, solve_factored
-from dynident.simulate.drives import Drives, inertial_torques, within
+from dynident.simulate.drives import Drives, along, inertial_torques, within
 from dynident.simulate.friction import Owner
-from dynident.simulate.shape import starts
+from dynident.simulate.shape import parts_of
 
 TINY = 1e-13  # pivot of the mass matrix over its diagonal entry that is made of rounding errors
 
@@ -50,10 +50,14 @@ class Dynamics(Drives):
 
     def _lossy_inertia(self, a: int) -> Node:
         """Return (e - 1) ratio^2 J: the share e that a rigid gear hands on acts on the inertia in front of it too."""
-        if not self.shape.drives[a].lossy or self.shape.drives[a].shafts:
+        if not self.shape.drives[a].loses_rigidly:
             return self.graph.zero
         ratio = self.p("ratio")[a]
         return (self.drives[a].kept - 1.0) * (ratio * ratio) * self.p("before")[a]
+
+    def _bend(self, a: int) -> Node:
+        """Return the part of the acceleration of rho that velocities make."""
+        return self.graph.zero if self.eq.G is None else along(self.shape.rows[a], self.eq.bias)
 
     @staticmethod
     def _add(M: NodeRows, row: Sequence[Node], inertia: Node) -> None:
@@ -81,8 +85,7 @@ class Dynamics(Drives):
         out = [-x for x in eq.project(tree)]
         push = [graph.symbol(f"e[{i}]") for i in range(self.memory.work.count("push"))]
         for a, drive in enumerate(self.drives):
-            bend = self._along(self.shape.rows[a], eq.bias) if self.shape.mechanism.loops or eq.G is not None else graph.zero
-            torque = drive.torque - (self.p("reflected")[a] + self._lossy_inertia(a)) * bend
+            torque = drive.torque - (self.p("reflected")[a] + self._lossy_inertia(a)) * self._bend(a)
             if self.shape.pushed:
                 torque = torque + push[a]
             out = [x + torque * c for x, c in zip(out, self.A[a], strict=True)]
@@ -187,11 +190,10 @@ class Dynamics(Drives):
         for a, drive in enumerate(self.drives):
             old = self.s("through")[a]
             i = self._owner(a, False)
-            if not self.shape.drives[a].lossy or self.shape.drives[a].shafts or i is None:
+            if not self.shape.drives[a].loses_rigidly or i is None:
                 through.append(old)
                 continue
-            bend = self._along(self.shape.rows[a], self.eq.bias) if self.eq.G is not None else self.graph.zero
-            turned = self.p("ratio")[a] * (dot(self.A[a], self.acceleration) + bend)
+            turned = self.p("ratio")[a] * (dot(self.A[a], self.acceleration) + self._bend(a))
             new = drive.front - self.p("before")[a] * turned
             through.append(new)
             same = equal(new > 0.0, old > 0.0)
@@ -282,14 +284,10 @@ class Dynamics(Drives):
         """Return kinetic and potential energy: bodies, rotors, shaft masses, shafts, springs."""
         kinetic, potential = energies(eq.recursion, eq.bodies(self.p("phi")))
         kinetic, potential = kinetic + eq.rotor_energy(), potential + eq.force_energy()
-        first, numbers = starts(self.shape.owners, "numbers"), self.p("law")
-        for i, owner in enumerate(self.shape.owners):
-            at = first[i]
-            for part in owner.parts:
-                if part.what == "k" and owner.motor < 0:
-                    x = self._along(owner.form, eq.tree_q)
-                    potential = potential + 0.5 * numbers[at] * (x * x)
-                at += len(part.numbers)
+        for i, part, number, _ in parts_of(self.shape.owners):
+            if part.what == "k" and self.shape.owners[i].motor < 0:
+                x = along(self.shape.owners[i].form, eq.tree_q)
+                potential = potential + 0.5 * self.p("law")[number] * (x * x)
         for a, shape in enumerate(self.shape.drives):
             kinetic = kinetic + 0.5 * self.p("reflected")[a] * (self.rate[a] * self.rate[a])
             masses = self.shape.shafts[a]

@@ -70,7 +70,7 @@ class Owner:
         return int(used[0]) if self.motor < 0 and used.size == 1 else -1
 
 
-def parts_of(law: Law, owner: str) -> list[Part]:
+def law_parts(law: Law, owner: str) -> list[Part]:
     """Return a law with numbers as parts; offsets do not change with the temperature by a ratio."""
     if isinstance(law, DynamicLaw):
         return [Part(law, tuple(law.parameters.values()))]
@@ -103,7 +103,7 @@ def owners_of(
             raise SimulationError(
                 f"friction names '{coordinate}', which is no joint of '{mechanism.name}'; they are {', '.join(names)}"
             )
-        j, more = names.index(coordinate), parts_of(law, coordinate)
+        j, more = names.index(coordinate), law_parts(law, coordinate)
         if any(_loaded(part) for part in more) and not any(row[j] for row, *_ in motors):
             raise SimulationError(
                 f"friction of '{coordinate}' grows with its load, but no drive loads that joint; give it a law without load"
@@ -116,7 +116,7 @@ def owners_of(
         owners.append(Owner(title, shape, parts=tuple(parts)))
     for a, (row, name, rub, lossy, rigid) in enumerate(motors):
         if rub is not None or (lossy and rigid):
-            own = tuple(parts_of(rub, name)) if rub is not None else ()
+            own = tuple(law_parts(rub, name)) if rub is not None else ()
             owners.append(Owner(f"motor {name}", tuple(row.tolist()), a, parts=own))
     for a, (row, name, _, lossy, rigid) in enumerate(motors):
         if lossy and not rigid:

@@ -34,7 +34,7 @@ from dynident.mechanism import Mechanism
 from dynident.simulate.friction import Owner, owners_of
 from dynident.simulate.lumping import lumped_values
 from dynident.simulate.model import joint_side
-from dynident.simulate.shape import GAINS, LawShape
+from dynident.simulate.shape import GAINS, LawShape, parts_of
 from dynident.simulate.tick_model import reference_in, task_jacobian, task_table
 
 Array = NDArray[np.float64]
@@ -201,7 +201,7 @@ def fill(put: Put, law: Any, shape: LawShape, drives: Sequence[Drive], step: flo
         G, g0 = model.coupling_map
         put("model_inverse", np.linalg.pinv(N @ G).ravel())
         put("model_zero", N @ g0)
-    put("model_law", [x for owner in shape.frictions for part in owner.parts for x in part.numbers])
+    put("model_law", [x for _, part, *_ in parts_of(shape.frictions) for x in part.numbers])
     if shape.frictions:
         slow = sticking(model, x, shape.frictions, plan["outer"] * step)
         put("model_slope", 1.0 / slow)

@@ -25,7 +25,7 @@ from dynident.simulate.dynamics import Dynamics
 from dynident.simulate.friction import Law, owners_of, ramp_of
 from dynident.simulate.laws import fed_with_voltage, fill, joint_terms, shape_of, sticking
 from dynident.simulate.lumping import lumped_values
-from dynident.simulate.shape import FINE, DriveShape, Memory, Shape, starts
+from dynident.simulate.shape import FINE, DriveShape, Memory, Shape, parts_of
 from dynident.simulate.step import Step
 from dynident.simulate.tick import Tick
 
@@ -164,11 +164,10 @@ class Machine:
 
     def _fill(self, x: Array) -> None:
         """Write the numbers."""
-        put, drives, phi = self._put, self.drives, np.array(self.mechanism.parameters.values)
-        phi = node_values(self.mechanism, phi)
+        put, drives = self._put, self.drives
         put("step", self.step)
         put("limit", FASTEST)
-        put("phi", phi)
+        put("phi", node_values(self.mechanism, np.array(self.mechanism.parameters.values)))
         put("lumped", lumped_values(self.mechanism))
         for name in ("ratio", "efficiency"):
             put(name, [getattr(drive.transmission, name) for drive in drives])
@@ -190,19 +189,15 @@ class Machine:
         for name, values in zip(("shaft_inertia", "stiffness", "damping"), zip(*shafts, strict=True), strict=False):
             put(name, values)
         owners = self.shape.owners
-        put("law", [x for owner in owners for part in owner.parts for x in part.numbers])
+        put("law", [x for _, part, *_ in parts_of(owners) for x in part.numbers])
         put("warm", 1.0)
         put("temperature", 20.0)
-        if any(self._may_be_steep(owner) for owner in owners):
+        if any(ramp_of(owner, 1e300) > 0.0 for owner in owners):
             alone = [drives[o.motor].motor.inertia if self.shape.on_shaft(o) else 0.0 for o in owners]
             ratios = [1.0 if o.motor < 0 or o.gear else drives[o.motor].transmission.ratio for o in owners]
             slow = sticking(self.mechanism, x, owners, self.step, reflected, np.array(ratios), np.array(alone))
             put("ramp", [ramp_of(owner, float(s)) for owner, s in zip(owners, slow, strict=True)])
         fill(put, self.law, self.shape.law, drives, self.step, x)
-
-    @staticmethod
-    def _may_be_steep(owner: Any) -> bool:
-        return ramp_of(owner, 1e300) > 0.0
 
     @property
     def reflected(self) -> Array:
@@ -240,13 +235,9 @@ class Machine:
                 speed[i] *= ratio[owner.motor]
         jumping = self.shape.jumping
         self.of("side")[:], self.of("begin")[:] = np.sign(speed[jumping]), speed[jumping]
-        kept, memory = starts(self.shape.owners, "states"), self.of("memory")
-        for i, owner in enumerate(self.shape.owners):
-            at = kept[i]
-            for part in owner.parts:
-                at += part.states
-                if part.states:
-                    memory[at - 1] = speed[i]
+        for i, part, _, at in parts_of(self.shape.owners):
+            if part.states:
+                self.of("memory")[at + part.states - 1] = speed[i]
         model = self.shape.law.model
         pose = self.of("pose")
         if pose.size == still.q.shape[1] and model.loops and model is self.mechanism:

@@ -19,7 +19,7 @@ from dynident.errors import SimulationError
 from dynident.graph import Function, Graph, Node, Place, Routine, absolute, maximum, opposite
 from dynident.mechanics import geometry_key, positions_of
 from dynident.mechanism import FREE, SPHERICAL, Mechanism
-from dynident.simulate.friction import Owner, asks_load, jumps
+from dynident.simulate.friction import Owner, Part, asks_load, jumps
 
 Array = NDArray[np.float64]
 
@@ -52,6 +52,11 @@ class DriveShape:
                 )
         limited = feed == IDEAL and motor.resistance > 0.0 and motor.voltage_limit < np.inf
         return cls(feed, limited, drive.states, gear.backlash > 0.0, gear.efficiency < 1.0)
+
+    @property
+    def loses_rigidly(self) -> bool:
+        """Whether a rigid gear has losses."""
+        return self.lossy and not self.shafts
 
 
 @dataclass(frozen=True)
@@ -142,18 +147,14 @@ class Shape:
     @cached_property
     def jumping(self) -> list[int]:
         """Owners whose friction jumps at rest: first those that move with the mechanism, then rotors on shafts."""
-        found = [i for i, owner in enumerate(self.owners) if self._jumps(owner)]
+        lossy = [owner.gear or (owner.motor >= 0 and self.drives[owner.motor].loses_rigidly) for owner in self.owners]
+        found = [i for i, owner in enumerate(self.owners) if lossy[i] or jumps(owner)]
         return sorted(found, key=lambda i: (self.on_shaft(self.owners[i]), i))
 
     @property
     def bound(self) -> int:
         """How many of them move with the mechanism."""
         return sum(not self.on_shaft(self.owners[i]) for i in self.jumping)
-
-    def _jumps(self, owner: Owner) -> bool:
-        if owner.gear or (owner.motor >= 0 and self.drives[owner.motor].lossy and not self.drives[owner.motor].shafts):
-            return True
-        return jumps(owner)
 
     @property
     def remembering(self) -> list[int]:
@@ -170,6 +171,15 @@ def starts(owners: Sequence[Owner], what: str) -> list[int]:
     """Return where the ``numbers`` or ``states`` of every owner begin, and how many there are at the end."""
     sizes = [sum(len(p.numbers) if what == "numbers" else p.states for p in owner.parts) for owner in owners]
     return [int(x) for x in np.cumsum([0, *sizes])]
+
+
+def parts_of(owners: Sequence[Owner]) -> Iterator[tuple[int, Part, int, int]]:
+    """Yield all parts of the owners' friction: whose it is, the part, and where its numbers and its states begin."""
+    number = state = 0
+    for i, owner in enumerate(owners):
+        for part in owner.parts:
+            yield i, part, number, state
+            number, state = number + len(part.numbers), state + part.states
 
 
 class Fields:

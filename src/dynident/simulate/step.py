@@ -13,7 +13,7 @@ from functools import cached_property
 from dynident.friction import DynamicLaw
 from dynident.graph import Node, Place, Routine, absolute, both, either, equal, floor, minimum, opposite, sqrt, where
 from dynident.simulate.dynamics import Dynamics, solve
-from dynident.simulate.shape import FINE, LOST_CLOSURE, SINGULAR_MASS, UNSTABLE, MachineRoutine, largest, starts
+from dynident.simulate.shape import FINE, LOST_CLOSURE, SINGULAR_MASS, UNSTABLE, MachineRoutine, largest, parts_of
 from dynident.simulate.sticking import Sticking
 
 SINGULAR = 1e-7  # pivot ratio of the closure below which the coordinates no longer determine the other joints
@@ -39,24 +39,19 @@ class Step:
 
     def _remember(self, r: MachineRoutine, dt: Node | None) -> None:
         """Bring the states of laws with memory to a time dt after the start of the step (None: its end, for good)."""
-        first, kept = starts(self.shape.owners, "numbers"), starts(self.shape.owners, "states")
         motion = r.local("motion", 3)
-        for place, i in enumerate(self.shape.remembering):
-            speed = r.get("w.speed", len(self.shape.jumping) + place)
-            number, at = first[i], kept[i]
-            for part in self.shape.owners[i].parts:
-                if isinstance(part.what, DynamicLaw):
-                    key = part.shape
-                    if key not in self._steps:
-                        self._steps[key] = part.what.step(self.graph)
-                    last = r.get("s.memory", at + part.states - 1)
-                    length = r.get("p.step") if dt is None else dt
-                    r.store_all(motion, 0, [last, speed, length])
-                    where_to = r.at("s.memory", at) if dt is None else r.at("w.z", at)
-                    r.call(self._steps[key], state=where_to, motion=motion, numbers=r.at("p.law", number))
-                    if dt is None:
-                        r.put("s.memory", speed, at + part.states - 1)
-                number, at = number + len(part.numbers), at + part.states
+        for i, part, number, at in parts_of(self.shape.owners):
+            if not isinstance(part.what, DynamicLaw):
+                continue
+            if part.shape not in self._steps:
+                self._steps[part.shape] = part.what.step(self.graph)
+            speed = r.get("w.speed", len(self.shape.jumping) + self.shape.remembering.index(i))
+            last = r.get("s.memory", at + part.states - 1)
+            r.store_all(motion, 0, [last, speed, r.get("p.step") if dt is None else dt])
+            state = r.at("s.memory", at) if dt is None else r.at("w.z", at)
+            r.call(self._steps[part.shape], state=state, motion=motion, numbers=r.at("p.law", number))
+            if dt is None:
+                r.put("s.memory", speed, at + part.states - 1)
 
     @cached_property
     def derivative(self) -> MachineRoutine:
@@ -68,7 +63,7 @@ class Step:
             with r.when(dt > 0.0):
                 r.call(self.d.speeds, u=r.at("w.speed"))
                 self._remember(r, dt)
-        if not any(drive.lossy and not drive.shafts for drive in self.shape.drives):
+        if not any(drive.loses_rigidly for drive in self.shape.drives):
             self._evaluate(r)
         else:
             gears = self.d.gears()

@@ -29,8 +29,8 @@ from dynident.mechanics import (
     solve_symmetric,
     tree_motion,
 )
-from dynident.simulate.drives import inertial_torques
-from dynident.simulate.dynamics import Dynamics
+from dynident.simulate.drives import along, inertial_torques
+from dynident.simulate.dynamics import TINY, Dynamics
 from dynident.simulate.friction import Given, softened
 from dynident.simulate.lumping import lumped_symbols
 from dynident.simulate.shape import LOST_CLOSURE, Fields, LawShape, MachineRoutine, largest, starts
@@ -39,9 +39,14 @@ POSES = 6  # Gauss-Newton steps from the last pose to the sensed one
 NEAR = 1e-9  # step at which they have converged
 REACH = 0.5  # largest correction of a dependent coordinate while loops are closed [rad or m]
 CLOSED = 1e-7  # correction after which the next one would be of the order of rounding errors
-TINY = 1e-13  # pivot over the diagonal entry that is made of rounding errors
 Array = NDArray[np.float64]
 SINGULAR = 1e-9  # share of a row of the work space that the robot must be able to make on its own
+
+
+def gram(A: NodeRows) -> NodeRows:
+    """Return A^T A."""
+    zero, n = A[0][0].graph.zero, len(A[0])
+    return [[total([zero, *(row[i] * row[j] for row in A)]) for j in range(n)] for i in range(n)]
 
 
 class Model:
@@ -68,12 +73,10 @@ class Model:
 
     def _divided(self, right: Sequence[Node]) -> tuple[list[Node], Node]:
         """Return (A^T A)^-1 x and how far its pivots are from rounding errors."""
-        zero, n = self.graph.zero, self.n
-        gram = [[total([zero, *(row[i] * row[j] for row in self.A)]) for j in range(n)] for i in range(n)]
-        found, pivots = solve_symmetric(gram, [[x] for x in right])
-        ok = self.graph.one
+        square, ok = gram(self.A), self.graph.one
+        found, pivots = solve_symmetric(square, [[x] for x in right])
         for i, pivot in enumerate(pivots):
-            ok = minimum(ok, absolute(pivot) - TINY * absolute(gram[i][i]))
+            ok = minimum(ok, absolute(pivot) - TINY * absolute(square[i][i]))
         if self.mechanism.loops:
             ok = minimum(ok, where(self.eq.pivot > 0.0, 1.0, -1.0))
         return [x[0] for x in found], ok
@@ -138,10 +141,7 @@ class Model:
             r.put_all("s.pose", r.get_all("w.x", n))
             return r
         rho = self.graph.symbols("rho", self.k)
-        gap = [
-            x - total([self.graph.zero, *(self.eq.tree_q[i] * float(c) for i, c in enumerate(row) if c)])
-            for x, row in zip(rho, self.rows, strict=True)
-        ]
+        gap = [x - along(row, self.eq.tree_q) for x, row in zip(rho, self.rows, strict=True)]
         step, ok = self._fitted(gap)
         outputs = {"d": self._carried(step), "size": [largest(self.graph, step)], "ok": [ok]}
         fit = Function("model_fit", self._inputs(rho=self.k), outputs)
@@ -298,11 +298,11 @@ class TaskModel(Model):
         """Return (J M^-1 J^T)^-1 of some rows, M^-1 J^T, and whether the robot can move along all rows."""
         J, zero = self.spot.jacobian, self.graph.zero
         X, _ = solve_symmetric(self._mass, [[row[i] for row in J] for i in range(self.n)])
-        gram = [[total([zero, *(row[i] * X[i][c] for i in range(self.n))]) for c in range(len(J))] for row in J]
-        found, pivots = solve_symmetric(gram, [[x] for x in right])
+        square = [[total([zero, *(row[i] * X[i][c] for i in range(self.n))]) for c in range(len(J))] for row in J]
+        found, pivots = solve_symmetric(square, [[x] for x in right])
         ok = self.graph.one
         for i, pivot in enumerate(pivots):
-            ok = minimum(ok, pivot - SINGULAR**2 * gram[i][i])
+            ok = minimum(ok, pivot - SINGULAR**2 * square[i][i])
         return [x[0] for x in found], X, ok
 
     def _moved(self, u: Sequence[Node], posture: Sequence[Node]) -> tuple[list[Node], Node]:
