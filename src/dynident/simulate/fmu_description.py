@@ -13,7 +13,7 @@ SIGNALS = {
     "q": ("q", "position"),
     "v": ("v", "velocity"),
     "a": ("a", "acceleration"),
-    "torque": ("tau", "torque behind the gear"),
+    "torques": ("tau", "torque behind the gear"),
     "current": ("i", "motor current"),
 }
 

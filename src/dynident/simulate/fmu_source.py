@@ -73,7 +73,7 @@ class Content:
     @property
     def shown(self) -> tuple[str, ...]:
         """Signals of the record that are outputs."""
-        return ("q", "v", "a") if self.bare else ("q", "v", "a", "torque", "current")
+        return ("q", "v", "a") if self.bare else ("q", "v", "a", "torques", "current")
 
 
 def machine_source(content: Content, name: str) -> str:

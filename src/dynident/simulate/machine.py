@@ -79,6 +79,16 @@ class Tables(NamedTuple):
     push_every: int = 1
 
 
+class Measured(NamedTuple):
+    """What a controller in Python is told: sensed actuators, the coordinates that belong to them, currents [A]."""
+
+    rho: Array
+    rho_v: Array
+    x: Array
+    v: Array
+    current: Array
+
+
 class Machine:
     """One machine with its numbers and its state; not shared between threads."""
 
@@ -171,8 +181,8 @@ class Machine:
         put("lumped", lumped_values(self.mechanism))
         for name in ("ratio", "efficiency"):
             put(name, [getattr(drive.transmission, name) for drive in drives])
-        for name, field in (("torque", "torque_constant"), ("emf", "emf_constant"), *((f, f) for f in MOTOR)):
-            put(name, [getattr(drive.motor, field) for drive in drives])
+        for name in ("torque_constant", "emf_constant", "resistance", "inductance", "current_limit", "voltage_limit"):
+            put(name.removesuffix("_constant"), [getattr(drive.motor, name) for drive in drives])
         put("play", [0.5 * drive.transmission.backlash for drive in drives])
         put("before", [drive.input_inertia for drive in drives])
         reflected = self.reflected
@@ -250,36 +260,25 @@ class Machine:
     def _arguments(self, tables: Tables) -> None:
         if tables is self._given:
             return
-        a, self._given = self.memory.call, tables
-        for name, value in zip(("table", "noise", "push"), tables.first, strict=True):
-            a.view(self._call, name)[0] = value
-        for name, array in (("table_rows", tables.table), ("noise_rows", tables.noise), ("push_rows", tables.push)):
-            a.view(self._call, name)[0] = array.shape[0]
-        a.view(self._call, "noise_width")[0] = tables.noise.shape[1]
-        a.view(self._call, "push_every")[0] = tables.push_every
+        self._given = tables
+        for name, first, array in zip(("table", "noise", "push"), tables.first, tables[:3], strict=True):
+            self._argue(**{name: first, f"{name}_rows": array.shape[0]})
+        self._argue(noise_width=tables.noise.shape[1], push_every=tables.push_every)
+
+    def _argue(self, **values: float) -> None:
+        for name, value in values.items():
+            self._call[self.memory.call.at(name)] = value
 
     def run(self, steps: int, tables: Tables, record: Array, first: int = 0, every: int = 1) -> tuple[int, int]:
         """Advance by a number of steps; can be called again to go on."""
         self._arguments(tables)
-        a = self.memory.call
-        for name, value in (("steps", steps), ("record", first), ("record_rows", record.shape[0]), ("record_every", every)):
-            self._call[a.at(name)] = value
-        arrays = (
-            self._call,
-            self.state,
-            self.numbers,
-            self._work,
-            self._motion,
-            tables.table,
-            tables.noise,
-            tables.push,
-            record,
-        )
-        self.code.functions["run"](*(array.ctypes.data for array in arrays))
-        return int(self._call[a.at("status")]), int(self._call[a.at("index")])
+        self._argue(steps=steps, record=first, record_rows=record.shape[0], record_every=every)
+        own = (self._call, self.state, self.numbers, self._work, self._motion)
+        self.code.functions["run"](*(array.ctypes.data for array in (*own, *tables[:3], record)))
+        return int(self._call[self.memory.call.at("status")]), int(self._call[self.memory.call.at("index")])
 
-    def measure(self, tables: Tables) -> dict[str, Array]:
-        """Read the sensors now, for a controller in Python: rho, rho_v, x, v and current; call it once per sensing tick."""
+    def measure(self, tables: Tables) -> Measured:
+        """Read the sensors now, for a controller in Python; call it once per sensing tick."""
         self._arguments(tables)
         arrays = (self.state, self.numbers, self._work, self._call, tables.noise)
         self.code.functions["measure"](*(array.ctypes.data for array in arrays))
@@ -290,7 +289,7 @@ class Machine:
             )
         x, v = (self.memory.work.view(self._work, name).copy() for name in ("x", "v"))
         rho, rho_v, current = (self.of(name).copy() for name in ("sensed", "sensed_v", "sensed_current"))
-        return {"rho": rho, "rho_v": rho_v, "x": x, "v": v, "current": current}
+        return Measured(rho, rho_v, x, v, current)
 
     def hold(self, kind: str, values: ArrayLike) -> NDArray[np.bool_]:
         """Hold a command of a controller in Python, within the limits of motors and amplifiers; return which were cut."""
@@ -315,6 +314,3 @@ class Machine:
         """Give all owners of friction another temperature: ratio of warm to cold friction, and degrees Celsius, per owner."""
         self._put("warm", ratio)
         self._put("temperature", temperature)
-
-
-MOTOR = ("resistance", "inductance", "current_limit", "voltage_limit")

@@ -66,24 +66,13 @@ def machine_of(robot: VirtualRobot, x: Array) -> Machine:
 
 @dataclass(frozen=True, eq=False)
 class Wanted:
-    """What a controller in Python is asked for: q, v, a of the coordinates, rho, rho_v of the actuators."""
+    """What a controller in Python is asked for: rho, rho_v of the actuators, q, v, a of the coordinates."""
 
+    rho: Array
+    rho_v: Array
     q: Array
     v: Array
     a: Array
-    rho: Array
-    rho_v: Array
-
-
-@dataclass(frozen=True, eq=False)
-class Measured:
-    """What a controller in Python is told: sensed actuators, the coordinates that belong to them, currents [A]."""
-
-    rho: Array
-    rho_v: Array
-    x: Array
-    v: Array
-    current: Array
 
 
 class _Running:
@@ -176,11 +165,10 @@ class _Running:
         """
         machine, drives = self.machine, self.robot.drives
         sense, current_every = int(machine.number("sense")), int(machine.number("current_every"))
-        k, cycle = len(drives), current_every or sense
+        k, cycle, width = len(drives), current_every or sense, machine.memory.noise_width(machine.numbers)
         deviation = np.array([drive.encoder.noise for drive in drives])
         current = np.array([drive.current_sensor.noise for drive in drives])
-        reads = current_every > 0 or self.machine.shape.law.kind == "held"
-        width = k * (1 + sense // cycle)
+        reads = current_every > 0 or machine.shape.law.kind == "held"
         begun = -(-self.first // sense)  # ticks before this run
         now, more = -(-last // sense) - begun, 2
         rows = np.zeros((now + more, width))
@@ -305,7 +293,7 @@ class _Running:
         choice("controller: command", law.command, COMMANDS, SimulationError)
         self.asked = -1 if self.before is None else self.first  # one that goes on has its command already
         if self.before is None:
-            law.reset(self.robot, Measured(**self.machine.measure(self.tables)))
+            law.reset(self.robot, self.machine.measure(self.tables))
 
     def _ask_if_due(self) -> None:
         """Let the controller in Python decide, once per tick."""
@@ -317,9 +305,8 @@ class _Running:
         t, k, n = machine.done * machine.step, len(self.robot.drives), self.robot.mechanism.dof
         table = self.tables.table
         row = table[min(machine.done // machine.tick - self.tables.first[0], table.shape[0] - 1)]
-        rho, rho_v, rest = row[:k], row[k : 2 * k], row[2 * k :]
-        q, v, a = rest[:n], rest[n : 2 * n], rest[2 * n :]
-        answer = law.update(t, Wanted(q, v, a, rho, rho_v), Measured(**machine.measure(self.tables)))
+        wanted = Wanted(*np.split(row, np.cumsum([k, k, n, n])))
+        answer = law.update(t, wanted, machine.measure(self.tables))
         command = np.atleast_1d(numbers(answer, "what the controller returns"))
         if command.shape != (k,):
             raise SimulationError(
@@ -344,7 +331,7 @@ class _Running:
         cycle = self.fine * step
         names = ("theta", "omega", "current", "voltage", "friction")
         energy = energies(robot.drives, cycle, *(signals[name] for name in names))
-        energy["gear"] = np.asarray(np.trapezoid(signals["loss"] * signals["rho_v"], dx=cycle, axis=0))
+        energy["gear"] = np.asarray(np.trapezoid(signals["gear_loss"] * signals["rho_v"], dx=cycle, axis=0))
         logged = {name: np.ascontiguousarray(values[::thin]) for name, values in signals.items()}
         count = len(robot.drives)
         logged["mean_current"], logged["mean_voltage"] = mean[:, :count], mean[:, count:]
@@ -385,19 +372,15 @@ class _Running:
                     f"instability: signals are no longer finite at t = {t[bad]:.6g} s; lower the gains or the step"
                 )
         zones, temperature = self._temperatures(t, shown)
-        names = ("rho", "rho_v", "theta", "omega", "current", "voltage", "friction", "joint_friction", "energy")
         return Truth(
             t=t,
             motion=Motion(t, *(signals[name] for name in "qva")),
-            torques=signals["torque"],
-            gear_loss=signals["loss"],
-            motor_torque=signals["motor"],
             external=self._torques(t),
             parameters=self.robot.model.parameters,
             wrenches=wrench_tables(self.robot.mechanism, self.options.wrenches, t),
             temperature=temperature,
             zones=zones,
-            **{name: signals[name] for name in (*names, "mean_current", "mean_voltage")},
+            **{name: values for name, values in signals.items() if name not in ("q", "v", "a", "joint_power")},
         )
 
     def _temperatures(self, t: Array, shown: list[Any]) -> tuple[dict[str, Array], Array | None]:

@@ -163,8 +163,11 @@ def ticks(cycles: Mapping[str, float], step: float) -> dict[str, int]:
     return {name: round(cycle / step) for name, cycle in cycles.items()}
 
 
-def log_ticks(cycle: float, step: float) -> int:
-    """Return the whole number of steps between two samples of a log."""
+def log_every(robot: VirtualRobot, options: Options) -> int:
+    """Return the whole number of steps between two samples of the log."""
+    step, fastest = robot.step, min(loop_cycles(robot.controller).values(), default=robot.step)
+    usual = fastest * max(1, round(np.ceil(LOG_CYCLE / fastest - 1e-9)))
+    cycle = float(usual if options.log_cycle is None else options.log_cycle)
     count, ratio = whole_steps(cycle, step), cycle / step
     if not ratio < LONGEST_CYCLE:
         raise SimulationError(f"log_cycle = {cycle:g} s is {ratio:.6g} steps of {step:g} s; give fewer than {LONGEST_CYCLE:g}")
@@ -225,13 +228,6 @@ class Schedule:
             )
         parts = [k for k in range(1, self.every + 1) if self.every % k == 0 and self.every // k >= self.finest]
         return max((k for k in parts if k * self.rows * width <= MOST_NUMBERS // 5), default=1)
-
-
-def log_every(robot: VirtualRobot, options: Options) -> int:
-    """Return the steps between two samples of the log."""
-    fastest = min(loop_cycles(robot.controller).values(), default=robot.step)
-    usual = fastest * max(1, round(np.ceil(LOG_CYCLE / fastest - 1e-9)))
-    return log_ticks(float(usual if options.log_cycle is None else options.log_cycle), robot.step)
 
 
 def schedule(robot: VirtualRobot, reference: Reference, options: Options, first: int = 0) -> Schedule:

@@ -273,13 +273,11 @@ def record(
     readings: Readings | None = None,
 ) -> Log:
     """Return the log that the robot's sensors would have written."""
-    check_channels(robot)
     sensors, mechanism, t = robot.sensors, robot.mechanism, truth.t
     names = channel_names(mechanism, sensors.side)
     taken, stamped = sample_times(sensors, t, streams["clock"])
     at_joint, speed = _encoders(robot, truth, taken, streams["encoder"])
-    ratio = np.array([drive.transmission.ratio for drive in robot.drives])
-    position, velocity = _on_side(mechanism, sensors.side, ratio, at_joint, speed)
+    position, velocity = _on_side(robot, at_joint, speed)
     position = noisy(streams["position"], position, channel_numbers(sensors, "position_noise", len(names)))
     logged_speed = None
     if sensors.velocity_noise is not None:
@@ -330,9 +328,11 @@ def _encoders(robot: VirtualRobot, truth: Truth, taken: Array, rng: Stream) -> t
     return position / side, velocity / side
 
 
-def _on_side(mechanism: Mechanism, side: str, ratio: Array, rho: Array, speed: Array) -> tuple[Array, Array]:
+def _on_side(robot: VirtualRobot, rho: Array, speed: Array) -> tuple[Array, Array]:
     """Return positions and velocities of the log's channels."""
-    if side == "motor":
+    mechanism = robot.mechanism
+    if robot.sensors.side == "motor":
+        ratio = np.array([drive.transmission.ratio for drive in robot.drives])
         return rho * ratio, speed * ratio
     if mechanism.loops:
         c = np.array([next(iter(actuator.coupling.values())) for actuator in mechanism.actuators])

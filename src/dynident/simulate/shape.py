@@ -339,4 +339,4 @@ DRIVE_NUMBERS = (
 CONTROL_NUMBERS = ("every", "sense", "outer", "inner", "current_every", "windup", "remove", "late", "late_wish")
 GAINS = ("kp", "kd", "ki", "share", "slow_out", "slow_in", "speed_limit", "kpc", "kic", "preload")
 SENSOR_NUMBERS = ("resolution", "on_motor", "exact_speed", "blend", "current_step", "current_gain")
-RECORDED = (*("torque", "motor", "current", "friction", "rho", "rho_v", "theta", "omega", "voltage", "loss"),)
+RECORDED = ("torques", "motor_torque", "current", "friction", "rho", "rho_v", "theta", "omega", "voltage", "gear_loss")

@@ -127,7 +127,9 @@ def stream(robot: VirtualRobot, reference: Reference, options: Options, folder: 
         energy = {kind: values + energy.get(kind, 0.0) for kind, values in run.energy.items()}
         notes |= dict.fromkeys(run.notes)
         samples, start = samples + len(log), run.end
-        _write_index(path, logs, truths, run.settings)
+        content = {"format": FORMAT, "logs": [file.name for file in logs], "truths": [file.name for file in truths]}
+        content["settings"] = json.loads(to_json(dict(run.settings)))
+        write_atomic(path / INDEX, to_json(content).encode())
     names = [drive.actuator for drive in robot.drives]
     saturation = dict(zip(names, np.asarray(saturated).tolist(), strict=True))
     end: Any = start
@@ -142,13 +144,3 @@ def _but_the_last(run: Run) -> tuple[Log, Truth]:
         fields[name] = {label: values[keep] for label, values in getattr(t, name).items()}
     motion = type(t.motion)(t.t[keep], t.motion.q[keep], t.motion.v[keep], t.motion.a[keep])
     return run.log.rows(0, len(run.log) - 1), replace(t, motion=motion, **fields)
-
-
-def _write_index(path: Path, logs: list[Path], truths: list[Path], settings: Mapping[str, Any]) -> None:
-    content = {
-        "format": FORMAT,
-        "logs": [file.name for file in logs],
-        "truths": [file.name for file in truths],
-        "settings": json.loads(to_json(dict(settings))),
-    }
-    write_atomic(path / INDEX, to_json(content).encode())
