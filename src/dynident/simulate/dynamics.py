@@ -17,7 +17,7 @@ from dynident.graph import Function, Node, absolute, both, equal, minimum, oppos
 from dynident.mechanics import Equations, NodeRows, dot, energies, factor_symmetric, solve_factored
 from dynident.simulate.drives import Drives, along, inertial_torques, within
 from dynident.simulate.friction import Owner
-from dynident.simulate.shape import parts_of
+from dynident.simulate.shape import own_positions, parts_of
 
 TINY = 1e-13  # pivot of the mass matrix over its diagonal entry that is made of rounding errors
 
@@ -258,10 +258,8 @@ class Dynamics(Drives):
             friction = [x + force * c if c else x for x, c in zip(friction, owner.form, strict=True)]
             if owner.joint >= 0:
                 power[owner.joint] = power[owner.joint] + force * self.owner_speed(owner)
-        own = [shape.mechanism.tree.coordinates.index(name) for name in shape.mechanism.coordinate_names]
-        x = [self.y("q")[i] for i in own] if shape.mechanism.loops else self.y("q")
         values = {
-            "q": x,
+            "q": [self.y("q")[i] for i in own_positions(shape.mechanism)],
             "v": self.y("v"),
             "a": self.acceleration,
             "torques": [t for _, _, t in seen],

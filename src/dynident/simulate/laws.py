@@ -42,6 +42,7 @@ Put = Callable[[str, Any], None]
 
 COMPILED = (Cascade, PID, ComputedTorque, OpenLoop, TaskPID, TaskComputedTorque, TaskCascade)
 NAMES = {"kp": "position_gain", "kd": "velocity_gain", "ki": "velocity_integral", "share": "velocity_feedforward"}
+NAMES |= {"speed_limit": "speed_limit"}  # of a cascade
 ROWS = ("kp", "share")  # gains of a cascade that are per row of a work space
 WHOLE = 1e-6  # how far a cycle time may be from a whole number of steps
 
@@ -153,38 +154,30 @@ def fill(put: Put, law: Any, shape: LawShape, drives: Sequence[Drive], step: flo
     loops = loops_of(law)
     rows = k if shape.space is None else bound_space(law.owner, shape.space, model).rows
     if loops is not None:
-        law, owner = loops, law
-        plan["windup"], plan["late_wish"] = float(law.anti_windup), law.late_ticks
-        plan["outer"] = ticks(law.position_cycle, step, "position_cycle")
-        plan["inner"] = ticks(law.velocity_cycle, step, "velocity_cycle")
+        name = law.owner if isinstance(law, TaskCascade) else "cascade"
+        plan["windup"], plan["late_wish"] = float(loops.anti_windup), loops.late_ticks
+        plan["outer"] = ticks(loops.position_cycle, step, "position_cycle")
+        plan["inner"] = ticks(loops.velocity_cycle, step, "velocity_cycle")
         plan["sense"] = gcd(int(plan["outer"]), int(plan["inner"]))
-        gains |= {"kp": law.position_gain, "kd": law.velocity_gain, "ki": law.velocity_integral}
-        gains |= {"share": law.velocity_feedforward, "speed_limit": law.speed_limit}
-        if law.current is not None:
-            plan["current_every"] = ticks(law.current.cycle, step, "cycle of the current loop")
-            gains |= {"kpc": law.current.gain, "kic": law.current.integral}
-        name = owner.owner if isinstance(owner, TaskCascade) else "cascade"
-        gains = {
-            label: per_actuator(x, rows if label in ROWS else k, f"{name}: {NAMES.get(label, label)}")
-            for label, x in gains.items()
-        }
-        slow = per_actuator(law.position_filter, rows, f"{name}: position_filter")
-        gains["slow_out"] = low_pass_share(slow, law.position_cycle)
-        gains["slow_in"] = low_pass_share(per_actuator(law.velocity_filter, k, "velocity_filter"), law.velocity_cycle)
-        law = owner
-    elif isinstance(law, TaskPID | TaskComputedTorque):
-        plan["outer"] = plan["sense"] = ticks(law.cycle, step, f"cycle of the {law.owner}")
-        gains |= {label: per_actuator(getattr(law, label), rows, f"{law.owner}: gain") for label in ("kp", "kd", "ki")}
-        gains["preload"] = per_actuator(law.preload, k, f"{law.owner}: preload")
-        slow = per_actuator(law.derivative_filter, rows, f"{law.owner}: derivative_filter")
-        gains["slow_out"] = low_pass_share(slow, law.cycle)
-    elif isinstance(law, PID | ComputedTorque):
-        name, count = ("PID", k) if isinstance(law, PID) else ("computed torque", n)
+        for label, field in NAMES.items():
+            gains[label] = per_actuator(getattr(loops, field), rows if label in ROWS else k, f"{name}: {field}")
+        if loops.current is not None:
+            plan["current_every"] = ticks(loops.current.cycle, step, "cycle of the current loop")
+            gains["kpc"] = per_actuator(loops.current.gain, k, f"{name}: kpc")
+            gains["kic"] = per_actuator(loops.current.integral, k, f"{name}: kic")
+        slow = per_actuator(loops.position_filter, rows, f"{name}: position_filter")
+        gains["slow_out"] = low_pass_share(slow, loops.position_cycle)
+        gains["slow_in"] = low_pass_share(per_actuator(loops.velocity_filter, k, "velocity_filter"), loops.velocity_cycle)
+    elif isinstance(law, PID | ComputedTorque | TaskPID | TaskComputedTorque):
+        count = n if isinstance(law, ComputedTorque) else rows
+        name = {PID: "PID", ComputedTorque: "computed torque"}.get(type(law)) or law.owner
+        gain = f"{name}: gain" if shape.space is not None else f"gain of the {name}"
         plan["outer"] = plan["sense"] = ticks(law.cycle, step, f"cycle of the {name}")
         plan["remove"] = float(getattr(law, "project", False))
-        gains |= {"kp": law.kp, "kd": law.kd, "ki": law.ki, "preload": per_actuator(law.preload, k, "preload")}
-        gains["slow_out"] = low_pass_share(per_actuator(law.derivative_filter, count, "derivative_filter"), law.cycle)
-        gains |= {label: per_actuator(gains[label], count, f"gain of the {name}") for label in ("kp", "kd", "ki")}
+        gains |= {label: per_actuator(getattr(law, label), count, gain) for label in ("kp", "kd", "ki")}
+        gains["preload"] = per_actuator(law.preload, k, f"{name}: preload")
+        slow = per_actuator(law.derivative_filter, count, f"{name}: derivative_filter")
+        gains["slow_out"] = low_pass_share(slow, law.cycle)
     elif not isinstance(law, OpenLoop):
         plan["sense"] = plan["outer"] = ticks(float(getattr(law, "cycle", step)), step, "cycle of the controller")
     plan["every"] = plan["sense"]

@@ -27,6 +27,11 @@ IDEAL, RESISTIVE, INDUCTIVE = "current", "resistance", "winding"  # what a drive
 FINE, SINGULAR_MASS, LOST_CLOSURE, UNSTABLE, LOST_TASK = 0, 1, 2, 3, 4
 
 
+def own_positions(mechanism: Mechanism) -> list[int]:
+    """Return where the robot's coordinates are among the positions that are integrated: those of the tree with loops."""
+    return [int(i) for i in mechanism.closure.independent] if mechanism.loops else list(range(mechanism.dof))
+
+
 @dataclass(frozen=True)
 class DriveShape:
     """How a drive is built: its feed, whether the amplifier's voltage limits the current, its shafts, play and losses."""

@@ -27,7 +27,7 @@ from dynident.mechanics import Motion, at_rest, mass_matrix, tree_motion
 from dynident.mechanism import Mechanism, effort_units
 from dynident.simulate.laws import COMPILED, believed, table_of
 from dynident.simulate.machine import FASTEST, Machine, Tables
-from dynident.simulate.shape import LOST_CLOSURE, LOST_TASK, SINGULAR_MASS, UNSTABLE
+from dynident.simulate.shape import LOST_CLOSURE, LOST_TASK, SINGULAR_MASS, UNSTABLE, own_positions
 
 if TYPE_CHECKING:
     from dynident.simulate.record import Truth
@@ -165,8 +165,8 @@ def small_motions(robot: VirtualRobot, q: ArrayLike) -> Growth | None:
     noise = np.zeros((1, machine.memory.noise_width(machine.numbers)))
     tables = Tables(table_of(mechanism, machine.law, still), noise, np.zeros((1, machine.memory.work.count("push"))))
     machine.of("step")[0] = 1000.0 * period  # not the first tick, which has no past
-    machine.of("sensed")[:] = coupling_rows(mechanism) @ tree_motion(mechanism, at_rest(mechanism, x)).q[0]
-    G = tree_motion(mechanism, at_rest(mechanism, x)).G
+    rest = tree_motion(mechanism, at_rest(mechanism, x))
+    machine.of("sensed")[:], G = coupling_rows(mechanism) @ rest.q[0], rest.G
     start, record = machine.state.copy(), np.zeros((0, machine.memory.record.size))
     fields = machine.memory.state
     places = [fields.at(name, i) for name in MOVING for i in range(fields.count(name))]
@@ -174,12 +174,11 @@ def small_motions(robot: VirtualRobot, q: ArrayLike) -> Growth | None:
     lift = np.zeros((start.size, n + len(places)))  # the positions of loops move together
     lift[: fields.count("q"), :n] = np.eye(n) if not mechanism.loops or G is None else (G if G.ndim == 2 else G[0])
     lift[places, n + np.arange(len(places))] = 1.0
-    own = [int(i) for i in mechanism.closure.independent] if mechanism.loops else list(range(n))
 
     def end(z: Array) -> Array:
         machine.state[:] = start + z
         machine.run(period, tables, record)
-        return machine.state[own + places]
+        return machine.state[own_positions(mechanism) + places]
 
     P = np.column_stack([(end(SMALL * column) - end(-SMALL * column)) / (2.0 * SMALL) for column in lift.T])
     values, vectors = np.linalg.eig(np.where(np.isfinite(P), P, 0.0))
@@ -239,7 +238,7 @@ def reason(robot: VirtualRobot, machine: Machine, status: int, index: int, x: Ar
             now = np.array([machine.done * machine.step])
             # The state at the start of the step, and where the integrator looked last.
             for q in (machine.of("q"), machine.stage[: machine.of("q").size]):
-                weak = weightless(robot, machine, _independent(robot, q)[None], now)
+                weak = weightless(robot, machine, q[own_positions(robot.mechanism)][None], now)
                 if "not positive" in weak:
                     return (
                         f"robot '{name}': {weak}, so accelerations have no meaning; identify it again with possible bodies, "
@@ -271,14 +270,6 @@ def reason(robot: VirtualRobot, machine: Machine, status: int, index: int, x: Ar
     weak = weightless(robot, machine, x[rows], np.asarray(start + rows * every * machine.step))
     remedy = "lower the gains or the step" if at_once else "use loop='exact', or lower the gains"
     return f"instability: {what} at {when}; " + (f"{weak}: give links or drives their inertia" if weak else remedy)
-
-
-def _independent(robot: VirtualRobot, q: Array) -> Array:
-    """Return the independent coordinates out of the positions that a machine integrates."""
-    names = robot.mechanism.tree.coordinates
-    if q.size == robot.mechanism.dof:
-        return q
-    return q[[names.index(name) for name in robot.mechanism.coordinate_names]]
 
 
 def _joint(robot: VirtualRobot, index: int) -> tuple[str, str]:

@@ -33,7 +33,7 @@ from dynident.simulate.drives import along, inertial_torques
 from dynident.simulate.dynamics import TINY, Dynamics
 from dynident.simulate.friction import Given, softened
 from dynident.simulate.lumping import lumped_symbols
-from dynident.simulate.shape import LOST_CLOSURE, Fields, LawShape, MachineRoutine, largest, starts
+from dynident.simulate.shape import LOST_CLOSURE, Fields, LawShape, MachineRoutine, largest, own_positions, starts
 
 POSES = 6  # Gauss-Newton steps from the last pose to the sensed one
 NEAR = 1e-9  # step at which they have converged
@@ -156,8 +156,7 @@ class Model:
         speed, _ = self._fitted(self.graph.symbols("rate", self.k))
         rates = Function("model_rates", self._inputs(rate=self.k), {"v": speed})
         r.call(rates, q=r.at("s.pose"), rate=sensed["rate"], v=r.at("w.v"))
-        own = [int(i) for i in self.mechanism.closure.independent] if self.mechanism.loops else range(n)
-        r.put_all("w.x", [r.get("s.pose", i) for i in own])
+        r.put_all("w.x", [r.get("s.pose", i) for i in own_positions(self.mechanism)])
         return r
 
     def moved(self) -> MachineRoutine:
