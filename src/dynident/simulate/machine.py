@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.control import clip, coupling_rows
+from dynident.control import clip
 from dynident.drive import Drive
 from dynident.errors import SimulationError
 from dynident.friction import TERMS
@@ -22,8 +22,8 @@ from dynident.mechanics import at_rest, node_values, tree_motion
 from dynident.mechanism import Mechanism
 from dynident.simulate.drives import within_voltage
 from dynident.simulate.dynamics import Dynamics
-from dynident.simulate.friction import Law, owners_of, ramp_of
-from dynident.simulate.laws import fed_with_voltage, fill, joint_terms, shape_of, sticking
+from dynident.simulate.friction import Law, joint_terms, owners_of, ramp_of
+from dynident.simulate.laws import fed_with_voltage, fill, reflected, shape_of, sticking
 from dynident.simulate.lumping import lumped_values
 from dynident.simulate.shape import FINE, DriveShape, Memory, Shape, parts_of
 from dynident.simulate.step import Step
@@ -109,16 +109,10 @@ class Machine:
         links: Sequence[str] = (),
     ) -> None:
         self.mechanism, self.drives, self.law, self.step = mechanism, tuple(drives), law, step
-        self.terms = joint_terms(mechanism)
-        rows = coupling_rows(mechanism)
-        motors = [
-            (row, d.actuator, d.friction, d.transmission.efficiency < 1.0, d.rigid) for row, d in zip(rows, drives, strict=True)
-        ]
-        dry = [term for term in self.terms if not TERMS[term[1]].rotor]
         self.shape = Shape(
             mechanism,
             tuple(DriveShape.of(drive, fed_with_voltage(law)) for drive in drives),
-            tuple(owners_of(mechanism, dry, friction or {}, motors)),
+            tuple(owners_of(mechanism, friction or {}, self.drives)),
             shape_of(law, mechanism),
             loop if method == "decoupled" and loop != "exact" else "",
             integrator,
@@ -185,9 +179,8 @@ class Machine:
             put(name.removesuffix("_constant"), [getattr(drive.motor, name) for drive in drives])
         put("play", [0.5 * drive.transmission.backlash for drive in drives])
         put("before", [drive.input_inertia for drive in drives])
-        reflected = self.reflected
-        put("reflected", reflected)
-        put("joined", reflected + self._rotors())
+        put("reflected", reflected(drives))
+        put("joined", reflected(drives) + self._rotors())
         shafts = [
             shaft
             for d in drives
@@ -203,23 +196,14 @@ class Machine:
         put("warm", 1.0)
         put("temperature", 20.0)
         if any(ramp_of(owner, 1e300) > 0.0 for owner in owners):
-            alone = [drives[o.motor].motor.inertia if self.shape.on_shaft(o) else 0.0 for o in owners]
-            ratios = [1.0 if o.motor < 0 or o.gear else drives[o.motor].transmission.ratio for o in owners]
-            slow = sticking(self.mechanism, x, owners, self.step, reflected, np.array(ratios), np.array(alone))
+            slow = sticking(self.mechanism, x, owners, self.step, drives)
             put("ramp", [ramp_of(owner, float(s)) for owner, s in zip(owners, slow, strict=True)])
         fill(put, self.law, self.shape.law, drives, self.step, x)
-
-    @property
-    def reflected(self) -> Array:
-        """Inertias of the drives that move with the actuator coordinates (k,)."""
-        return np.array(
-            [d.transmission.ratio**2 * (d.inertia if d.rigid else d.transmission.inertias[-1]) for d in self.drives]
-        )
 
     def _rotors(self) -> Array:
         """Return rotor inertias of driven joints at their actuators: in the decoupled form they turn with these."""
         found, left = np.zeros(len(self.drives)), dict[int, float]()
-        for form, symbol, value in self.terms:
+        for form, symbol, value in joint_terms(self.mechanism):
             used = np.flatnonzero(form)
             if TERMS[symbol].rotor and used.size == 1:
                 left[int(used[0])] = left.get(int(used[0]), 0.0) + value * form[used[0]] ** 2

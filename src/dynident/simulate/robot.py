@@ -31,9 +31,10 @@ from dynident.friction import DynamicLaw, Friction, Thermal, ThermalModel
 from dynident.mechanics import Motion, position_limits
 from dynident.mechanism import Force, Mechanism
 from dynident.results import Frozen
+from dynident.simulate.friction import Law
 from dynident.simulate.inputs import Disturbance, Reference, reference_of
 from dynident.simulate.laws import COMPILED
-from dynident.simulate.model import Law, check_gears, identified_model, joint_side
+from dynident.simulate.model import check_gears, identified_model, joint_side
 from dynident.simulate.record import Run
 from dynident.simulate.run import run_machine
 from dynident.simulate.schedule import End, Options

@@ -25,7 +25,7 @@ from dynident.drive import Drive
 from dynident.errors import DynidentError, SimulationError
 from dynident.mechanics import Motion, at_rest, mass_matrix, tree_motion
 from dynident.mechanism import Mechanism, effort_units
-from dynident.simulate.laws import COMPILED, believed, table_of
+from dynident.simulate.laws import COMPILED, believed, reflected, table_of
 from dynident.simulate.machine import FASTEST, Machine, Tables
 from dynident.simulate.shape import LOST_CLOSURE, LOST_TASK, SINGULAR_MASS, UNSTABLE, own_positions
 
@@ -238,7 +238,7 @@ def reason(robot: VirtualRobot, machine: Machine, status: int, index: int, x: Ar
             now = np.array([machine.done * machine.step])
             # The state at the start of the step, and where the integrator looked last.
             for q in (machine.of("q"), machine.stage[: machine.of("q").size]):
-                weak = weightless(robot, machine, q[own_positions(robot.mechanism)][None], now)
+                weak = weightless(robot, q[own_positions(robot.mechanism)][None], now)
                 if "not positive" in weak:
                     return (
                         f"robot '{name}': {weak}, so accelerations have no meaning; identify it again with possible bodies, "
@@ -267,7 +267,7 @@ def reason(robot: VirtualRobot, machine: Machine, status: int, index: int, x: Ar
     start = machine.done * machine.step - (x.shape[0] - 1) * every * machine.step
     rows = np.flatnonzero(np.abs(v).max(axis=1) <= RUNAWAY)[-LATEST:]
     rows = np.unique(np.append(rows, 0))
-    weak = weightless(robot, machine, x[rows], np.asarray(start + rows * every * machine.step))
+    weak = weightless(robot, x[rows], np.asarray(start + rows * every * machine.step))
     remedy = "lower the gains or the step" if at_once else "use loop='exact', or lower the gains"
     return f"instability: {what} at {when}; " + (f"{weak}: give links or drives their inertia" if weak else remedy)
 
@@ -293,7 +293,7 @@ def culprit(robot: VirtualRobot, index: int) -> str:
     return f"the current of drive '{wound[index - masses]}' passed {FASTEST:.0e} A"
 
 
-def weightless(robot: VirtualRobot, machine: Machine, path: Array, t: Array) -> str:
+def weightless(robot: VirtualRobot, path: Array, t: Array) -> str:
     """Return a clause that names a joint with next to no inertia, or nothing.
 
     Joints that can move together almost for nothing make the mass matrix nearly singular: the smallest eigenvalue of M, scaled
@@ -301,7 +301,7 @@ def weightless(robot: VirtualRobot, machine: Machine, path: Array, t: Array) -> 
     physical.
     """
     try:
-        inertia = inertia_of(robot.mechanism, machine.reflected, path)
+        inertia = inertia_of(robot.mechanism, reflected(robot.drives), path)
     except DynidentError:  # the loops do not close there: what was lost is not the inertia
         return ""
     own = np.abs(np.diagonal(inertia, axis1=1, axis2=2))
@@ -323,10 +323,10 @@ def weightless(robot: VirtualRobot, machine: Machine, path: Array, t: Array) -> 
     return ""
 
 
-def inertia_of(mechanism: Mechanism, reflected: Array, path: Array) -> Array:
+def inertia_of(mechanism: Mechanism, drives: Array, path: Array) -> Array:
     """Return the mass matrices (N, n, n) of a robot and its drives, whose inertias behind the gears are given, along a path."""
     A = actuator_rows(mechanism, path)
-    return np.asarray(mass_matrix(mechanism, path) + np.swapaxes(A, -1, -2) @ (reflected[:, None] * A))
+    return np.asarray(mass_matrix(mechanism, path) + np.swapaxes(A, -1, -2) @ (drives[:, None] * A))
 
 
 def loop_gain(machine: Machine, x: ArrayLike) -> float:
@@ -338,7 +338,7 @@ def loop_gain(machine: Machine, x: ArrayLike) -> float:
     A = actuator_rows(machine.mechanism, x)[0]
     joined = machine.memory.numbers.view(machine.numbers, "joined")
     actuators = A.T @ (joined[:, None] * A)
-    moved = inertia_of(machine.mechanism, machine.reflected, np.atleast_2d(x))[0] - actuators
+    moved = inertia_of(machine.mechanism, reflected(machine.drives), np.atleast_2d(x))[0] - actuators
     if np.linalg.matrix_rank(actuators) < actuators.shape[0]:
         return float("inf")
     return float(np.abs(np.linalg.eigvals(np.linalg.solve(actuators, moved))).max())

@@ -87,11 +87,10 @@ def _from_joints(mechanism: Mechanism, start: Start, first: tuple[Array, Array])
     x = q if q.size == n else q[own]
     full = _reachable(mechanism, x, "start: q", q if q.size > n else None)
     if q.size > n:
-        gap = np.abs(q - full)
-        if gap.max() > CLOSED:
-            j = int(np.argmax(gap))
+        far = int(np.argmax(np.abs(q - full)))
+        if abs(q[far] - full[far]) > CLOSED:
             raise SimulationError(
-                f"start: joint '{tree[j]}' is at {q[j]:.6g}, but the loops close with it at {full[j]:.6g}; give "
+                f"start: joint '{tree[far]}' is at {q[far]:.6g}, but the loops close with it at {full[far]:.6g}; give "
                 f"{', '.join(names)} alone"
             )
     v = _vector(start.get("velocity", np.zeros(n)), (n, m), "velocity", meaning)
