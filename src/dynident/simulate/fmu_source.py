@@ -20,7 +20,7 @@ from dynident.simulate.dynamics import Dynamics
 from dynident.simulate.friction import COLDEST
 from dynident.simulate.machine import Machine
 from dynident.simulate.robot import VirtualRobot
-from dynident.simulate.schedule import Options, log_every, loop_cycles, ticks
+from dynident.simulate.schedule import Options, Schedule, rhythm
 from dynident.simulate.setpoint import Setpoint, placing
 from dynident.simulate.shape import Fields, MachineRoutine
 from dynident.simulate.step import Step
@@ -65,10 +65,8 @@ class Content:
     @property
     def fine(self) -> int:
         """Steps between two looks at the losses, as a run with the usual log has them."""
-        every = log_every(self.robot, Options())
-        counts = ticks(loop_cycles(self.robot.controller), self.robot.step)
-        finest = min((count for name, count in counts.items() if name != "current.cycle"), default=every)
-        return min(k for k in range(1, every + 1) if every % k == 0 and (k >= finest or k == every))
+        cycles, every, finest = rhythm(self.robot, Options())
+        return every // Schedule(cycles, every, 0, finest).thinning(0)
 
     @property
     def shown(self) -> tuple[str, ...]:

@@ -45,6 +45,11 @@ class Part:
         return what, len(self.numbers), self.scaled
 
     @property
+    def asks_load(self) -> bool:
+        """Whether it looks at the load of its owner."""
+        return isinstance(self.what, FrictionLaw) and "tau" in self.what.looks_at
+
+    @property
     def states(self) -> int:
         """Numbers that it remembers: inner states and the speed at the start of the step."""
         return self.what.states + 1 if isinstance(self.what, DynamicLaw) else 0
@@ -112,7 +117,7 @@ def owners_of(mechanism: Mechanism, friction: Mapping[str, Law], drives: Sequenc
                 f"friction names '{coordinate}', which is no joint of '{mechanism.name}'; they are {', '.join(names)}"
             )
         j, more = names.index(coordinate), law_parts(law, coordinate)
-        if any(_loaded(part) for part in more) and not rows[:, j].any():
+        if any(part.asks_load for part in more) and not rows[:, j].any():
             raise SimulationError(
                 f"friction of '{coordinate}' grows with its load, but no drive loads that joint; give it a law without load"
             )
@@ -131,15 +136,6 @@ def owners_of(mechanism: Mechanism, friction: Mapping[str, Law], drives: Sequenc
         if lossy[a] and not drive.rigid:
             owners.append(Owner(f"gear {drive.actuator}", tuple(row.tolist()), a, True))
     return owners
-
-
-def _loaded(part: Part) -> bool:
-    return isinstance(part.what, FrictionLaw) and "tau" in part.what.looks_at
-
-
-def asks_load(owner: Owner) -> bool:
-    """Tell whether a law of the owner looks at its load."""
-    return any(_loaded(part) for part in owner.parts)
 
 
 class Given(NamedTuple):

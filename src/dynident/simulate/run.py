@@ -225,7 +225,7 @@ class _Running:
         thin = plan.thinning(machine.memory.record.size)
         self.fine = plan.every // thin
         self.record = np.zeros(((plan.rows - 1) * thin + 1, machine.memory.record.size))
-        self.signals = machine.memory.record.blocks(self.record)
+        self.signals = machine.memory.signals(self.record)
         if not self.compiled:
             self._reset()
         shown: list[tuple[float, dict[str, Array], Array]] = []

@@ -230,11 +230,17 @@ class Schedule:
         return max((k for k in parts if k * self.rows * width <= MOST_NUMBERS // 5), default=1)
 
 
+def rhythm(robot: VirtualRobot, options: Options) -> tuple[dict[str, float], int, int]:
+    """Return the cycle times of the controller [s], the steps between two samples of the log, and between two commands."""
+    cycles = loop_cycles(robot.controller)
+    counts, every = ticks(cycles, robot.step), log_every(robot, options)
+    return cycles, every, min((count for name, count in counts.items() if name != "current.cycle"), default=every)
+
+
 def schedule(robot: VirtualRobot, reference: Reference, options: Options, first: int = 0) -> Schedule:
     """Return when what happens in a run that begins at step `first`."""
-    step, cycles = robot.step, loop_cycles(robot.controller)
-    counts = ticks(cycles, step)
-    every = log_every(robot, options)
+    step = robot.step
+    cycles, every, finest = rhythm(robot, options)
     if first % every:
         raise SimulationError(
             f"start is at t = {first * step:g} s, which is no sample of a log of {every * step:g} s; give another log_cycle="
@@ -245,7 +251,7 @@ def schedule(robot: VirtualRobot, reference: Reference, options: Options, first:
         raise SimulationError(f"duration = {duration:g} s is shorter than one step of {step:g} s; give duration=")
     total = int(np.floor(duration / step * (1.0 + 1e-12) + 1e-9))
     width = 3 * reference.dof + 2 * len(robot.drives)
-    most = MOST_WANTED // width * min(counts.values(), default=every)
+    most = MOST_WANTED // width * min((round(cycle / step) for cycle in cycles.values()), default=every)
     if total > most:
         raise SimulationError(
             f"duration = {duration:g} s is more than memory holds at this cycle; use robot.stream(...), or simulate up to "
@@ -259,5 +265,4 @@ def schedule(robot: VirtualRobot, reference: Reference, options: Options, first:
     rows = total // every + 1
     if rows < MINIMUM_SAMPLES:
         raise SimulationError(f"log_cycle = {every * step:g} s leaves {rows} samples in {duration:g} s; a log needs at least 4")
-    finest = min((count for name, count in counts.items() if name != "current.cycle"), default=every)
     return Schedule(cycles, every, rows, finest)

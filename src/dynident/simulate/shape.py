@@ -19,7 +19,7 @@ from dynident.errors import SimulationError
 from dynident.graph import Function, Graph, Node, Place, Routine, absolute, maximum, opposite
 from dynident.mechanics import geometry_key, positions_of
 from dynident.mechanism import FREE, SPHERICAL, Mechanism
-from dynident.simulate.friction import Owner, Part, asks_load, jumps
+from dynident.simulate.friction import Owner, Part, jumps
 
 Array = NDArray[np.float64]
 
@@ -169,7 +169,7 @@ class Shape:
     @property
     def loading(self) -> list[int]:
         """Owners whose friction looks at their load."""
-        return [i for i, owner in enumerate(self.owners) if asks_load(owner)]
+        return [i for i, owner in enumerate(self.owners) if any(part.asks_load for part in owner.parts)]
 
 
 def starts(owners: Sequence[Owner], what: str) -> list[int]:
@@ -228,15 +228,6 @@ class Fields:
         return values[first : first + count]
 
 
-class Records(Fields):
-    """Signals that are recorded: one block of rows per signal, one block after the other in one array."""
-
-    def blocks(self, record: Array) -> dict[str, Array]:
-        """Return the signals (N, count) of a record of N rows, by name."""
-        rows = record.shape[0]
-        return {name: self.view(record.reshape(-1, rows or 1), name).reshape(rows, -1) for name in self}
-
-
 class Memory:
     """The names of everything that compiled code reads and writes.
 
@@ -280,9 +271,14 @@ class Memory:
         self.work.add(**each(("x", "v", "a", "wanted", "task", "rate"), n))
         self.work.add(**each(("rho", "rho_v", "current", "theta", "omega"), k), drift=nq)
         self.work.add(correction=positions_of(model), size=1, ok=1)
-        self.record = Records("record", q=n, v=n, a=n, **each(RECORDED, k), joint_friction=nt, joint_power=nt, energy=2)
+        self.record = Fields("record", q=n, v=n, a=n, **each(RECORDED, k), joint_friction=nt, joint_power=nt, energy=2)
         self.call = Fields("a", steps=1, table=1, table_rows=1, noise=1, noise_rows=1, noise_width=1, push=1, push_rows=1)
         self.call.add(**each(("push_every", "record", "record_rows", "record_every", "status", "index"), 1))
+
+    def signals(self, record: Array) -> dict[str, Array]:
+        """Return the signals (N, count) of a record of N rows, by name: one block of rows after the other."""
+        rows = record.shape[0]
+        return {name: self.record.view(record.reshape(-1, rows or 1), name).reshape(rows, -1) for name in self.record}
 
     def noise_width(self, numbers: Array) -> int:
         """Return how many numbers a row of sensor noise has: encoders, then currents at every tick of their loop."""

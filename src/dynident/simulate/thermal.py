@@ -79,15 +79,14 @@ class Heat:
             name: np.array(heating.model.simulate([0.0, 1.0], 0.0, heating.start, self.ambient).state[0])
             for name, heating in self.heating.items()
         }
-        tree, motors = mechanism.tree.coordinates, [actuator.name for actuator in mechanism.actuators]
+        tree, motors = mechanism.tree.coordinates, tuple(actuator.name for actuator in mechanism.actuators)
+        self._tree, self._motors = tree, motors
         self._joints = {name: tree.index(name) for name in self.heating if name in tree}
         self._drives = {name: motors.index(name) for name in self.heating if name in motors}
         self._resistance = np.array([drive.motor.resistance for drive in robot.drives])
         driven = {next(iter(a.coupling)): a.name for a in mechanism.actuators if len(a.coupling) == 1}
         self._motor_of = {**{c: motors.index(m) for c, m in driven.items()}, **self._drives}
         self._shown = [next((name for name in (a.name, *a.coupling) if name in self.heating), "") for a in mechanism.actuators]
-        self._names = {("joint", i): name for name, i in self._joints.items()}
-        self._names |= {("drive", a): name for name, a in self._drives.items()}
         self._sums: list[Array] = [np.zeros(len(tree)), np.zeros(len(motors)), np.zeros(len(motors))]
         self._rows = 0
 
@@ -132,7 +131,10 @@ class Heat:
 
     def heats(self, owner: Owner) -> str | None:
         """Return the joint or actuator whose temperature an owner of friction has."""
-        return self._names.get(("joint", owner.joint) if owner.motor < 0 else ("drive", owner.motor))
+        if owner.motor < 0 and owner.joint < 0:
+            return None
+        name = self._motors[owner.motor] if owner.motor >= 0 else self._tree[owner.joint]
+        return name if name in self.heating else None
 
     def sources(self, name: str) -> tuple[int, int, int, float]:
         """Return what heats a thermal model: tree coordinate, drive and motor (-1 for none), and watts per square ampere."""
