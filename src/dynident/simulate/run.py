@@ -92,8 +92,7 @@ class _Running:
         how = {"method": options.method, "loop": options.loop, "integrator": options.integrator}
         push = options.disturbance
         push = push if push is None or isinstance(push, Disturbance) else Disturbance(push)
-        links = tuple(options.wrenches) if isinstance(options.wrenches, Mapping) else ()
-        wrench_tables(mechanism, options.wrenches, np.zeros(1))  # checks them
+        links = wrench_tables(mechanism, options.wrenches, np.zeros(1))  # checks them
         moving = tuple(link for link in links if mechanism.frame(link)[0] >= 0)
         self.machine = _machine(robot, x, v, pushed=push is not None, links=moving, **how)
         self.law = self.machine.law
@@ -113,21 +112,20 @@ class _Running:
         self.tables, self.readings = self._tables()
 
     def _restore(self, end: End) -> None:
-        state, fields = self.machine.state, self.machine.memory.state
-        sizes = {name: fields.view(state, name).size for name in fields} | {"queue": state.size - fields.size}
-        if {name: values.size for name, values in end.state.items()} != sizes:
+        state = self._state()
+        if {name: values.size for name, values in end.state.items()} != {name: values.size for name, values in state.items()}:
             raise SimulationError(
                 f"start is the end of a run of another machine ({', '.join(end.state)}); start with the same drives, friction, "
                 "controller and options as that run had"
             )
-        for name in fields:
-            fields.view(state, name)[:] = end.state[name]
-        state[fields.size :] = end.state["queue"]
+        for name, values in state.items():
+            values[:] = end.state[name]
         self.machine.of("cut")[:] = 0.0
 
     def _state(self) -> dict[str, Array]:
+        """Return views of everything that the machine carries from step to step."""
         state, fields = self.machine.state, self.machine.memory.state
-        return {name: fields.view(state, name).copy() for name in fields} | {"queue": state[fields.size :].copy()}
+        return {name: fields.view(state, name) for name in fields} | {"queue": state[fields.size :]}
 
     # ---- tables
 
@@ -222,17 +220,17 @@ class _Running:
     def all(self) -> Run:
         """Advance to the end."""
         machine, plan = self.machine, self.plan
-        thin = plan.thinning(machine.memory.record.size)
-        self.fine = plan.every // thin
-        self.record = np.zeros(((plan.rows - 1) * thin + 1, machine.memory.record.size))
+        self.thin = plan.thinning(machine.memory.record.size)
+        self.fine = plan.every // self.thin
+        self.record = np.zeros(((plan.rows - 1) * self.thin + 1, machine.memory.record.size))
         self.signals = machine.memory.signals(self.record)
         if not self.compiled:
             self._reset()
-        shown: list[tuple[float, dict[str, Array], Array]] = []
+        self.shown: list[tuple[float, dict[str, Array], Array]] = []  # times and temperatures
         last, chunk = self.first + plan.steps, plan.steps
         if self.heat is not None:
             chunk = max(1, round(self.options.thermal_cycle / (self.fine * machine.step))) * self.fine
-        self._warm(shown, self.first // chunk * chunk)  # temperatures are those of the last stretch that was over
+        self._warm(self.first // chunk * chunk)  # temperatures are those of the last stretch that was over
         report = plan.steps if self.options.progress is None else max(1, plan.steps // REPORTS)
         while machine.done < last:
             here = machine.done
@@ -244,20 +242,20 @@ class _Running:
                 self._heat_up(here)
                 if machine.done % chunk == 0:
                     self.heat.advance(chunk * machine.step)
-                    self._warm(shown, machine.done)
+                    self._warm(machine.done)
             if self.options.progress is not None:
                 self.options.progress((machine.done - self.first) * machine.step, plan.steps * machine.step)
         if not self.compiled:
             self._ask_if_due()
-        end_state = self._state()
+        end_state = {name: values.copy() for name, values in self._state().items()}
         self._step(1)  # the last row: it is evaluated, but what follows does not count
-        return self._run(end_state, machine.of("cut") / (plan.steps + 1), thin, shown)
+        return self._run(end_state, machine.of("cut") / (plan.steps + 1))
 
-    def _warm(self, shown: list[tuple[float, dict[str, Array], Array]], at: int) -> None:
+    def _warm(self, at: int) -> None:
         """Bring the friction to the present temperatures, which are those of a step."""
         if self.heat is not None:
             self.machine.warm(*self.heat.scales(self.machine.shape.owners))
-            shown.append((at * self.machine.step, self.heat.zones(), self.heat.temperature))
+            self.shown.append((at * self.machine.step, self.heat.zones(), self.heat.temperature))
 
     def _heat_up(self, begin: int) -> None:
         """Add the losses of the last steps to what will heat the robot."""
@@ -321,21 +319,21 @@ class _Running:
 
     # ---- what it leaves
 
-    def _run(self, end_state: dict[str, Array], at_limit: Array, thin: int, shown: list[Any]) -> Run:
+    def _run(self, end_state: dict[str, Array], at_limit: Array) -> Run:
         """Return the run with its log; `at_limit` is the share of time that each motor was at a limit."""
         robot, plan, step, signals = self.robot, self.plan, self.robot.step, self.signals
         t = _grid(self.first // plan.every, self.first // plan.every + plan.rows, plan.every * step)
         electric = np.concatenate([signals["current"], signals["voltage"]], axis=1)
         tail = np.zeros((0, electric.shape[1])) if self.before is None else self.before.tail
-        mean = means(electric, thin, tail)
+        mean = means(electric, self.thin, tail)
         cycle = self.fine * step
         names = ("theta", "omega", "current", "voltage", "friction")
         energy = energies(robot.drives, cycle, *(signals[name] for name in names))
         energy["gear"] = np.asarray(np.trapezoid(signals["gear_loss"] * signals["rho_v"], dx=cycle, axis=0))
-        logged = {name: np.ascontiguousarray(values[::thin]) for name, values in signals.items()}
+        logged = {name: np.ascontiguousarray(values[:: self.thin]) for name, values in signals.items()}
         count = len(robot.drives)
         logged["mean_current"], logged["mean_voltage"] = mean[:, :count], mean[:, count:]
-        truth = self._truth(t, logged, shown)
+        truth = self._truth(t, logged)
         busy = np.flatnonzero(at_limit > NOTICEABLE)
         unstable = limit_cycle(robot, truth, at_limit, busy) if busy.size else ""
         if unstable:
@@ -359,11 +357,11 @@ class _Running:
         facts = {"saturation": saturation, "notes": [*notes, *robot.model_notes], "ambient": robot.ambient}
         log = record(robot, truth, self.streams, settings, facts, self.readings)
         noise = {name: stream.state for name, stream in self.streams.items()}  # after the recorder has drawn its own
-        kept = electric[len(electric) - 1 - -(-thin // 2) : -1].copy()
+        kept = electric[len(electric) - 1 - -(-self.thin // 2) : -1].copy()
         end = End((self.first + plan.steps) * step, end_state, self.x, noise, self.heat, kept, self.last_noise)
         return Run(log, truth, robot, self.reference.sample(t), saturation, energy, settings, notes, end)
 
-    def _truth(self, t: Array, signals: Mapping[str, Array], shown: list[Any]) -> Truth:
+    def _truth(self, t: Array, signals: Mapping[str, Array]) -> Truth:
         """Return the true signals at the times of the log."""
         for values in signals.values():
             if not np.all(np.isfinite(values)):
@@ -371,7 +369,7 @@ class _Running:
                 raise SimulationError(
                     f"instability: signals are no longer finite at t = {t[bad]:.6g} s; lower the gains or the step"
                 )
-        zones, temperature = self._temperatures(t, shown)
+        zones, temperature = self._temperatures(t)
         return Truth(
             t=t,
             motion=Motion(t, *(signals[name] for name in "qva")),
@@ -383,15 +381,15 @@ class _Running:
             **{name: values for name, values in signals.items() if name not in ("q", "v", "a", "joint_power")},
         )
 
-    def _temperatures(self, t: Array, shown: list[Any]) -> tuple[dict[str, Array], Array | None]:
+    def _temperatures(self, t: Array) -> tuple[dict[str, Array], Array | None]:
         """Return the temperatures of all zones, and behind every actuator, at the times of the log."""
         if self.heat is None:
             return {}, None
-        ahead = copy.deepcopy(self.heat)
+        ahead, shown = copy.deepcopy(self.heat), list(self.shown)
         rest = self.machine.done - 1 - round(shown[-1][0] / self.machine.step)
         if rest > 0:  # what has not come to the end of a stretch
             ahead.advance(rest * self.machine.step)
-            shown = [*shown, (shown[-1][0] + rest * self.machine.step, ahead.zones(), ahead.temperature)]
+            shown.append((shown[-1][0] + rest * self.machine.step, ahead.zones(), ahead.temperature))
         times = [time for time, _, _ in shown]
 
         def column(values: Array) -> Array:
