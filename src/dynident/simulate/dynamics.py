@@ -10,7 +10,7 @@ J_a is the inertia that moves with rho.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, reduce
 
 from dynident.control import clip
 from dynident.graph import Function, Node, absolute, both, equal, minimum, opposite, total, where
@@ -100,29 +100,24 @@ class Dynamics(Drives):
         graph, m = self.graph, self.memory.motion
         M, shape = self.mass, self.shape
         whole = factor(M)
-        used = factor(self.motors) if shape.loop else whole
-        L, pivots, inverses = used
+        L, pivots, inverses = factor(self.motors) if shape.loop else whole
         force = self.force
         # Where drives and mechanism are joined step by step, `decoupled` finds the accelerations.
         acceleration = [graph.zero] * self.n if shape.loop else [x[0] for x in solve(L, inverses, [[x] for x in force])]
         diagonal = self.motors if shape.loop else M
         # Without row exchanges all pivots are positive exactly where the matrix is positive definite.
         solid = [d - TINY * absolute(diagonal[i][i]) for i, d in enumerate(pivots[::-1])]
-        worst = solid[0]
-        for x in solid[1:]:
-            worst = minimum(worst, x)
-        jumping = [shape.owners[i] for i in shape.jumping]
         limits = [self.limits(i) for i in shape.jumping]
         stuck = [both(equal(self.side(i), 0.0), high > low) for i, (low, high) in zip(shape.jumping, limits, strict=True)]
         values: dict[str, Sequence[Node | None]] = {
             "L": [L[i][j] if j < i else None for i in range(self.n) for j in range(self.n)],
             "D": inverses,
             "force": force,
-            "solid": [worst],
+            "solid": [reduce(minimum, solid)],
             "stuck": [total([graph.zero, *stuck[: shape.bound]])],
             "high": [high for _, high in limits],
             "low": [low for low, _ in limits],
-            "now": [self.owner_speed(owner) for owner in jumping],
+            "now": [self.owner_speed(shape.owners[i]) for i in shape.jumping],
             "held": [self.shaft_held(i, self.drives[shape.owners[i].motor].motor) for i in shape.jumping[shape.bound :]],
         }
         if shape.mechanism.loops:

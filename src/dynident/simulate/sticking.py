@@ -14,7 +14,7 @@ and reversals are then as accurate as a speed that is linear within the step.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, reduce
 
 from dynident.graph import Function, Node, absolute, both, either, equal, maximum, opposite, total, where
 from dynident.mechanics import NodeRows
@@ -150,10 +150,7 @@ class Sticking:
         r.put_all("s.begin", v)
         r.put_all("w.tail", tail)
         r.put_all("s.held", r.get_all("m.held"), self.B)  # of rotors on shafts
-        change = self.graph.zero
-        for o in range(J):
-            change = either(change, side[o] * v[o] <= 0.0)
-        with r.when(change):
+        with r.when(reduce(either, [side[o] * v[o] <= 0.0 for o in range(J)], self.graph.zero)):
             r.call(self._change())
         return r
 
@@ -174,11 +171,8 @@ class Sticking:
         ranges = [self._ranges(side[o], held[o], low[o], high[o], tail[o], h) for o in range(J)]
         for o in range(B, J):
             self._stop_rotor(r, o, tail[o], ranges[o], h)
-        stops = self.graph.zero
-        for o in range(B):
-            stops = either(stops, tail[o] > 0.0)
         if B:
-            with r.when(stops):
+            with r.when(reduce(either, [tail[o] > 0.0 for o in range(B)])):
                 r.call(self._stop())
         self._measure(r)
         v, impulse = r.get_all("w.speed", J), r.get_all("w.impulse")
@@ -232,9 +226,7 @@ class Sticking:
         r.put_all("s.v", rates)
         if self.shape.balls:
             return r
-        last = self.graph.zero
-        for o in range(B):
-            last = maximum(last, tail[o])
+        last = reduce(maximum, tail)
         shift = [self.graph.zero] * n
         for o in range(B):
             part = 0.5 * where(tail[o] > 0.0, tail[o], last) * h * found[o]
