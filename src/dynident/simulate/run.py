@@ -303,7 +303,8 @@ class _Running:
         t, k, n = machine.done * machine.step, len(self.robot.drives), self.robot.mechanism.dof
         table = self.tables.table
         row = table[min(machine.done // machine.tick - self.tables.first[0], table.shape[0] - 1)]
-        wanted = Wanted(*np.split(row, np.cumsum([k, k, n, n])))
+        motion = row[2 * k :]
+        wanted = Wanted(row[:k], row[k : 2 * k], motion[:n], motion[n : 2 * n], motion[2 * n :])
         answer = law.update(t, wanted, machine.measure(self.tables))
         command = np.atleast_1d(numbers(answer, "what the controller returns"))
         if command.shape != (k,):
