@@ -181,7 +181,7 @@ def controlled_arm(motion: di.Motion) -> Stepper:
         record = np.zeros((steps // 8, machine.memory.record.size))
         if machine.run(steps, tables, record, 0, 8)[0] != FINE:
             raise AssertionError("the controlled arm became unstable")
-        return machine.memory.record.blocks(record)["q"]
+        return machine.memory.signals(record)["q"]
 
     return go
 

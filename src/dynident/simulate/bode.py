@@ -209,19 +209,9 @@ def bandwidth(
                     progress(len(points), f.size)
     response, actuators, scatter, distortion, saturated = (np.array(column) for column in zip(*points, strict=True))
     _warn(f, scatter, saturated)
-    return SineResponse(
-        f,
-        response,
-        actuators,
-        scatter,
-        distortion,
-        saturated,
-        coordinate,
-        float(amplitude),
-        robot.name or robot.mechanism.name,
-        mechanism,
-        tuple(drive.actuator for drive in robot.drives),
-    )
+    title, names = robot.name or robot.mechanism.name, tuple(drive.actuator for drive in robot.drives)
+    found = (response, actuators, scatter, distortion, saturated)
+    return SineResponse(f, *found, coordinate, float(amplitude), title, mechanism, names)
 
 
 def _warn(f: Array, scatter: Array, saturated: Array) -> None:

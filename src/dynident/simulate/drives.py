@@ -25,8 +25,6 @@ from dynident.simulate.shape import INDUCTIVE, RESISTIVE, Memory, Shape, starts
 class Drive(NamedTuple):
     """What one drive does, as expressions."""
 
-    rho: Node
-    rate: Node
     theta: Node
     omega: Node
     current: Node
@@ -47,6 +45,11 @@ def within(x: Any, low: Any, high: Any) -> Any:
 def within_voltage(current: Any, back: Any, top: Any, ohm: Any) -> Any:
     """Return what an ideal source can hold of a current against a back-EMF: |R i + K_E omega| is within the voltage limit."""
     return within(current, (-top - back) / ohm, (top - back) / ohm)
+
+
+def along(row: Sequence[float], x: Sequence[Node]) -> Node:
+    """Return c x of tree quantities."""
+    return total([x[0].graph.zero, *(x[i] * float(c) for i, c in enumerate(row) if c)])
 
 
 def inertial_torques(eq: Equations) -> list[Node]:
@@ -102,10 +105,6 @@ class Drives:
 
     # ---- kinematics -------------------------------------------------------------------------------------------------
 
-    def _along(self, row: Sequence[float], x: Sequence[Node]) -> Node:
-        """Return c x of tree quantities."""
-        return total([self.graph.zero, *(x[i] * c for i, c in enumerate(row) if c)])
-
     @cached_property
     def A(self) -> NodeRows:
         """Actuator rows (k, n)."""
@@ -114,12 +113,12 @@ class Drives:
     @cached_property
     def rho(self) -> list[Node]:
         """Actuator coordinates."""
-        return [self._along(row, self.eq.tree_q) for row in self.shape.rows]
+        return [along(row, self.eq.tree_q) for row in self.shape.rows]
 
     @cached_property
     def rate(self) -> list[Node]:
         """Their velocities."""
-        return [self._along(row, self.eq.tree_v) for row in self.shape.rows]
+        return [along(row, self.eq.tree_v) for row in self.shape.rows]
 
     def coordinate_rates(self, rates: Sequence[Node]) -> list[Node]:
         """Return the rates of positions from velocities; those of balls and free bodies are quasi-velocities.
@@ -152,7 +151,7 @@ class Drives:
     def owner_speed(self, owner: Owner) -> Node:
         """Return the speed of an owner."""
         if owner.motor < 0:
-            return self._along(owner.form, self.eq.tree_v)
+            return along(owner.form, self.eq.tree_v)
         return self.rate[owner.motor] if owner.gear else self._rotor(owner.motor)[1]
 
     def _rotor(self, a: int) -> tuple[Node, Node]:
@@ -170,7 +169,7 @@ class Drives:
         numbers, z = self.p("law"), [self.graph.symbol(f"z[{i}]") for i in range(kept[-1])]
         found = []
         for i, owner in enumerate(self.shape.owners):
-            place = self._along(owner.form, self.eq.tree_q) if owner.motor < 0 else self._rotor(owner.motor)[0]
+            place = along(owner.form, self.eq.tree_q) if owner.motor < 0 else self._rotor(owner.motor)[0]
             speed = self.owner_speed(owner)
             given = Given(speed, place, self.s("load")[i], *(self.p(name)[i] for name in ("warm", "temperature", "ramp")))
             found.append(force_of(owner, given, numbers[first[i] : first[i + 1]], z[kept[i] : kept[i + 1]]))
@@ -230,12 +229,11 @@ class Drives:
         else:
             friction = self.graph.zero if i is None else self.slid(i, self.forces[i])
             front = motor - friction
-        if shape.lossy and not shape.shafts and i is not None:
-            side = self.s("side")[self.shape.jumping.index(i)]
+        side = None if i is None else self.side(i)
+        if shape.loses_rigidly and side is not None:
             ahead = equal(self.s("through")[a] > 0.0, side > 0.0)
             kept = where(equal(side, 0.0), 1.0, where(ahead, eta, 1.0 / eta))
-        torque, rho, rate = ratio * kept * front - loss, self.rho[a], self.rate[a]
-        return Drive(rho, rate, theta, omega, current, voltage, motor, friction, front, kept, torque, rates)
+        return Drive(theta, omega, current, voltage, motor, friction, front, kept, ratio * kept * front - loss, rates)
 
     def gear_loss(self, a: int, front: Node) -> Side:
         """Return what the gear of an elastic drive takes from the torque behind it, in a direction."""
@@ -255,20 +253,12 @@ class Drives:
             loss = self.gear_loss(owner.motor, self.drives[owner.motor].front)
             return loss(-1.0), loss(1.0)
         low, high = self.forces[i](-1.0), self.forces[i](1.0)
-        if owner.motor < 0 or not self.shape.drives[owner.motor].lossy or self.shape.drives[owner.motor].shafts:
+        if owner.motor < 0 or not self.shape.drives[owner.motor].loses_rigidly:
             return low, high
         # Friction of the rotor and loss of the gear behind it together, at the motor.
         motor, eta = self.drives[owner.motor].motor, self.p("efficiency")[owner.motor]
         ahead, back = motor - high, motor - low
         return motor - back * where(back > 0.0, 1.0 / eta, eta), motor - ahead * where(ahead > 0.0, eta, 1.0 / eta)
-
-    def _shaft_torque(self, e: int, play: Node | None, twist: Node, rate: Node) -> Node:
-        k, c = self.p("stiffness")[e], self.p("damping")[e]
-        if play is None:
-            return k * twist + c * rate
-        rest = twist - clip(twist, play)
-        result: Node = where(equal(rest, 0.0), 0.0, k * rest + c * rate)
-        return result
 
     def _twists(self, a: int) -> list[Node]:
         """Return the torques of the shafts of a drive, from the rotor outward."""
@@ -276,13 +266,16 @@ class Drives:
         last = first + shape.shafts
         theta = [*self.y("theta")[first:last], ratio * self.rho[a]]
         omega = [*self.y("omega")[first:last], ratio * self.rate[a]]
-        play = self.p("play")[a] if shape.play else None
-        return [
-            self._shaft_torque(
-                first + e, play if e == shape.shafts - 1 else None, theta[e] - theta[e + 1], omega[e] - omega[e + 1]
-            )
-            for e in range(shape.shafts)
-        ]
+        found = []
+        for e in range(shape.shafts):
+            k, c = self.p("stiffness")[first + e], self.p("damping")[first + e]
+            twist, rate = theta[e] - theta[e + 1], omega[e] - omega[e + 1]
+            if shape.play and e == shape.shafts - 1:
+                rest = twist - clip(twist, self.p("play")[a])
+                found.append(where(equal(rest, 0.0), 0.0, k * rest + c * rate))
+            else:
+                found.append(k * twist + c * rate)
+        return found
 
     def _shaft_friction(self, i: int, motor: Node) -> Node:
         """Return the friction of a rotor in front of a shaft, sliding or held."""

@@ -10,14 +10,14 @@ J_a is the inertia that moves with rho.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, reduce
 
 from dynident.control import clip
 from dynident.graph import Function, Node, absolute, both, equal, minimum, opposite, total, where
 from dynident.mechanics import Equations, NodeRows, dot, energies, factor_symmetric, solve_factored
-from dynident.simulate.drives import Drives, inertial_torques, within
+from dynident.simulate.drives import Drives, along, inertial_torques, within
 from dynident.simulate.friction import Owner
-from dynident.simulate.shape import starts
+from dynident.simulate.shape import own_positions, parts_of
 
 TINY = 1e-13  # pivot of the mass matrix over its diagonal entry that is made of rounding errors
 
@@ -50,10 +50,14 @@ class Dynamics(Drives):
 
     def _lossy_inertia(self, a: int) -> Node:
         """Return (e - 1) ratio^2 J: the share e that a rigid gear hands on acts on the inertia in front of it too."""
-        if not self.shape.drives[a].lossy or self.shape.drives[a].shafts:
+        if not self.shape.drives[a].loses_rigidly:
             return self.graph.zero
         ratio = self.p("ratio")[a]
         return (self.drives[a].kept - 1.0) * (ratio * ratio) * self.p("before")[a]
+
+    def _bend(self, a: int) -> Node:
+        """Return the part of the acceleration of rho that velocities make."""
+        return self.graph.zero if self.eq.G is None else along(self.shape.rows[a], self.eq.bias)
 
     @staticmethod
     def _add(M: NodeRows, row: Sequence[Node], inertia: Node) -> None:
@@ -81,8 +85,7 @@ class Dynamics(Drives):
         out = [-x for x in eq.project(tree)]
         push = [graph.symbol(f"e[{i}]") for i in range(self.memory.work.count("push"))]
         for a, drive in enumerate(self.drives):
-            bend = self._along(self.shape.rows[a], eq.bias) if self.shape.mechanism.loops or eq.G is not None else graph.zero
-            torque = drive.torque - (self.p("reflected")[a] + self._lossy_inertia(a)) * bend
+            torque = drive.torque - (self.p("reflected")[a] + self._lossy_inertia(a)) * self._bend(a)
             if self.shape.pushed:
                 torque = torque + push[a]
             out = [x + torque * c for x, c in zip(out, self.A[a], strict=True)]
@@ -97,29 +100,24 @@ class Dynamics(Drives):
         graph, m = self.graph, self.memory.motion
         M, shape = self.mass, self.shape
         whole = factor(M)
-        used = factor(self.motors) if shape.loop else whole
-        L, pivots, inverses = used
+        L, pivots, inverses = factor(self.motors) if shape.loop else whole
         force = self.force
         # Where drives and mechanism are joined step by step, `decoupled` finds the accelerations.
         acceleration = [graph.zero] * self.n if shape.loop else [x[0] for x in solve(L, inverses, [[x] for x in force])]
         diagonal = self.motors if shape.loop else M
         # Without row exchanges all pivots are positive exactly where the matrix is positive definite.
         solid = [d - TINY * absolute(diagonal[i][i]) for i, d in enumerate(pivots[::-1])]
-        worst = solid[0]
-        for x in solid[1:]:
-            worst = minimum(worst, x)
-        jumping = [shape.owners[i] for i in shape.jumping]
         limits = [self.limits(i) for i in shape.jumping]
         stuck = [both(equal(self.side(i), 0.0), high > low) for i, (low, high) in zip(shape.jumping, limits, strict=True)]
         values: dict[str, Sequence[Node | None]] = {
             "L": [L[i][j] if j < i else None for i in range(self.n) for j in range(self.n)],
             "D": inverses,
             "force": force,
-            "solid": [worst],
+            "solid": [reduce(minimum, solid)],
             "stuck": [total([graph.zero, *stuck[: shape.bound]])],
             "high": [high for _, high in limits],
             "low": [low for low, _ in limits],
-            "now": [self.owner_speed(owner) for owner in jumping],
+            "now": [self.owner_speed(shape.owners[i]) for i in shape.jumping],
             "held": [self.shaft_held(i, self.drives[shape.owners[i].motor].motor) for i in shape.jumping[shape.bound :]],
         }
         if shape.mechanism.loops:
@@ -165,14 +163,8 @@ class Dynamics(Drives):
     def senses(self) -> Function:
         """What sensors can see: rho and its velocity, the rotor, the current."""
         current = [self._current(a, self._rotor(a)[1])[0] for a in range(self.k)]
-        turned = [self._rotor(a) for a in range(self.k)]
-        outputs = {
-            "rho": self.rho,
-            "rate": self.rate,
-            "theta": [theta for theta, _ in turned],
-            "omega": [omega for _, omega in turned],
-            "current": current,
-        }
+        theta, omega = (list(x) for x in zip(*map(self._rotor, range(self.k)), strict=True))
+        outputs = {"rho": self.rho, "rho_v": self.rate, "theta": theta, "omega": omega, "current": current}
         return Function("senses", self.inputs(), outputs)
 
     def drift(self) -> Function:
@@ -193,11 +185,10 @@ class Dynamics(Drives):
         for a, drive in enumerate(self.drives):
             old = self.s("through")[a]
             i = self._owner(a, False)
-            if not self.shape.drives[a].lossy or self.shape.drives[a].shafts or i is None:
+            if not self.shape.drives[a].loses_rigidly or i is None:
                 through.append(old)
                 continue
-            bend = self._along(self.shape.rows[a], self.eq.bias) if self.eq.G is not None else self.graph.zero
-            turned = self.p("ratio")[a] * (dot(self.A[a], self.acceleration) + bend)
+            turned = self.p("ratio")[a] * (dot(self.A[a], self.acceleration) + self._bend(a))
             new = drive.front - self.p("before")[a] * turned
             through.append(new)
             same = equal(new > 0.0, old > 0.0)
@@ -262,14 +253,12 @@ class Dynamics(Drives):
             friction = [x + force * c if c else x for x, c in zip(friction, owner.form, strict=True)]
             if owner.joint >= 0:
                 power[owner.joint] = power[owner.joint] + force * self.owner_speed(owner)
-        own = [shape.mechanism.tree.coordinates.index(name) for name in shape.mechanism.coordinate_names]
-        x = [self.y("q")[i] for i in own] if shape.mechanism.loops else self.y("q")
         values = {
-            "q": x,
+            "q": [self.y("q")[i] for i in own_positions(shape.mechanism)],
             "v": self.y("v"),
             "a": self.acceleration,
-            "torque": [t for _, _, t in seen],
-            "motor": [d.motor for d in self.drives],
+            "torques": [t for _, _, t in seen],
+            "motor_torque": [d.motor for d in self.drives],
             "current": [d.current for d in self.drives],
             "friction": [f for f, _, _ in seen],
             "rho": self.rho,
@@ -277,7 +266,7 @@ class Dynamics(Drives):
             "theta": [d.theta for d in self.drives],
             "omega": [d.omega for d in self.drives],
             "voltage": [d.voltage for d in self.drives],
-            "loss": [loss for _, loss, _ in seen],
+            "gear_loss": [loss for _, loss, _ in seen],
             "joint_friction": friction,
             "joint_power": power,
             "energy": self._energy(eq),
@@ -288,14 +277,10 @@ class Dynamics(Drives):
         """Return kinetic and potential energy: bodies, rotors, shaft masses, shafts, springs."""
         kinetic, potential = energies(eq.recursion, eq.bodies(self.p("phi")))
         kinetic, potential = kinetic + eq.rotor_energy(), potential + eq.force_energy()
-        first, numbers = starts(self.shape.owners, "numbers"), self.p("law")
-        for i, owner in enumerate(self.shape.owners):
-            at = first[i]
-            for part in owner.parts:
-                if part.what == "k" and owner.motor < 0:
-                    x = self._along(owner.form, eq.tree_q)
-                    potential = potential + 0.5 * numbers[at] * (x * x)
-                at += len(part.numbers)
+        for i, part, number, _ in parts_of(self.shape.owners):
+            if part.what == "k" and self.shape.owners[i].motor < 0:
+                x = along(self.shape.owners[i].form, eq.tree_q)
+                potential = potential + 0.5 * self.p("law")[number] * (x * x)
         for a, shape in enumerate(self.shape.drives):
             kinetic = kinetic + 0.5 * self.p("reflected")[a] * (self.rate[a] * self.rate[a])
             masses = self.shape.shafts[a]

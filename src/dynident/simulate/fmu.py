@@ -34,6 +34,7 @@ from dynident.simulate.laws import COMPILED
 from dynident.simulate.machine import Machine
 from dynident.simulate.robot import VirtualRobot
 from dynident.simulate.run import machine_of
+from dynident.simulate.standard import home_of
 from dynident.simulate.start import start_state
 
 Array = NDArray[np.float64]
@@ -123,8 +124,7 @@ def _content(robot: Mechanism | VirtualRobot, q: ArrayLike | None) -> Content:
             f"the controller is a {type(machine.controller).__name__}, written in Python, which cannot become C; give a law of "
             "dynident.control, or an OpenLoop and close the loop around the FMU"
         )
-    home = mechanism.closure.home[mechanism.closure.independent] if mechanism.loops else np.zeros(mechanism.dof)
-    start = np.array(home, dtype=np.float64) if q is None else np.asarray(q, dtype=np.float64)
+    start = home_of(mechanism) if q is None else np.asarray(q, dtype=np.float64)
     if start.shape != (mechanism.dof,) or not np.isfinite(start).all():
         raise SimulationError(f"q is {start.tolist()}; give {mechanism.dof} finite numbers")
     start_state(mechanism, None if q is None else {"q": start}, (start, np.zeros_like(start)))

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from dynident.files import visible, xml_text
 from dynident.graph import identifiers
 from dynident.simulate.fmu_source import ORDER, Content
 from dynident.simulate.schedule import loop_cycles
 
+Pairs = Sequence[tuple[str, str]]  # identifiers and names
 SIGNALS = {
     "q": ("q", "position"),
     "v": ("v", "velocity"),
     "a": ("a", "acceleration"),
-    "torque": ("tau", "torque behind the gear"),
+    "torques": ("tau", "torque behind the gear"),
     "current": ("i", "motor current"),
 }
 
@@ -53,22 +54,14 @@ def description(content: Content, name: str, token: str) -> str:
         for own, what, x in zip(labels, joints, values, strict=True):
             fixed = f'causality="parameter" variability="fixed" initial="exact" start="{float(x)!r}"'
             variables.add(f"{symbol}_{own}", f"{meaning} of {what} at the start", fixed)
-    structure = [f'    <Output valueReference="{r}"/>' for r in outputs]
-    unknown = outputs
-    if content.exchange:
-        states, rates, indicators = _states(content, variables)
-        structure += [f'    <ContinuousStateDerivative valueReference="{r}"/>' for r in rates]
-        unknown = [*outputs, *states, *rates]
-        structure += [f'    <InitialUnknown valueReference="{r}"/>' for r in unknown]
-        structure += [f'    <EventIndicator valueReference="{r}"/>' for r in indicators]
-    else:
-        structure += [f'    <InitialUnknown valueReference="{r}"/>' for r in unknown]
+    states, rates, indicators = _states(content, variables) if content.exchange else ([], [], [])
+    parts = {"Output": outputs, "ContinuousStateDerivative": rates, "InitialUnknown": [*outputs, *states, *rates]}
+    parts["EventIndicator"] = indicators
+    structure = [f'    <{kind} valueReference="{r}"/>' for kind, references in parts.items() for r in references]
     return _document(content, name, token, variables.rows, structure)
 
 
-def _inputs(
-    content: Content, variables: _Variables, joints: Iterable[tuple[str, str]], motors: Iterable[tuple[str, str]]
-) -> None:
+def _inputs(content: Content, variables: _Variables, joints: Pairs, motors: Pairs) -> None:
     """Add commands of the actuators, or the wanted motion."""
     entering = 'causality="input" variability="continuous" start="{!r}"'
     if content.driven:
@@ -76,7 +69,6 @@ def _inputs(
         for own, what in motors:
             variables.add(f"u_{own}", f"{command} of {what}", entering.format(0.0))
         return
-    joints = list(joints)
     for symbol, meaning in (("q", "position"), ("v", "velocity"), ("a", "acceleration")):
         for (own, what), x in zip(joints, content.start, strict=True):
             held = float(x) if symbol == "q" else 0.0

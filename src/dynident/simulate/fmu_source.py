@@ -20,12 +20,13 @@ from dynident.simulate.dynamics import Dynamics
 from dynident.simulate.friction import COLDEST
 from dynident.simulate.machine import Machine
 from dynident.simulate.robot import VirtualRobot
-from dynident.simulate.schedule import Options, log_every, loop_cycles, ticks
+from dynident.simulate.schedule import Options, Schedule, rhythm
 from dynident.simulate.setpoint import Setpoint, placing
-from dynident.simulate.shape import Fields
+from dynident.simulate.shape import Fields, MachineRoutine
 from dynident.simulate.step import Step
 from dynident.simulate.thermal import Heat
 from dynident.simulate.tick import Tick
+from dynident.simulate.tick_model import table_width
 
 Array = NDArray[np.float64]
 
@@ -38,33 +39,18 @@ PARTS = ("run", "placed", "setpoint", "evaluate")  # what the interface calls
 
 @dataclass(frozen=True, eq=False)
 class Content:
-    """What is in an FMU: the machine at its start, and the names of what goes in and comes out.
-
-    Parameters
-    ----------
-    robot : VirtualRobot
-        The robot.
-    machine : Machine
-        Its compiled form at the start of the FMU.
-    start : ndarray, (n,)
-        Coordinates there.
-    bare : bool
-        Whether only the mechanism is asked for, without drives.
-    exchange : bool
-        Whether it can be used for model exchange too.
-    """
+    """What is in an FMU: the machine at its start, and the names of what goes in and comes out."""
 
     robot: VirtualRobot
-    machine: Machine
-    start: Array
-    bare: bool
-    exchange: bool
+    machine: Machine  # its compiled form at the start of the FMU
+    start: Array  # (n,) coordinates there
+    bare: bool  # whether only the mechanism is asked for, without drives
+    exchange: bool  # whether it can be used for model exchange too
 
     @cached_property
     def heat(self) -> Heat | None:
         """Temperatures at the start."""
-        robot = self.robot
-        return Heat(robot.mechanism, robot.drives, robot.thermal, robot.ambient) if robot.thermal else None
+        return Heat(self.robot) if self.robot.thermal else None
 
     @property
     def driven(self) -> bool:
@@ -79,15 +65,13 @@ class Content:
     @property
     def fine(self) -> int:
         """Steps between two looks at the losses, as a run with the usual log has them."""
-        every = log_every(self.robot, Options())
-        counts = ticks(loop_cycles(self.robot.controller), self.robot.step)
-        finest = min((count for name, count in counts.items() if name != "current.cycle"), default=every)
-        return min(k for k in range(1, every + 1) if every % k == 0 and (k >= finest or k == every))
+        cycles, every, finest = rhythm(self.robot, Options())
+        return every // Schedule(cycles, every, 0, finest).thinning(0)
 
     @property
     def shown(self) -> tuple[str, ...]:
         """Signals of the record that are outputs."""
-        return ("q", "v", "a") if self.bare else ("q", "v", "a", "torque", "current")
+        return ("q", "v", "a") if self.bare else ("q", "v", "a", "torques", "current")
 
 
 def machine_source(content: Content, name: str) -> str:
@@ -111,18 +95,16 @@ def machine_source(content: Content, name: str) -> str:
 
 def _evaluation(step: Step) -> Routine:
     """Return rates and true signals at one state, for a solver outside; arrays are those of `Step.run`."""
-    r = Routine(step.graph, "evaluate", ARRAYS)
-    w, s = step.memory.work, step.memory.state
-    r.store("w", w.at("status"), 0.0)
-    r.store("w", w.at("dt"), 0.0)
-    if step.control is not None:
-        r.call(step.control, **{name: name for name in step.control.arrays})
-    r.call(step.derivative, y="s", k=w.place("rates"), s="s", p="p", w="w", m="m")
-    r.store("a", step.memory.call.at("status"), r.load("w", w.at("status")))
+    r = MachineRoutine(step.memory, step.graph, "evaluate", ARRAYS)
+    r.put("w.status", 0.0)
+    r.put("w.dt", 0.0)
+    r.call(step.control)
+    r.call(step.derivative, y="s", k=r.at("w.rates"))
+    r.put("a.status", r.get("w.status"))
     fields = step.memory.record
     places = {field: ("record", fields.at(field)) for field in fields}
-    r.call(step.d.record, y="s", s="s", p="p", z=w.place("z"), k=w.place("rates"), **places)
-    r.store_all("s", s.at("acceleration"), r.load_all("w", w.at("rates", s.at("v")), step.d.n))
+    r.call(step.d.record, y="s", z=r.at("w.z"), k=r.at("w.rates"), **places)
+    r.put_all("s.acceleration", r.get_all("w.rates", step.d.n, step.memory.state.at("v")))
     return r
 
 
@@ -142,7 +124,7 @@ def _sizes(content: Content, setpoint: Setpoint) -> list[str]:
         "ZONES": zones,
         "OWNERS": len(machine.shape.owners),
         "TREE": memory.record.count("joint_power"),
-        "TABLE": setpoint.width,
+        "TABLE": table_width(machine.shape.law, k),
         "POSE": max(setpoint.poses.size, 1),
         "STATE": machine.state.size,
         "NUMBERS": machine.numbers.size,

@@ -15,6 +15,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.control import coupling_rows
+from dynident.drive import Drive
 from dynident.errors import SimulationError
 from dynident.friction import TERMS, DynamicLaw, Friction, FrictionLaw, Offset, Point, State, directed
 from dynident.graph import Graph, Node, absolute, maximum, reachable, sign, substitute, total, where
@@ -41,6 +43,11 @@ class Part:
         """What compiled code depends on."""
         what = self.what.structure if isinstance(self.what, DynamicLaw) else self.what
         return what, len(self.numbers), self.scaled
+
+    @property
+    def asks_load(self) -> bool:
+        """Whether it looks at the load of its owner."""
+        return isinstance(self.what, FrictionLaw) and "tau" in self.what.looks_at
 
     @property
     def states(self) -> int:
@@ -70,7 +77,7 @@ class Owner:
         return int(used[0]) if self.motor < 0 and used.size == 1 else -1
 
 
-def parts_of(law: Law, owner: str) -> list[Part]:
+def law_parts(law: Law, owner: str) -> list[Part]:
     """Return a law with numbers as parts; offsets do not change with the temperature by a ratio."""
     if isinstance(law, DynamicLaw):
         return [Part(law, tuple(law.parameters.values()))]
@@ -82,29 +89,35 @@ def parts_of(law: Law, owner: str) -> list[Part]:
     ]
 
 
-def owners_of(
-    mechanism: Mechanism,
-    terms: Sequence[tuple[Array, str, float]],
-    friction: Mapping[str, Law],
-    motors: Sequence[tuple[Array, str, Law | None, bool, bool]],
-) -> list[Owner]:
-    """Return all owners: joints first, then rotors, then gears of elastic drives.
+def joint_terms(mechanism: Mechanism) -> list[tuple[Array, str, float]]:
+    """Return form, symbol and value of all joint and motor terms that are not zero; rotor inertias `ia` among them."""
+    values, count = mechanism.parameters.values, len(mechanism.tree.coordinates)
+    index = {name: i for i, name in enumerate(mechanism.tree.coordinates)}
+    first, unit = mechanism.tree.inertias.size, np.eye(count)
+    found = [
+        (unit[index[coordinate]], symbol, float(values[first + j]))
+        for j, (coordinate, symbol) in enumerate(mechanism.joint_columns)
+    ]
+    first += len(mechanism.joint_columns)
+    rows = dict(zip([a.name for a in mechanism.actuators], coupling_rows(mechanism), strict=True))
+    found += [(rows[name], symbol, float(values[first + j])) for j, (name, symbol) in enumerate(mechanism.actuator_columns)]
+    return [term for term in found if term[2] != 0.0]
 
-    `terms` are forms, symbols and values of the mechanism's own terms; `friction` laws by tree coordinate beside its own;
-    `motors` one row, name, law, whether the gear has losses and whether the drive is rigid, per actuator.
-    """
-    names = mechanism.tree.coordinates
+
+def owners_of(mechanism: Mechanism, friction: Mapping[str, Law], drives: Sequence[Drive]) -> list[Owner]:
+    """Return all owners: joints first, with laws beside their own, then rotors, then gears of elastic drives."""
+    names, rows = mechanism.tree.coordinates, coupling_rows(mechanism)[: len(drives)]
     joints: dict[tuple[float, ...], list[Part]] = {}
-    for form, symbol, value in terms:
-        scaled = TERMS[symbol].friction
-        joints.setdefault(tuple(form.tolist()), []).append(Part(symbol, (value,), scaled))
+    for form, symbol, value in joint_terms(mechanism):
+        if not TERMS[symbol].rotor:
+            joints.setdefault(tuple(form.tolist()), []).append(Part(symbol, (value,), TERMS[symbol].friction))
     for coordinate, law in (*mechanism.friction.items(), *friction.items()):
         if coordinate not in names:
             raise SimulationError(
                 f"friction names '{coordinate}', which is no joint of '{mechanism.name}'; they are {', '.join(names)}"
             )
-        j, more = names.index(coordinate), parts_of(law, coordinate)
-        if any(_loaded(part) for part in more) and not any(row[j] for row, *_ in motors):
+        j, more = names.index(coordinate), law_parts(law, coordinate)
+        if any(part.asks_load for part in more) and not rows[:, j].any():
             raise SimulationError(
                 f"friction of '{coordinate}' grows with its load, but no drive loads that joint; give it a law without load"
             )
@@ -114,23 +127,15 @@ def owners_of(
         used = [names[i] for i in np.flatnonzero(shape)]
         title = f"joint {used[0]}" if len(used) == 1 else "motor of " + " and ".join(used)
         owners.append(Owner(title, shape, parts=tuple(parts)))
-    for a, (row, name, rub, lossy, rigid) in enumerate(motors):
-        if rub is not None or (lossy and rigid):
-            own = tuple(parts_of(rub, name)) if rub is not None else ()
-            owners.append(Owner(f"motor {name}", tuple(row.tolist()), a, parts=own))
-    for a, (row, name, _, lossy, rigid) in enumerate(motors):
-        if lossy and not rigid:
-            owners.append(Owner(f"gear {name}", tuple(row.tolist()), a, True))
+    lossy = [drive.transmission.efficiency < 1.0 for drive in drives]
+    for a, (row, drive) in enumerate(zip(rows, drives, strict=True)):
+        if drive.friction is not None or (lossy[a] and drive.rigid):
+            own = tuple(law_parts(drive.friction, drive.actuator)) if drive.friction is not None else ()
+            owners.append(Owner(f"motor {drive.actuator}", tuple(row.tolist()), a, parts=own))
+    for a, (row, drive) in enumerate(zip(rows, drives, strict=True)):
+        if lossy[a] and not drive.rigid:
+            owners.append(Owner(f"gear {drive.actuator}", tuple(row.tolist()), a, True))
     return owners
-
-
-def _loaded(part: Part) -> bool:
-    return isinstance(part.what, FrictionLaw) and "tau" in part.what.looks_at
-
-
-def asks_load(owner: Owner) -> bool:
-    """Tell whether a law of the owner looks at its load."""
-    return any(_loaded(part) for part in owner.parts)
 
 
 class Given(NamedTuple):

@@ -104,7 +104,9 @@ def reference_of(source: object, mechanism: Mechanism) -> Reference:
     elif isinstance(source, str | os.PathLike):
         reference = _from_plan_file(source, mechanism)
     elif all(hasattr(source, name) for name in ("stages", "coordinates", "curve", "cycles")):
-        reference = _from_plan(source, mechanism)
+        plan: Any = source  # known by what it has, because its room stands above this one
+        kind = {"kind": "plan", "plan": plan.identity, "robot": plan.robot}
+        reference = _cycles(plan.curve, plan.coordinates, plan.cycles, plan.period, kind, mechanism)
     elif callable(source) and hasattr(source, "duration") and hasattr(source, "dof"):
         kind = {"kind": "curve", "curve": type(source).__name__}
         reference = Reference(source, float(source.duration), int(source.dof), kind)
@@ -126,13 +128,6 @@ def _through(motion: Motion) -> Interpolated:
         return Interpolated(motion)
     still = np.zeros((2, motion.dof))
     return Interpolated(Motion([0.0, 1.0], still + motion.q, still, still))
-
-
-def _from_plan(plan: Any, mechanism: Mechanism) -> Reference:
-    """Return the cycles of a plan; the plan is known by what it has, because its room stands above this one."""
-    curve = plan.curve
-    kind = {"kind": "plan", "plan": plan.identity, "robot": plan.robot}
-    return _cycles(curve, plan.coordinates, plan.cycles, plan.period, kind, mechanism)
 
 
 def _from_plan_file(path: str | os.PathLike[str], mechanism: Mechanism) -> Reference:

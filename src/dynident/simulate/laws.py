@@ -28,13 +28,12 @@ from dynident.control import (
 )
 from dynident.drive import Drive
 from dynident.errors import SimulationError
-from dynident.friction import TERMS
 from dynident.mechanics import Motion, at_rest, inverse_dynamics, mass_matrix, tree_motion
 from dynident.mechanism import Mechanism
 from dynident.simulate.friction import Owner, owners_of
 from dynident.simulate.lumping import lumped_values
 from dynident.simulate.model import joint_side
-from dynident.simulate.shape import GAINS, LawShape
+from dynident.simulate.shape import GAINS, LawShape, parts_of
 from dynident.simulate.tick_model import reference_in, task_jacobian, task_table
 
 Array = NDArray[np.float64]
@@ -42,6 +41,7 @@ Put = Callable[[str, Any], None]
 
 COMPILED = (Cascade, PID, ComputedTorque, OpenLoop, TaskPID, TaskComputedTorque, TaskCascade)
 NAMES = {"kp": "position_gain", "kd": "velocity_gain", "ki": "velocity_integral", "share": "velocity_feedforward"}
+NAMES |= {"speed_limit": "speed_limit"}  # of a cascade
 ROWS = ("kp", "share")  # gains of a cascade that are per row of a work space
 WHOLE = 1e-6  # how far a cycle time may be from a whole number of steps
 
@@ -105,21 +105,6 @@ def believed(controller: Any, mechanism: Mechanism) -> Any:
     return replace(controller, **{label: joint_side(model)})
 
 
-def joint_terms(mechanism: Mechanism) -> list[tuple[Array, str, float]]:
-    """Return form, symbol and value of all joint and motor terms that are not zero; rotor inertias `ia` among them."""
-    values, count = mechanism.parameters.values, len(mechanism.tree.coordinates)
-    index = {name: i for i, name in enumerate(mechanism.tree.coordinates)}
-    first, unit = mechanism.tree.inertias.size, np.eye(count)
-    found = [
-        (unit[index[coordinate]], symbol, float(values[first + j]))
-        for j, (coordinate, symbol) in enumerate(mechanism.joint_columns)
-    ]
-    first += len(mechanism.joint_columns)
-    rows = dict(zip([a.name for a in mechanism.actuators], coupling_rows(mechanism), strict=True))
-    found += [(rows[name], symbol, float(values[first + j])) for j, (name, symbol) in enumerate(mechanism.actuator_columns)]
-    return [term for term in found if term[2] != 0.0]
-
-
 def shape_of(law: object, mechanism: Mechanism) -> LawShape:
     """Return what the compiled tick of a law depends on."""
     k, n = len(mechanism.actuators), mechanism.dof
@@ -131,7 +116,7 @@ def shape_of(law: object, mechanism: Mechanism) -> LawShape:
         return LawShape("projected" if internal else "pid", mechanism)
     if isinstance(law, ComputedTorque | TaskComputedTorque):
         model = law.model
-        owners = tuple(owners_of(model, [term for term in joint_terms(model) if not TERMS[term[1]].rotor], {}, []))
+        owners = tuple(owners_of(model, {}, ()))
         if isinstance(law, TaskComputedTorque):
             return LawShape("task computed", model, owners, space=law.space)
         return LawShape("computed", model, owners, on_reference=law.on == "reference")
@@ -153,38 +138,30 @@ def fill(put: Put, law: Any, shape: LawShape, drives: Sequence[Drive], step: flo
     loops = loops_of(law)
     rows = k if shape.space is None else bound_space(law.owner, shape.space, model).rows
     if loops is not None:
-        law, owner = loops, law
-        plan["windup"], plan["late_wish"] = float(law.anti_windup), law.late_ticks
-        plan["outer"] = ticks(law.position_cycle, step, "position_cycle")
-        plan["inner"] = ticks(law.velocity_cycle, step, "velocity_cycle")
+        name = law.owner if isinstance(law, TaskCascade) else "cascade"
+        plan["windup"], plan["late_wish"] = float(loops.anti_windup), loops.late_ticks
+        plan["outer"] = ticks(loops.position_cycle, step, "position_cycle")
+        plan["inner"] = ticks(loops.velocity_cycle, step, "velocity_cycle")
         plan["sense"] = gcd(int(plan["outer"]), int(plan["inner"]))
-        gains |= {"kp": law.position_gain, "kd": law.velocity_gain, "ki": law.velocity_integral}
-        gains |= {"share": law.velocity_feedforward, "speed_limit": law.speed_limit}
-        if law.current is not None:
-            plan["current_every"] = ticks(law.current.cycle, step, "cycle of the current loop")
-            gains |= {"kpc": law.current.gain, "kic": law.current.integral}
-        name = owner.owner if isinstance(owner, TaskCascade) else "cascade"
-        gains = {
-            label: per_actuator(x, rows if label in ROWS else k, f"{name}: {NAMES.get(label, label)}")
-            for label, x in gains.items()
-        }
-        slow = per_actuator(law.position_filter, rows, f"{name}: position_filter")
-        gains["slow_out"] = low_pass_share(slow, law.position_cycle)
-        gains["slow_in"] = low_pass_share(per_actuator(law.velocity_filter, k, "velocity_filter"), law.velocity_cycle)
-        law = owner
-    elif isinstance(law, TaskPID | TaskComputedTorque):
-        plan["outer"] = plan["sense"] = ticks(law.cycle, step, f"cycle of the {law.owner}")
-        gains |= {label: per_actuator(getattr(law, label), rows, f"{law.owner}: gain") for label in ("kp", "kd", "ki")}
-        gains["preload"] = per_actuator(law.preload, k, f"{law.owner}: preload")
-        slow = per_actuator(law.derivative_filter, rows, f"{law.owner}: derivative_filter")
-        gains["slow_out"] = low_pass_share(slow, law.cycle)
-    elif isinstance(law, PID | ComputedTorque):
-        name, count = ("PID", k) if isinstance(law, PID) else ("computed torque", n)
+        for label, field in NAMES.items():
+            gains[label] = per_actuator(getattr(loops, field), rows if label in ROWS else k, f"{name}: {field}")
+        if loops.current is not None:
+            plan["current_every"] = ticks(loops.current.cycle, step, "cycle of the current loop")
+            gains["kpc"] = per_actuator(loops.current.gain, k, f"{name}: kpc")
+            gains["kic"] = per_actuator(loops.current.integral, k, f"{name}: kic")
+        slow = per_actuator(loops.position_filter, rows, f"{name}: position_filter")
+        gains["slow_out"] = low_pass_share(slow, loops.position_cycle)
+        gains["slow_in"] = low_pass_share(per_actuator(loops.velocity_filter, k, "velocity_filter"), loops.velocity_cycle)
+    elif isinstance(law, PID | ComputedTorque | TaskPID | TaskComputedTorque):
+        count = n if isinstance(law, ComputedTorque) else rows
+        name = getattr(law, "owner", "PID" if isinstance(law, PID) else "computed torque")
+        gain = f"{name}: gain" if shape.space is not None else f"gain of the {name}"
         plan["outer"] = plan["sense"] = ticks(law.cycle, step, f"cycle of the {name}")
         plan["remove"] = float(getattr(law, "project", False))
-        gains |= {"kp": law.kp, "kd": law.kd, "ki": law.ki, "preload": per_actuator(law.preload, k, "preload")}
-        gains["slow_out"] = low_pass_share(per_actuator(law.derivative_filter, count, "derivative_filter"), law.cycle)
-        gains |= {label: per_actuator(gains[label], count, f"gain of the {name}") for label in ("kp", "kd", "ki")}
+        gains |= {label: per_actuator(getattr(law, label), count, gain) for label in ("kp", "kd", "ki")}
+        gains["preload"] = per_actuator(law.preload, k, f"{name}: preload")
+        slow = per_actuator(law.derivative_filter, count, f"{name}: derivative_filter")
+        gains["slow_out"] = low_pass_share(slow, law.cycle)
     elif not isinstance(law, OpenLoop):
         plan["sense"] = plan["outer"] = ticks(float(getattr(law, "cycle", step)), step, "cycle of the controller")
     plan["every"] = plan["sense"]
@@ -201,7 +178,7 @@ def fill(put: Put, law: Any, shape: LawShape, drives: Sequence[Drive], step: flo
         G, g0 = model.coupling_map
         put("model_inverse", np.linalg.pinv(N @ G).ravel())
         put("model_zero", N @ g0)
-    put("model_law", [x for owner in shape.frictions for part in owner.parts for x in part.numbers])
+    put("model_law", [x for _, part, *_ in parts_of(shape.frictions) for x in part.numbers])
     if shape.frictions:
         slow = sticking(model, x, shape.frictions, plan["outer"] * step)
         put("model_slope", 1.0 / slow)
@@ -244,37 +221,36 @@ def _fill_sensors(put: Put, drives: Sequence[Drive], cycle: float) -> None:
     put("current_gain", [1.0 + m.gain_error for m in meters])
 
 
+def reflected(drives: Sequence[Drive]) -> Array:
+    """Return the inertias of drives that move with the actuator coordinates (k,): of an elastic one that of its last mass."""
+    return np.array([d.transmission.ratio**2 * (d.inertia if d.rigid else d.transmission.inertias[-1]) for d in drives])
+
+
 def sticking(
-    mechanism: Mechanism,
-    x: Array,
-    owners: Sequence[Owner],
-    step: float,
-    reflected: Array | None = None,
-    ratios: Array | None = None,
-    alone: Array | None = None,
+    mechanism: Mechanism, x: Array, owners: Sequence[Owner], step: float, drives: Sequence[Drive] | None = None
 ) -> Array:
-    """Return the speed that a unit force takes away from each owner within one step.
+    """Return the speed that a unit force takes away from each owner within one step, of a robot with or without its drives.
 
         v_s = f h / J,      J = 1 / (c M^-1 c^T) the inertia that form c feels at the pose x
 
     When several forms that feel each other stick at once, all are made softer by their common gain, so that the slopes together
-    stay within what one step can follow. `reflected` are inertias of drives behind their gears, `ratios` those of the owners
-    (1 for joints), `alone` the inertias of owners that move on their own, 0 for the others.
+    stay within what one step can follow. A rotor in front of an elastic shaft moves on its own.
     """
     still = tree_motion(mechanism, at_rest(mechanism, x))
     G = np.eye(still.q.shape[1]) if still.G is None else (still.G if still.G.ndim == 2 else still.G[0])
-    M = mass_matrix(mechanism, x)[0]
-    if reflected is not None:
+    M, rows = mass_matrix(mechanism, x)[0], np.array([owner.form for owner in owners]) @ G
+    alone = np.zeros(len(owners))
+    if drives is not None:
         A = coupling_rows(mechanism) @ G
-        M = M + A.T @ (reflected[:, None] * A)
-    rows = np.array([owner.form for owner in owners]) @ G
-    if ratios is not None:
-        rows = ratios[:, None] * rows
+        M = M + A.T @ (reflected(drives)[:, None] * A)
+        for i, owner in enumerate(owners):
+            if owner.motor >= 0 and not owner.gear:
+                drive = drives[owner.motor]
+                rows[i] *= drive.transmission.ratio
+                alone[i] = 0.0 if drive.rigid else drive.motor.inertia
     compliance = rows @ np.linalg.pinv(M) @ rows.T
-    inverse = np.abs(np.diagonal(compliance)).copy()
-    free = np.zeros(len(owners), dtype=bool) if alone is None else alone > 0.0
-    if alone is not None:
-        inverse[free] = 1.0 / alone[free]
+    inverse, free = np.abs(np.diagonal(compliance)).copy(), alone > 0.0
+    inverse[free] = 1.0 / alone[free]
     inverse[inverse == 0.0] = 1.0
     scaled = compliance / np.sqrt(np.outer(inverse, inverse))
     scaled[free, :] = scaled[:, free] = 0.0

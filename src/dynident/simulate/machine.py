@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.control import clip, coupling_rows
+from dynident.control import Measurement, clip
 from dynident.drive import Drive
 from dynident.errors import SimulationError
 from dynident.friction import TERMS
@@ -22,10 +22,10 @@ from dynident.mechanics import at_rest, node_values, tree_motion
 from dynident.mechanism import Mechanism
 from dynident.simulate.drives import within_voltage
 from dynident.simulate.dynamics import Dynamics
-from dynident.simulate.friction import Law, owners_of, ramp_of
-from dynident.simulate.laws import fed_with_voltage, fill, joint_terms, shape_of, sticking
+from dynident.simulate.friction import Law, joint_terms, owners_of, ramp_of
+from dynident.simulate.laws import fed_with_voltage, fill, reflected, shape_of, sticking
 from dynident.simulate.lumping import lumped_values
-from dynident.simulate.shape import FINE, DriveShape, Memory, Shape, starts
+from dynident.simulate.shape import FINE, DriveShape, Memory, Shape, parts_of
 from dynident.simulate.step import Step
 from dynident.simulate.tick import Tick
 
@@ -99,16 +99,10 @@ class Machine:
         links: Sequence[str] = (),
     ) -> None:
         self.mechanism, self.drives, self.law, self.step = mechanism, tuple(drives), law, step
-        self.terms = joint_terms(mechanism)
-        rows = coupling_rows(mechanism)
-        motors = [
-            (row, d.actuator, d.friction, d.transmission.efficiency < 1.0, d.rigid) for row, d in zip(rows, drives, strict=True)
-        ]
-        dry = [term for term in self.terms if not TERMS[term[1]].rotor]
         self.shape = Shape(
             mechanism,
             tuple(DriveShape.of(drive, fed_with_voltage(law)) for drive in drives),
-            tuple(owners_of(mechanism, dry, friction or {}, motors)),
+            tuple(owners_of(mechanism, friction or {}, self.drives)),
             shape_of(law, mechanism),
             loop if method == "decoupled" and loop != "exact" else "",
             integrator,
@@ -164,21 +158,19 @@ class Machine:
 
     def _fill(self, x: Array) -> None:
         """Write the numbers."""
-        put, drives, phi = self._put, self.drives, np.array(self.mechanism.parameters.values)
-        phi = node_values(self.mechanism, phi)
+        put, drives = self._put, self.drives
         put("step", self.step)
         put("limit", FASTEST)
-        put("phi", phi)
+        put("phi", node_values(self.mechanism, np.array(self.mechanism.parameters.values)))
         put("lumped", lumped_values(self.mechanism))
         for name in ("ratio", "efficiency"):
             put(name, [getattr(drive.transmission, name) for drive in drives])
-        for name, field in (("torque", "torque_constant"), ("emf", "emf_constant"), *((f, f) for f in MOTOR)):
-            put(name, [getattr(drive.motor, field) for drive in drives])
+        for name in ("torque_constant", "emf_constant", "resistance", "inductance", "current_limit", "voltage_limit"):
+            put(name.removesuffix("_constant"), [getattr(drive.motor, name) for drive in drives])
         put("play", [0.5 * drive.transmission.backlash for drive in drives])
         put("before", [drive.input_inertia for drive in drives])
-        reflected = self.reflected
-        put("reflected", reflected)
-        put("joined", reflected + self._rotors())
+        put("reflected", reflected(drives))
+        put("joined", reflected(drives) + self._rotors())
         shafts = [
             shaft
             for d in drives
@@ -190,31 +182,18 @@ class Machine:
         for name, values in zip(("shaft_inertia", "stiffness", "damping"), zip(*shafts, strict=True), strict=False):
             put(name, values)
         owners = self.shape.owners
-        put("law", [x for owner in owners for part in owner.parts for x in part.numbers])
+        put("law", [x for _, part, *_ in parts_of(owners) for x in part.numbers])
         put("warm", 1.0)
         put("temperature", 20.0)
-        if any(self._may_be_steep(owner) for owner in owners):
-            alone = [drives[o.motor].motor.inertia if self.shape.on_shaft(o) else 0.0 for o in owners]
-            ratios = [1.0 if o.motor < 0 or o.gear else drives[o.motor].transmission.ratio for o in owners]
-            slow = sticking(self.mechanism, x, owners, self.step, reflected, np.array(ratios), np.array(alone))
+        if any(ramp_of(owner, 1e300) > 0.0 for owner in owners):
+            slow = sticking(self.mechanism, x, owners, self.step, drives)
             put("ramp", [ramp_of(owner, float(s)) for owner, s in zip(owners, slow, strict=True)])
         fill(put, self.law, self.shape.law, drives, self.step, x)
-
-    @staticmethod
-    def _may_be_steep(owner: Any) -> bool:
-        return ramp_of(owner, 1e300) > 0.0
-
-    @property
-    def reflected(self) -> Array:
-        """Inertias of the drives that move with the actuator coordinates (k,)."""
-        return np.array(
-            [d.transmission.ratio**2 * (d.inertia if d.rigid else d.transmission.inertias[-1]) for d in self.drives]
-        )
 
     def _rotors(self) -> Array:
         """Return rotor inertias of driven joints at their actuators: in the decoupled form they turn with these."""
         found, left = np.zeros(len(self.drives)), dict[int, float]()
-        for form, symbol, value in self.terms:
+        for form, symbol, value in joint_terms(self.mechanism):
             used = np.flatnonzero(form)
             if TERMS[symbol].rotor and used.size == 1:
                 left[int(used[0])] = left.get(int(used[0]), 0.0) + value * form[used[0]] ** 2
@@ -240,13 +219,9 @@ class Machine:
                 speed[i] *= ratio[owner.motor]
         jumping = self.shape.jumping
         self.of("side")[:], self.of("begin")[:] = np.sign(speed[jumping]), speed[jumping]
-        kept, memory = starts(self.shape.owners, "states"), self.of("memory")
-        for i, owner in enumerate(self.shape.owners):
-            at = kept[i]
-            for part in owner.parts:
-                at += part.states
-                if part.states:
-                    memory[at - 1] = speed[i]
+        for i, part, _, at in parts_of(self.shape.owners):
+            if part.states:
+                self.of("memory")[at + part.states - 1] = speed[i]
         model = self.shape.law.model
         pose = self.of("pose")
         if pose.size == still.q.shape[1] and model.loops and model is self.mechanism:
@@ -259,36 +234,25 @@ class Machine:
     def _arguments(self, tables: Tables) -> None:
         if tables is self._given:
             return
-        a, self._given = self.memory.call, tables
-        for name, value in zip(("table", "noise", "push"), tables.first, strict=True):
-            a.view(self._call, name)[0] = value
-        for name, array in (("table_rows", tables.table), ("noise_rows", tables.noise), ("push_rows", tables.push)):
-            a.view(self._call, name)[0] = array.shape[0]
-        a.view(self._call, "noise_width")[0] = tables.noise.shape[1]
-        a.view(self._call, "push_every")[0] = tables.push_every
+        self._given = tables
+        for name, first, array in zip(("table", "noise", "push"), tables.first, tables[:3], strict=True):
+            self._argue(**{name: first, f"{name}_rows": array.shape[0]})
+        self._argue(noise_width=tables.noise.shape[1], push_every=tables.push_every)
+
+    def _argue(self, **values: float) -> None:
+        for name, value in values.items():
+            self._call[self.memory.call.at(name)] = value
 
     def run(self, steps: int, tables: Tables, record: Array, first: int = 0, every: int = 1) -> tuple[int, int]:
         """Advance by a number of steps; can be called again to go on."""
         self._arguments(tables)
-        a = self.memory.call
-        for name, value in (("steps", steps), ("record", first), ("record_rows", record.shape[0]), ("record_every", every)):
-            self._call[a.at(name)] = value
-        arrays = (
-            self._call,
-            self.state,
-            self.numbers,
-            self._work,
-            self._motion,
-            tables.table,
-            tables.noise,
-            tables.push,
-            record,
-        )
-        self.code.functions["run"](*(array.ctypes.data for array in arrays))
-        return int(self._call[a.at("status")]), int(self._call[a.at("index")])
+        self._argue(steps=steps, record=first, record_rows=record.shape[0], record_every=every)
+        own = (self._call, self.state, self.numbers, self._work, self._motion)
+        self.code.functions["run"](*(array.ctypes.data for array in (*own, *tables[:3], record)))
+        return int(self._call[self.memory.call.at("status")]), int(self._call[self.memory.call.at("index")])
 
-    def measure(self, tables: Tables) -> dict[str, Array]:
-        """Read the sensors now, for a controller in Python: rho, rho_v, x, v and current; call it once per sensing tick."""
+    def measure(self, tables: Tables) -> Measurement:
+        """Read the sensors now, for a controller in Python; call it once per sensing tick."""
         self._arguments(tables)
         arrays = (self.state, self.numbers, self._work, self._call, tables.noise)
         self.code.functions["measure"](*(array.ctypes.data for array in arrays))
@@ -299,7 +263,7 @@ class Machine:
             )
         x, v = (self.memory.work.view(self._work, name).copy() for name in ("x", "v"))
         rho, rho_v, current = (self.of(name).copy() for name in ("sensed", "sensed_v", "sensed_current"))
-        return {"rho": rho, "rho_v": rho_v, "x": x, "v": v, "current": current}
+        return Measurement(rho, rho_v, x, v, current)
 
     def hold(self, kind: str, values: ArrayLike) -> NDArray[np.bool_]:
         """Hold a command of a controller in Python, within the limits of motors and amplifiers; return which were cut."""
@@ -324,6 +288,3 @@ class Machine:
         """Give all owners of friction another temperature: ratio of warm to cold friction, and degrees Celsius, per owner."""
         self._put("warm", ratio)
         self._put("temperature", temperature)
-
-
-MOTOR = ("resistance", "inductance", "current_limit", "voltage_limit")

@@ -88,44 +88,21 @@ class MachineFit(Result):
         return _with(robot, own, self.values, self.shared)
 
     def summary(self) -> str:
-        """Return the numbers before and after as text.
-
-        Returns
-        -------
-        str
-            One line per number.
-        """
+        """Return the numbers before and after as text. One line per number."""
         rows = zip(self.names, self.start, self.values, self.std, strict=True)
         lines = [f"  {name:>20} {a:.5g} -> {b:.5g} ± {s:.2g} (x {b / a:.4g})" for name, a, b, s in rows]
         return "\n".join([f"torque difference {100 * self.before:.1f} % -> {100 * self.after:.1f} % of the torque", *lines])
 
     def plot(self) -> Figure:
-        """Draw measured torques beside the simulated ones, before and after.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure.
-        """
-        from dynident.figures import (  # noqa: PLC0415 - matplotlib is an extra
-            BLUE,
-            MUTED,
-            ORANGE,
-            extremes,
-            finish,
-            label,
-            new_figure,
-        )
+        """Draw measured torques beside the simulated ones, before and after."""
+        from dynident.figures import BLUE, MUTED, ORANGE, extremes, finish, label, new_figure  # noqa: PLC0415 - an extra
 
         count = len(self.actuators)
         figure = new_figure(10.0, 1.0 + 1.7 * count)
+        curves = (self.measured, MUTED, "measured"), (self.first, ORANGE, "before"), (self.fitted, BLUE, "fitted")
         for i, name in enumerate(self.actuators):
             axes = figure.add_axes((0.08, 1.0 - (i + 0.9) / (count + 0.15), 0.9, 0.68 / count))
-            for y, colour, text in (
-                (self.measured, MUTED, "measured"),
-                (self.first, ORANGE, "before"),
-                (self.fitted, BLUE, "fitted"),
-            ):
+            for y, colour, text in curves:
                 axes.plot(*extremes(self.t, y[:, i]), color=colour, linewidth=0.9, label=text)
             finish(axes, "time [s]" if i == count - 1 else "", "effort as logged", label(name))
             if i == 0:  # above the panel, where no curve is
@@ -193,20 +170,8 @@ def fit_machine(
     names = chosen if shared else tuple(f"{drive.actuator} {name}" for drive in robot.drives for name in chosen)
     actuators = tuple(drive.actuator for drive in robot.drives)
     before, after = (float(np.sqrt(np.mean((x - compare.measured) ** 2))) / scale for x in (first, fitted))
-    return MachineFit(
-        names,
-        start,
-        values,
-        values * np.sqrt(np.diag(spread)),
-        before,
-        after,
-        actuators,
-        compare.t,
-        compare.measured,
-        first,
-        fitted,
-        shared,
-    )
+    std, signals = values * np.sqrt(np.diag(spread)), (compare.t, compare.measured, first, fitted)
+    return MachineFit(names, start, values, std, before, after, actuators, *signals, shared)
 
 
 def _descend(left: Callable[[Array], Array | None], x: Array, r: Array) -> tuple[Array, Array, Array]:

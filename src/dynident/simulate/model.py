@@ -18,7 +18,6 @@ from dynident.friction import (
     TERMS,
     Asymmetric,
     Coulomb,
-    DynamicLaw,
     Friction,
     FrictionLaw,
     Offset,
@@ -30,8 +29,7 @@ from dynident.friction import (
     Viscous,
 )
 from dynident.mechanism import Mechanism
-
-Law = Friction | DynamicLaw
+from dynident.simulate.friction import Law
 
 
 def joint_side(mechanism: Mechanism) -> Mechanism:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dynident.errors import SimulationError
-from dynident.figures import BLUE, CURVES, GREEN, INK, MUTED, ORANGE, WIDTH, extremes, label, new_figure, plain_axes
+from dynident.figures import BLUE, CURVES, GREEN, INK, MUTED, ORANGE, WIDTH, extremes, finish, label, new_figure
 from dynident.mechanism import effort_units
 from dynident.simulate.steps import StepMetrics, step_metrics
 
@@ -56,11 +56,10 @@ def plot_tracking(run: Run, coordinates: Sequence[str] | None = None) -> Figure:
         raise SimulationError(f"cannot draw coordinates {unknown or chosen}; the robot has {', '.join(names)}")
     sliding = {name for name, unit in effort_units(run.robot.mechanism).items() if unit == "N"}
     t, wanted, actual = run.truth.t, run.reference.q, run.truth.motion.q
-    figure = new_figure(WIDTH, 2.3 * len(chosen) + 0.9)
     height = 2.3 * len(chosen) + 0.9
-    outer = figure.add_gridspec(
-        len(chosen), 1, left=0.085, right=0.985, top=1.0 - 0.5 / height, bottom=0.5 / height, hspace=0.22
-    )
+    figure = new_figure(WIDTH, height)
+    edges = {"left": 0.085, "right": 0.985, "top": 1.0 - 0.5 / height, "bottom": 0.5 / height}
+    outer = figure.add_gridspec(len(chosen), 1, **edges, hspace=0.22)
     first: Axes | None = None
     for k, name in enumerate(chosen):
         j = names.index(name)
@@ -76,27 +75,18 @@ def plot_tracking(run: Run, coordinates: Sequence[str] | None = None) -> Figure:
         lower.plot(*extremes(t, error), color=ORANGE, linewidth=0.9, label="error")
         largest, rms = np.max(np.abs(error)), np.sqrt(np.mean(error**2))
         title = f"{label(name, 60)} \N{MIDDLE DOT} largest error {largest:.3g} {small}, RMS {rms:.3g} {small}"
-        upper.set_title(title, loc="left", fontsize=9.5, color=INK, pad=3)
-        upper.set_ylabel(f"[{unit}]", fontsize=8.5, color=INK)
-        lower.set_ylabel(f"error\n[{small}]", fontsize=8.5, color=INK)
+        last = k == len(chosen) - 1
+        finish(upper, "", f"[{unit}]", title)
+        finish(lower, "time [s]" if last else "", f"error\n[{small}]", "")
         upper.tick_params(labelbottom=False)
-        lower.tick_params(labelbottom=k == len(chosen) - 1)
-        for axes in (upper, lower):
-            plain_axes(axes)
-            axes.margins(x=0.0)
+        lower.tick_params(labelbottom=last)
+        upper.margins(x=0.0)
+        lower.margins(x=0.0)
         lower.locator_params(axis="y", nbins=3)
-    figure.axes[-1].set_xlabel("time [s]", fontsize=9, color=INK)
-    _legend(figure, figure.axes[:2])
+    found = [axes.get_legend_handles_labels() for axes in figure.axes[:2]]
+    handles, texts = ([*found[0][i], *found[1][i]] for i in (0, 1))
+    figure.legend(handles, texts, loc="upper right", ncols=len(texts), frameon=False, fontsize=9, bbox_to_anchor=(0.99, 1.0))
     return figure
-
-
-def _legend(figure: Figure, axes: Sequence[Axes]) -> None:
-    handles: list[Any] = []
-    names: list[Any] = []
-    for one in axes:
-        h, n = one.get_legend_handles_labels()
-        handles, names = handles + h, names + n
-    figure.legend(handles, names, loc="upper right", ncols=len(names), frameon=False, fontsize=9, bbox_to_anchor=(0.99, 1.0))
 
 
 def plot_torque_split(split: TorqueSplit, actuators: Sequence[str] | None = None) -> Figure:
@@ -121,17 +111,8 @@ def plot_torque_split(split: TorqueSplit, actuators: Sequence[str] | None = None
     used = [name for name, values in split.parts.items() if np.max(np.abs(values), initial=0.0) > 0.0]
     height = 2.1 * len(chosen) + 1.0
     figure = new_figure(WIDTH, height)
-    grid = figure.add_gridspec(
-        len(chosen),
-        2,
-        width_ratios=(3.0, 1.0),
-        left=0.075,
-        right=0.985,
-        top=1.0 - 0.55 / height,
-        bottom=0.5 / height,
-        hspace=0.3,
-        wspace=0.4,
-    )
+    edges = {"left": 0.075, "right": 0.985, "top": 1.0 - 0.55 / height, "bottom": 0.5 / height}
+    grid = figure.add_gridspec(len(chosen), 2, width_ratios=(3.0, 1.0), **edges, hspace=0.3, wspace=0.4)
     rms, colours = split.rms(), [CURVES[i % len(CURVES)] for i in range(len(used))]
     for row, name in enumerate(chosen):
         j = split.names.index(name)
@@ -143,16 +124,11 @@ def plot_torque_split(split: TorqueSplit, actuators: Sequence[str] | None = None
         right.barh(np.arange(len(used)), [rms[part][j] for part in used], color=colours, height=0.65)
         right.set_yticks(np.arange(len(used)), titles)
         right.invert_yaxis()
-        left.set_title(label(name, 60), loc="left", fontsize=9.5, color=INK, pad=3)
-        left.set_ylabel("[N m or N]", fontsize=8.5, color=INK)
-        left.margins(x=0.0)
-        for axes in (left, right):
-            plain_axes(axes)
         last = row == len(chosen) - 1
+        finish(left, "time [s]" if last else "", "[N m or N]", label(name, 60))
+        finish(right, "RMS [N m or N]" if last else "", "", "")
+        left.margins(x=0.0)
         left.tick_params(labelbottom=last)
-        if last:
-            left.set_xlabel("time [s]", fontsize=9, color=INK)
-            right.set_xlabel("RMS [N m or N]", fontsize=9, color=INK)
     handles, names = figure.axes[0].get_legend_handles_labels()
     figure.legend(handles, names, loc="upper center", ncols=4 if len(names) > 4 else len(names), frameon=False, fontsize=8.5)
     return figure
@@ -187,9 +163,8 @@ def plot_step(
     height = target - before
     figure = new_figure(WIDTH, 3.6)
     axes = figure.add_axes((0.075, 0.14, 0.91, 0.76))
-    axes.axhspan(
-        target - m.band * height, target + m.band * height, color="#E8F1F8", linewidth=0.0, label=f"{100 * m.band:g} % band"
-    )
+    band = m.band * height
+    axes.axhspan(target - band, target + band, color="#E8F1F8", linewidth=0.0, label=f"{100 * m.band:g} % band")
     axes.plot([time[0], at, at, time[-1]], [before, before, target, target], color=INK, linewidth=0.9, label="command")
     axes.plot(*extremes(time, y), color=BLUE, linewidth=1.3, label="response")
     marks = (("rise", m.rise, GREEN), ("peak", m.peak_time, ORANGE), ("settled", m.settling, MUTED))
@@ -197,10 +172,7 @@ def plot_step(
         if np.isfinite(when) and (name != "peak" or m.overshoot > 0.0):
             level = float(np.interp(at + when, time, y))
             axes.plot([at + when], [level], "o", color=colour, markersize=6, label=f"{name} {when:.4g} s", zorder=4)
-    axes.set_title(f"overshoot {100 * m.overshoot:.2f} %", loc="left", fontsize=9.5, color=INK, pad=4)
-    axes.set_xlabel("time [s]", fontsize=9, color=INK)
-    axes.set_ylabel(f"[{unit}]" if unit else "response", fontsize=9, color=INK)
+    finish(axes, "time [s]", f"[{unit}]" if unit else "response", f"overshoot {100 * m.overshoot:.2f} %")
     axes.legend(loc="lower right", frameon=False, fontsize=8.5)
-    plain_axes(axes)
     axes.margins(x=0.0)
     return figure

@@ -100,14 +100,8 @@ class Truth:
 
     def arrays(self) -> dict[str, Array]:
         """Return all signals by name, time first."""
-        names = ("rho", "rho_v", "theta", "omega", "torques", "gear_loss", "motor_torque", "current", "voltage", "friction")
         out = {"t": self.t, "q": self.motion.q, "v": self.motion.v, "a": self.motion.a}
-        out |= {
-            name: getattr(self, name)
-            for name in (*names, "joint_friction", "external", "energy", "mean_current", "mean_voltage")
-        }
-        if self.temperature is not None:
-            out["temperature"] = self.temperature
+        out |= {name: values for name, values in vars(self).items() if isinstance(values, np.ndarray)}
         out |= {f"zones_{name}": values for name, values in self.zones.items()}
         return out | {f"wrench_{link}": values for link, values in self.wrenches.items()}
 

@@ -1,24 +1,20 @@
-"""From the record of the compiled simulation to a `Run`: true signals, limits, energies, and the log."""
+"""What a run is judged by: energies, means over a cycle of the log, and sentences on what needs attention."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dynident.drive import Drive
-from dynident.errors import SimulationError, SimulationWarning, warn
-from dynident.simulate.inputs import Reference
-from dynident.simulate.record import Run, Truth
-from dynident.simulate.sensors import record
-from dynident.simulate.stability import limit_cycle
+from dynident.errors import SimulationWarning, warn
 
 if TYPE_CHECKING:
+    from dynident.simulate.record import Truth
     from dynident.simulate.robot import VirtualRobot
-    from dynident.simulate.schedule import Options, Raw
 
 Array = NDArray[np.float64]
 
@@ -27,25 +23,7 @@ COLLECTED: ContextVar[list[str] | None] = ContextVar("notices", default=None)
 NOTICEABLE = 0.01  # share of time at a limit above which a warning says so
 
 
-def finish(robot: VirtualRobot, reference: Reference, raw: Raw, options: Options) -> Run:
-    """Return what a run leaves, with its log."""
-    truth, busy = raw.truth, np.flatnonzero(raw.at_limit > NOTICEABLE)
-    unstable = limit_cycle(robot, truth, raw.at_limit, busy) if busy.size else ""
-    if unstable:
-        raise SimulationError(unstable)
-    names = [drive.actuator for drive in robot.drives]
-    saturation = dict(zip(names, raw.at_limit.tolist(), strict=True))
-    notes = _notes(robot, truth, saturation)
-    seed: Any = options.seed
-    if isinstance(seed, np.random.SeedSequence):
-        seed = {"entropy": seed.entropy, "spawn_key": list(seed.spawn_key)}
-    settings = {"seed": seed, **raw.settings, "reference": dict(reference.source)}
-    facts = {"saturation": saturation, "notes": [*notes, *robot.model_notes], "ambient": robot.ambient}
-    log = record(robot, truth, raw.streams, settings, facts, raw.readings)
-    return Run(log, truth, robot, reference.sample(truth.t), saturation, raw.energy, settings, notes, raw.end())
-
-
-def _notes(robot: VirtualRobot, truth: Truth, saturation: Mapping[str, float]) -> tuple[str, ...]:
+def notes_of(robot: VirtualRobot, truth: Truth, saturation: Mapping[str, float]) -> tuple[str, ...]:
     """Return and warn of what needs attention."""
     notes = []
     speed = np.abs(truth.omega)

@@ -31,11 +31,11 @@ from dynident.friction import DynamicLaw, Friction, Thermal, ThermalModel
 from dynident.mechanics import Motion, position_limits
 from dynident.mechanism import Force, Mechanism
 from dynident.results import Frozen
+from dynident.simulate.friction import Law
 from dynident.simulate.inputs import Disturbance, Reference, reference_of
 from dynident.simulate.laws import COMPILED
-from dynident.simulate.model import Law, check_gears, identified_model, joint_side
+from dynident.simulate.model import check_gears, identified_model, joint_side
 from dynident.simulate.record import Run
-from dynident.simulate.results import finish
 from dynident.simulate.run import run_machine
 from dynident.simulate.schedule import End, Options
 from dynident.simulate.sensors import Sensors, check_channels, check_voltage
@@ -279,8 +279,7 @@ class VirtualRobot(Frozen):
             start, duration, method, loop, integrator, seed, log_cycle, disturbance, wrenches, thermal_cycle, progress
         )
         check_channels(self)
-        wanted = self.reference(reference)
-        return finish(self, wanted, run_machine(self, wanted, options), options)
+        return run_machine(self, self.reference(reference), options)
 
     def stream(self, reference: object, folder: str | os.PathLike[str], **options: Any) -> StreamedRun:
         """Run the robot for as long as wanted, at constant memory: pieces of log and truth are written to a folder on the way.

@@ -11,18 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.checks import choice, numbers
-from dynident.control import Measurement, OpenLoop, Setpoint
+from dynident.control import OpenLoop, Setpoint
 from dynident.errors import SimulationError, SimulationWarning, warn
 from dynident.mechanics import Motion
 from dynident.simulate.inputs import Disturbance, Reference, wrench_tables
 from dynident.simulate.laws import COMPILED, believed, fed_with_voltage, table_of
 from dynident.simulate.machine import Machine, Tables
-from dynident.simulate.record import Truth
-from dynident.simulate.results import energies, means
-from dynident.simulate.schedule import End, Options, Raw, Schedule, loop_cycles, schedule
-from dynident.simulate.sensors import Readings, streams
+from dynident.simulate.record import Run, Truth
+from dynident.simulate.results import NOTICEABLE, energies, means, notes_of
+from dynident.simulate.schedule import End, Options, Schedule, loop_cycles, schedule
+from dynident.simulate.sensors import Readings, record, streams
 from dynident.simulate.shape import FINE
-from dynident.simulate.stability import check_step, loop_gain, reason
+from dynident.simulate.stability import check_step, limit_cycle, loop_gain, reason
 from dynident.simulate.start import start_state
 from dynident.simulate.thermal import Heat
 
@@ -37,9 +37,9 @@ KEPT = 4_000_000  # numbers of a reference, 32 MB, up to which it is kept for th
 log = logging.getLogger(__name__)
 
 
-def run_machine(robot: VirtualRobot, reference: Reference, options: Options) -> Raw:
-    """Run the compiled machine along a reference."""
-    return _Run(robot, reference, options).all()
+def run_machine(robot: VirtualRobot, reference: Reference, options: Options) -> Run:
+    """Run a machine along a reference and record what a real one would have recorded."""
+    return _Running(robot, reference, options).all()
 
 
 def _machine(robot: VirtualRobot, x: Array, v: Array, **how: Any) -> Machine:
@@ -63,7 +63,7 @@ def machine_of(robot: VirtualRobot, x: Array) -> Machine:
     return _machine(robot, x, np.zeros_like(x), method="coupled", loop="exact", integrator="rk4", pushed=False, links=())
 
 
-class _Run:
+class _Running:
     """One run, from its checks to what it leaves."""
 
     def __init__(self, robot: VirtualRobot, reference: Reference, options: Options) -> None:
@@ -80,8 +80,7 @@ class _Run:
         how = {"method": options.method, "loop": options.loop, "integrator": options.integrator}
         push = options.disturbance
         push = push if push is None or isinstance(push, Disturbance) else Disturbance(push)
-        links = tuple(options.wrenches) if isinstance(options.wrenches, Mapping) else ()
-        wrench_tables(mechanism, options.wrenches, np.zeros(1))  # checks them
+        links = wrench_tables(mechanism, options.wrenches, np.zeros(1))  # checks them
         moving = tuple(link for link in links if mechanism.frame(link)[0] >= 0)
         self.machine = _machine(robot, x, v, pushed=push is not None, links=moving, **how)
         self.law = self.machine.law
@@ -95,31 +94,26 @@ class _Run:
         if self.before is not None:
             for name, state in self.before.noise.items():
                 self.streams[name].go_on(state)
-        self.heat = self._heat()
+        self.heat = copy.deepcopy(self.before.heat) if self.before is not None else None
+        if self.heat is None and robot.thermal:
+            self.heat = Heat(robot)
         self.tables, self.readings = self._tables()
 
-    def _heat(self) -> Heat | None:
-        if self.before is not None and self.before.heat is not None:
-            return copy.deepcopy(self.before.heat)
-        robot = self.robot
-        return Heat(robot.mechanism, robot.drives, robot.thermal, robot.ambient) if robot.thermal else None
-
     def _restore(self, end: End) -> None:
-        state, fields = self.machine.state, self.machine.memory.state
-        sizes = {name: fields.view(state, name).size for name in fields} | {"queue": state.size - fields.size}
-        if {name: values.size for name, values in end.state.items()} != sizes:
+        state = self._state()
+        if {name: values.size for name, values in end.state.items()} != {name: values.size for name, values in state.items()}:
             raise SimulationError(
                 f"start is the end of a run of another machine ({', '.join(end.state)}); start with the same drives, friction, "
                 "controller and options as that run had"
             )
-        for name in fields:
-            fields.view(state, name)[:] = end.state[name]
-        state[fields.size :] = end.state["queue"]
+        for name, values in state.items():
+            values[:] = end.state[name]
         self.machine.of("cut")[:] = 0.0
 
     def _state(self) -> dict[str, Array]:
+        """Return views of everything that the machine carries from step to step."""
         state, fields = self.machine.state, self.machine.memory.state
-        return {name: fields.view(state, name).copy() for name in fields} | {"queue": state[fields.size :].copy()}
+        return {name: fields.view(state, name) for name in fields} | {"queue": state[fields.size :]}
 
     # ---- tables
 
@@ -157,11 +151,10 @@ class _Run:
         """
         machine, drives = self.machine, self.robot.drives
         sense, current_every = int(machine.number("sense")), int(machine.number("current_every"))
-        k, cycle = len(drives), current_every or sense
+        k, cycle, width = len(drives), current_every or sense, machine.memory.noise_width(machine.numbers)
         deviation = np.array([drive.encoder.noise for drive in drives])
         current = np.array([drive.current_sensor.noise for drive in drives])
-        reads = current_every > 0 or self.machine.shape.law.kind == "held"
-        width = k * (1 + sense // cycle)
+        reads = current_every > 0 or machine.shape.law.kind == "held"
         begun = -(-self.first // sense)  # ticks before this run
         now, more = -(-last // sense) - begun, 2
         rows = np.zeros((now + more, width))
@@ -212,20 +205,20 @@ class _Run:
 
     # ---- moving
 
-    def all(self) -> Raw:
+    def all(self) -> Run:
         """Advance to the end."""
         machine, plan = self.machine, self.plan
-        thin = plan.thinning(machine.memory.record.size)
-        self.fine = plan.every // thin
-        self.record = np.zeros(((plan.rows - 1) * thin + 1, machine.memory.record.size))
-        self.signals = machine.memory.record.blocks(self.record)
+        self.thin = plan.thinning(machine.memory.record.size)
+        self.fine = plan.every // self.thin
+        self.record = np.zeros(((plan.rows - 1) * self.thin + 1, machine.memory.record.size))
+        self.signals = machine.memory.signals(self.record)
         if not self.compiled:
             self._reset()
-        shown: list[tuple[float, dict[str, Array], Array]] = []
+        self.shown: list[tuple[float, dict[str, Array], Array]] = []  # times and temperatures
         last, chunk = self.first + plan.steps, plan.steps
         if self.heat is not None:
             chunk = max(1, round(self.options.thermal_cycle / (self.fine * machine.step))) * self.fine
-        self._warm(shown, self.first // chunk * chunk)  # temperatures are those of the last stretch that was over
+        self._warm(self.first // chunk * chunk)  # temperatures are those of the last stretch that was over
         report = plan.steps if self.options.progress is None else max(1, plan.steps // REPORTS)
         while machine.done < last:
             here = machine.done
@@ -237,20 +230,20 @@ class _Run:
                 self._heat_up(here)
                 if machine.done % chunk == 0:
                     self.heat.advance(chunk * machine.step)
-                    self._warm(shown, machine.done)
+                    self._warm(machine.done)
             if self.options.progress is not None:
                 self.options.progress((machine.done - self.first) * machine.step, plan.steps * machine.step)
         if not self.compiled:
             self._ask_if_due()
-        end_state = self._state()
+        end_state = {name: values.copy() for name, values in self._state().items()}
         self._step(1)  # the last row: it is evaluated, but what follows does not count
-        return self._raw(end_state, machine.of("cut").copy(), thin, shown)
+        return self._run(end_state, machine.of("cut") / (plan.steps + 1))
 
-    def _warm(self, shown: list[tuple[float, dict[str, Array], Array]], at: int) -> None:
+    def _warm(self, at: int) -> None:
         """Bring the friction to the present temperatures, which are those of a step."""
         if self.heat is not None:
             self.machine.warm(*self.heat.scales(self.machine.shape.owners))
-            shown.append((at * self.machine.step, self.heat.zones(), self.heat.temperature))
+            self.shown.append((at * self.machine.step, self.heat.zones(), self.heat.temperature))
 
     def _heat_up(self, begin: int) -> None:
         """Add the losses of the last steps to what will heat the robot."""
@@ -286,7 +279,7 @@ class _Run:
         choice("controller: command", law.command, COMMANDS, SimulationError)
         self.asked = -1 if self.before is None else self.first  # one that goes on has its command already
         if self.before is None:
-            law.reset(self.robot, Measurement(**self.machine.measure(self.tables)))
+            law.reset(self.robot, self.machine.measure(self.tables))
 
     def _ask_if_due(self) -> None:
         """Let the controller in Python decide, once per tick."""
@@ -298,9 +291,9 @@ class _Run:
         t, k, n = machine.done * machine.step, len(self.robot.drives), self.robot.mechanism.dof
         table = self.tables.table
         row = table[min(machine.done // machine.tick - self.tables.first[0], table.shape[0] - 1)]
-        rho, rho_v, rest = row[:k], row[k : 2 * k], row[2 * k :]
-        q, v, a = rest[:n], rest[n : 2 * n], rest[2 * n :]
-        answer = law.update(t, Setpoint(q, v, a, rho, rho_v), Measurement(**machine.measure(self.tables)))
+        motion = row[2 * k :]
+        wanted = Setpoint(motion[:n], motion[n : 2 * n], motion[2 * n :], row[:k], row[k : 2 * k])
+        answer = law.update(t, wanted, machine.measure(self.tables))
         command = np.atleast_1d(numbers(answer, "what the controller returns"))
         if command.shape != (k,):
             raise SimulationError(
@@ -315,20 +308,32 @@ class _Run:
 
     # ---- what it leaves
 
-    def _raw(self, end_state: dict[str, Array], cut: Array, thin: int, shown: list[Any]) -> Raw:
+    def _run(self, end_state: dict[str, Array], at_limit: Array) -> Run:
+        """Return the run with its log; `at_limit` is the share of time that each motor was at a limit."""
         robot, plan, step, signals = self.robot, self.plan, self.robot.step, self.signals
         t = _grid(self.first // plan.every, self.first // plan.every + plan.rows, plan.every * step)
         electric = np.concatenate([signals["current"], signals["voltage"]], axis=1)
         tail = np.zeros((0, electric.shape[1])) if self.before is None else self.before.tail
-        mean = means(electric, thin, tail)
+        mean = means(electric, self.thin, tail)
         cycle = self.fine * step
         names = ("theta", "omega", "current", "voltage", "friction")
         energy = energies(robot.drives, cycle, *(signals[name] for name in names))
-        energy["gear"] = np.asarray(np.trapezoid(signals["loss"] * signals["rho_v"], dx=cycle, axis=0))
-        logged = {name: np.ascontiguousarray(values[::thin]) for name, values in signals.items()}
+        energy["gear"] = np.asarray(np.trapezoid(signals["gear_loss"] * signals["rho_v"], dx=cycle, axis=0))
+        logged = {name: np.ascontiguousarray(values[:: self.thin]) for name, values in signals.items()}
         count = len(robot.drives)
         logged["mean_current"], logged["mean_voltage"] = mean[:, :count], mean[:, count:]
+        truth = self._truth(t, logged)
+        busy = np.flatnonzero(at_limit > NOTICEABLE)
+        unstable = limit_cycle(robot, truth, at_limit, busy) if busy.size else ""
+        if unstable:
+            raise SimulationError(unstable)
+        saturation = dict(zip([drive.actuator for drive in robot.drives], at_limit.tolist(), strict=True))
+        notes = notes_of(robot, truth, saturation)
+        seed: Any = self.options.seed
+        if isinstance(seed, np.random.SeedSequence):
+            seed = {"entropy": seed.entropy, "spawn_key": list(seed.spawn_key)}
         settings = {
+            "seed": seed,
             "step": step,
             "duration": float(t[-1] - t[0]),
             "log_cycle": plan.every * step,
@@ -336,47 +341,41 @@ class _Run:
             **self.how,
             "controller": type(robot.controller).__name__,
             "start": {"q": self.x.tolist(), "v": self.v.tolist()} if self.before is None else {"t": self.before.time},
+            "reference": dict(self.reference.source),
         }
-        half = -(-thin // 2)
-        kept = electric[len(electric) - 1 - half : -1].copy()
+        facts = {"saturation": saturation, "notes": [*notes, *robot.model_notes], "ambient": robot.ambient}
+        log = record(robot, truth, self.streams, settings, facts, self.readings)
+        noise = {name: stream.state for name, stream in self.streams.items()}  # after the recorder has drawn its own
+        kept = electric[len(electric) - 1 - -(-self.thin // 2) : -1].copy()
+        end = End((self.first + plan.steps) * step, end_state, self.x, noise, self.heat, kept, self.last_noise)
+        return Run(log, truth, robot, self.reference.sample(t), saturation, energy, settings, notes, end)
 
-        def end() -> End:
-            noise = {name: stream.state for name, stream in self.streams.items()}
-            return End((self.first + plan.steps) * step, end_state, self.x, noise, self.heat, kept, self.last_noise)
-
-        truth = self._truth(t, logged, shown)
-        return Raw(truth, cut / (plan.steps + 1), energy, self.readings, settings, self.streams, end)
-
-    def _truth(self, t: Array, signals: Mapping[str, Array], shown: list[Any]) -> Truth:
+    def _truth(self, t: Array, signals: Mapping[str, Array]) -> Truth:
         """Return the true signals at the times of the log."""
         if not np.isfinite(self.record).all():
             bad = (self.first // self.fine + int(np.argwhere(~np.isfinite(self.record))[0][0])) * self.fine * self.robot.step
             raise SimulationError(f"instability: signals are no longer finite at t = {bad:.6g} s; lower the gains or the step")
-        zones, temperature = self._temperatures(t, shown)
-        names = ("rho", "rho_v", "theta", "omega", "current", "voltage", "friction", "joint_friction", "energy")
+        zones, temperature = self._temperatures(t)
         return Truth(
             t=t,
             motion=Motion(t, *(signals[name] for name in "qva")),
-            torques=signals["torque"],
-            gear_loss=signals["loss"],
-            motor_torque=signals["motor"],
             external=self._torques(t),
             parameters=self.robot.model.parameters,
             wrenches=wrench_tables(self.robot.mechanism, self.options.wrenches, t),
             temperature=temperature,
             zones=zones,
-            **{name: signals[name] for name in (*names, "mean_current", "mean_voltage")},
+            **{name: values for name, values in signals.items() if name not in ("q", "v", "a", "joint_power")},
         )
 
-    def _temperatures(self, t: Array, shown: list[Any]) -> tuple[dict[str, Array], Array | None]:
+    def _temperatures(self, t: Array) -> tuple[dict[str, Array], Array | None]:
         """Return the temperatures of all zones, and behind every actuator, at the times of the log."""
         if self.heat is None:
             return {}, None
-        ahead = copy.deepcopy(self.heat)
+        ahead, shown = copy.deepcopy(self.heat), list(self.shown)
         rest = self.machine.done - 1 - round(shown[-1][0] / self.machine.step)
         if rest > 0:  # what has not come to the end of a stretch
             ahead.advance(rest * self.machine.step)
-            shown = [*shown, (shown[-1][0] + rest * self.machine.step, ahead.zones(), ahead.temperature)]
+            shown.append((shown[-1][0] + rest * self.machine.step, ahead.zones(), ahead.temperature))
         times = [time for time, _, _ in shown]
 
         def column(values: Array) -> Array:

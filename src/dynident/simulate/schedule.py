@@ -1,4 +1,4 @@
-"""How a run is made (`Options`), when what happens in it (`Schedule`), what it gives (`Raw`) and can go on from (`End`)."""
+"""How a run is made (`Options`), when what happens in it (`Schedule`), and from where another goes on (`End`)."""
 
 from __future__ import annotations
 
@@ -14,13 +14,11 @@ from dynident.control import OpenLoop
 from dynident.errors import SimulationError
 from dynident.signals import MINIMUM_SAMPLES
 from dynident.simulate.laws import loops_of, whole_steps
-from dynident.simulate.sensors import Readings, Stream
 from dynident.simulate.start import Start
 from dynident.simulate.thermal import Heat
 
 if TYPE_CHECKING:
     from dynident.simulate.inputs import Reference
-    from dynident.simulate.record import Truth
     from dynident.simulate.robot import VirtualRobot
 
 Array = NDArray[np.float64]
@@ -83,23 +81,15 @@ class End:
         return replace(self, heat=None if self.heat is None else self.heat.rested(duration))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data from which `from_dict` makes the same state, to the last bit.
-
-        Returns
-        -------
-        dict
-            JSON-ready; infinite numbers as Python writes them.
-        """
-        heat = None if self.heat is None else self.heat.memory()
-        last = None if self.last_noise is None else self.last_noise.tolist()
+        """Return plain data from which `from_dict` makes the same state, to the last bit; infinity as Python writes it."""
         return {
             "time": self.time,
             "state": {name: np.asarray(values).tolist() for name, values in self.state.items()},
             "origin": self.origin.tolist(),
             "noise": {name: dict(state) for name, state in self.noise.items()},
-            "heat": heat,
+            "heat": None if self.heat is None else self.heat.memory(),
             "tail": {"shape": list(self.tail.shape), "values": self.tail.ravel().tolist()},
-            "last_noise": last,
+            "last_noise": None if self.last_noise is None else self.last_noise.tolist(),
         }
 
     @classmethod
@@ -119,9 +109,8 @@ class End:
             From where to go on.
         """
         try:
-            heat = None
-            if data["heat"] is not None:
-                heat = Heat(robot.mechanism, robot.drives, robot.thermal, robot.ambient)
+            heat = None if data["heat"] is None else Heat(robot)
+            if heat is not None:
                 heat.remember(data["heat"])
             return cls(
                 float(data["time"]),
@@ -162,19 +151,6 @@ class Options:
             raise SimulationError(f"progress is a {type(self.progress).__name__}; give a function of (seconds done, seconds)")
 
 
-@dataclass(frozen=True, eq=False)
-class Raw:
-    """What the compiled machine gave."""
-
-    truth: Truth
-    at_limit: Array  # (k,) Share of time at a limit
-    energy: dict[str, Array]  # (k,) Energies of the run by kind [J]
-    readings: Readings | None  # noise of the current sensors that the control loops have seen
-    settings: dict[str, Any]  # step, cycles, method, for the provenance
-    streams: dict[str, Stream]  # random streams of the recorder
-    end: Callable[[], End]  # from where to go on, once the recorder has drawn its noise
-
-
 def ticks(cycles: Mapping[str, float], step: float) -> dict[str, int]:
     """Return how many steps each cycle takes, all of them whole numbers."""
     for name, cycle in cycles.items():
@@ -187,8 +163,11 @@ def ticks(cycles: Mapping[str, float], step: float) -> dict[str, int]:
     return {name: round(cycle / step) for name, cycle in cycles.items()}
 
 
-def log_ticks(cycle: float, step: float) -> int:
-    """Return the whole number of steps between two samples of a log."""
+def log_every(robot: VirtualRobot, options: Options) -> int:
+    """Return the whole number of steps between two samples of the log."""
+    step, fastest = robot.step, min(loop_cycles(robot.controller).values(), default=robot.step)
+    usual = fastest * max(1, round(np.ceil(LOG_CYCLE / fastest - 1e-9)))
+    cycle = float(usual if options.log_cycle is None else options.log_cycle)
     count, ratio = whole_steps(cycle, step), cycle / step
     if not ratio < LONGEST_CYCLE:
         raise SimulationError(f"log_cycle = {cycle:g} s is {ratio:.6g} steps of {step:g} s; give fewer than {LONGEST_CYCLE:g}")
@@ -251,18 +230,17 @@ class Schedule:
         return max((k for k in parts if k * self.rows * width <= MOST_NUMBERS // 5), default=1)
 
 
-def log_every(robot: VirtualRobot, options: Options) -> int:
-    """Return the steps between two samples of the log."""
-    fastest = min(loop_cycles(robot.controller).values(), default=robot.step)
-    usual = fastest * max(1, round(np.ceil(LOG_CYCLE / fastest - 1e-9)))
-    return log_ticks(float(usual if options.log_cycle is None else options.log_cycle), robot.step)
+def rhythm(robot: VirtualRobot, options: Options) -> tuple[dict[str, float], int, int]:
+    """Return the cycle times of the controller [s], the steps between two samples of the log, and between two commands."""
+    cycles = loop_cycles(robot.controller)
+    counts, every = ticks(cycles, robot.step), log_every(robot, options)
+    return cycles, every, min((count for name, count in counts.items() if name != "current.cycle"), default=every)
 
 
 def schedule(robot: VirtualRobot, reference: Reference, options: Options, first: int = 0) -> Schedule:
     """Return when what happens in a run that begins at step `first`."""
-    step, cycles = robot.step, loop_cycles(robot.controller)
-    counts = ticks(cycles, step)
-    every = log_every(robot, options)
+    step = robot.step
+    cycles, every, finest = rhythm(robot, options)
     if first % every:
         raise SimulationError(
             f"start is at t = {first * step:g} s, which is no sample of a log of {every * step:g} s; give another log_cycle="
@@ -273,7 +251,7 @@ def schedule(robot: VirtualRobot, reference: Reference, options: Options, first:
         raise SimulationError(f"duration = {duration:g} s is shorter than one step of {step:g} s; give duration=")
     total = int(np.floor(duration / step * (1.0 + 1e-12) + 1e-9))
     width = 3 * reference.dof + 2 * len(robot.drives)
-    most = MOST_WANTED // width * min(counts.values(), default=every)
+    most = MOST_WANTED // width * min((round(cycle / step) for cycle in cycles.values()), default=every)
     if total > most:
         raise SimulationError(
             f"duration = {duration:g} s is more than memory holds at this cycle; use robot.stream(...), or simulate up to "
@@ -287,5 +265,4 @@ def schedule(robot: VirtualRobot, reference: Reference, options: Options, first:
     rows = total // every + 1
     if rows < MINIMUM_SAMPLES:
         raise SimulationError(f"log_cycle = {every * step:g} s leaves {rows} samples in {duration:g} s; a log needs at least 4")
-    finest = min((count for name, count in counts.items() if name != "current.cycle"), default=every)
     return Schedule(cycles, every, rows, finest)

@@ -276,39 +276,37 @@ def record(
     sensors, mechanism, t = robot.sensors, robot.mechanism, truth.t
     names = channel_names(mechanism, sensors.side)
     taken, stamped = sample_times(sensors, t, streams["clock"])
-    ratio = np.array([drive.transmission.ratio for drive in robot.drives])
-    position = _on_side(mechanism, sensors.side, ratio, _positions(robot, truth, taken, streams["encoder"]))
-    position = noisy(streams["position"], position, channel_numbers(sensors, "position_noise", len(names)))
-    logged_speed = None
-    if sensors.velocity_noise is not None:
-        velocity = _on_side(mechanism, sensors.side, ratio, _velocities(robot, truth, taken))
-        logged_speed = noisy(streams["velocity"], velocity, channel_numbers(sensors, "velocity_noise", len(names)))
+    kept = kept_rows(sensors, t.size, streams["loss"]) if sensors.dropped else None
+
+    def left(values: Array) -> Array:
+        """Without the samples that were lost."""
+        if kept is None:
+            return values
+        return np.where(kept[:, None], values, np.nan) if sensors.missing == "nan" else values[kept]
+
+    def logged(name: str, values: Array) -> Array:
+        return left(noisy(streams[name], values, channel_numbers(sensors, f"{name}_noise", len(names))))
+
+    position = _on_side(robot, _positions(robot, truth, taken, streams["encoder"]))
     effort, gain = _efforts(robot, truth, taken, streams, readings)
-    effort = noisy(streams["effort"], effort, channel_numbers(sensors, "effort_noise", len(names)))
-    temperature = None
-    if truth.temperature is not None:
-        heat = at_times(t, truth.temperature, None, taken)
+    heat = truth.temperature
+    if heat is not None:
+        heat = at_times(t, heat, None, taken)
         if sensors.side == "joint" and not mechanism.loops:
             heat = _by_joint(mechanism, heat, robot.ambient)
-        temperature = noisy(streams["temperature"], heat, channel_numbers(sensors, "temperature_noise", len(names)))
-    channels = {"position": position, "effort": effort, "velocity": logged_speed, "temperature": temperature}
-    if sensors.dropped:
-        kept = kept_rows(sensors, t.size, streams["loss"])
-        if sensors.missing == "nan":
-            channels = {name: None if x is None else np.where(kept[:, None], x, np.nan) for name, x in channels.items()}
-        else:
-            channels = {name: None if x is None else x[kept] for name, x in channels.items()}
-            stamped = stamped[kept]
+    velocity = None
+    if sensors.velocity_noise is not None:
+        velocity = logged("velocity", _on_side(robot, _velocities(robot, truth, taken)))
     title = robot.name or mechanism.name
     return Log(
-        t=stamped,
+        t=stamped if kept is None or sensors.missing == "nan" else stamped[kept],
         joints=names,
-        position=channels["position"],  # type: ignore[arg-type]
-        effort=channels["effort"],  # type: ignore[arg-type]
+        position=logged("position", position),
+        effort=logged("effort", effort),
         effort_kind=sensors.effort,
         gain=gain,
-        velocity=channels["velocity"],
-        temperature=channels["temperature"],
+        velocity=velocity,
+        temperature=None if heat is None else logged("temperature", heat),
         position_side=sensors.side,
         name=f"{title} (simulated)",
         provenance={"simulated": title, **provenance, "sensors": sensors.to_dict()},
@@ -341,10 +339,11 @@ def _velocities(robot: VirtualRobot, truth: Truth, taken: Array) -> Array:
     return velocity / np.where(motor, ratio, 1.0)
 
 
-def _on_side(mechanism: Mechanism, side: str, ratio: Array, rho: Array) -> Array:
+def _on_side(robot: VirtualRobot, rho: Array) -> Array:
     """Return positions or velocities of the log's channels."""
-    if side == "motor":
-        return rho * ratio
+    mechanism = robot.mechanism
+    if robot.sensors.side == "motor":
+        return rho * np.array([drive.transmission.ratio for drive in robot.drives])
     if mechanism.loops:
         return np.asarray(rho / np.array([next(iter(actuator.coupling.values())) for actuator in mechanism.actuators]))
     return np.asarray(rho @ np.linalg.pinv(mechanism.actuator_matrix[0]).T)
@@ -359,28 +358,26 @@ def _efforts(
     when = taken[:, None] - delay
     direct = taken is truth.t and not np.any(delay)
     constant = np.array([drive.motor.torque_constant for drive in drives])
-    if sensors.effort == "voltage":
-        source = truth.mean_voltage if sensors.averaged else truth.voltage
-        volts = source if direct else at_times(truth.t, source, None, when)
+    name = "voltage" if sensors.effort == "voltage" else "current"
+    source: Array = getattr(truth, f"mean_{name}" if sensors.averaged else name)
+    seen = source if direct else at_times(truth.t, source, None, when)
+    if name == "voltage":
         order = _motor_order(mechanism, sensors.side)
-        return volts[:, order], _gain((constant / np.array([drive.motor.resistance for drive in drives]))[order])
-    source = truth.mean_current if sensors.averaged else truth.current
-    current = source if direct else at_times(truth.t, source, None, when)
+        return seen[:, order], _gain((constant / np.array([drive.motor.resistance for drive in drives]))[order])
     meters = [drive.current_sensor for drive in drives]
-    current = current * (1.0 + np.array([meter.gain_error for meter in meters]))
+    seen = seen * (1.0 + np.array([meter.gain_error for meter in meters]))
     deviation = np.array([meter.noise for meter in meters])
     if readings is None:
-        current = noisy(streams["current"], current, deviation)
+        seen = noisy(streams["current"], seen, deviation)
     else:
-        current = current + readings.into(noisy(streams["current"], np.zeros_like(current), deviation), when)
-    current = quantised(current, np.array([meter.resolution for meter in meters]))
-    if sensors.effort == "motor_current":
+        seen = seen + readings.into(noisy(streams["current"], np.zeros_like(seen), deviation), when)
+    seen = quantised(seen, np.array([meter.resolution for meter in meters]))
+    if sensors.effort != "joint_torque":
         order = _motor_order(mechanism, sensors.side)
-        return current[:, order], _gain(constant[order])
-    torque = current * constant
-    if sensors.effort == "motor_torque":
-        return torque[:, _motor_order(mechanism, sensors.side)], None
-    behind = torque * np.array([drive.transmission.ratio for drive in drives])
+        if sensors.effort == "motor_current":
+            return seen[:, order], _gain(constant[order])
+        return (seen * constant)[:, order], None
+    behind = seen * constant * np.array([drive.transmission.ratio for drive in drives])
     if mechanism.loops:
         return behind * np.array([next(iter(actuator.coupling.values())) for actuator in mechanism.actuators]), None
     generalised = behind @ mechanism.actuator_matrix[0]

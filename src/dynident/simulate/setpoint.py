@@ -6,7 +6,6 @@ closed from the last sample to the next, by the same walk along the branch.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 
 from dynident.control import PID, ComputedTorque, OpenLoop, TaskCascade, coupling_rows, friction_laws
 from dynident.friction import Point
-from dynident.graph import Function, Graph, Node, Place, Routine, total, where
+from dynident.graph import Function, Graph, Node, Place, Routine, where
 from dynident.mechanics import (
     Equations,
     at_rest,
@@ -26,11 +25,12 @@ from dynident.mechanics import (
     tree_motion,
 )
 from dynident.mechanism import Mechanism
+from dynident.simulate.drives import along
 from dynident.simulate.dynamics import Dynamics
 from dynident.simulate.laws import loops_of
 from dynident.simulate.machine import Machine
-from dynident.simulate.shape import LOST_CLOSURE, starts
-from dynident.simulate.tick_model import reference_function, task_table
+from dynident.simulate.shape import LOST_CLOSURE, MachineRoutine, parts_of
+from dynident.simulate.tick_model import gram, reference_function, task_table
 
 Array = NDArray[np.float64]
 
@@ -40,24 +40,22 @@ class Poses:
 
     def __init__(self, *robots: Mechanism) -> None:
         self.size = 0
-        self._places: dict[Any, tuple[int, Routine]] = {}
-        self._robots: list[Mechanism] = []
+        self._places: dict[Any, tuple[int, Mechanism]] = {}
         for robot in robots:
-            key = geometry_key(robot)
-            if robot.loops and key not in self._places:
-                label = f"_{len(self._places)}" if self._places else ""
-                self._places[key] = self.size, branch_routine(robot, label)
-                self._robots.append(robot)
+            if robot.loops and geometry_key(robot) not in self._places:
+                self._places[geometry_key(robot)] = self.size, robot
                 self.size += len(robot.tree.coordinates)
 
     def start(self, x: Array) -> Array:
         """Return the closed positions at x."""
-        return np.concatenate([np.zeros(0), *(tree_motion(robot, at_rest(robot, x)).q[0] for robot in self._robots)])
+        return np.concatenate(
+            [np.zeros(0), *(tree_motion(robot, at_rest(robot, x)).q[0] for _, robot in self._places.values())]
+        )
 
     def follow(self, r: Routine, array: str, given: Place, status: Place) -> None:
         """Bring all positions to given coordinates, or set the status."""
-        for i, ((first, walk), robot) in enumerate(zip(self._places.values(), self._robots, strict=True)):
-            width = len(robot.tree.coordinates)
+        for i, (first, robot) in enumerate(self._places.values()):
+            walk, width = branch_routine(robot, f"_{i}" if i else ""), len(robot.tree.coordinates)
             head, work, out = r.local(f"head{i}", 2), r.local(f"work{i}", 3 * width + 8), r.local(f"out{i}", width)
             r.store_all(head, 0, [1.0, -1.0])
             r.call(walk, head=head, given=given, start=(array, first), work=work, out=out)
@@ -85,15 +83,6 @@ class Setpoint:
         if self.shape.space is not None:
             robots.append(self.shape.model)
         self.poses = Poses(*([] if isinstance(self.law, OpenLoop | ComputedTorque) else robots))
-
-    @property
-    def width(self) -> int:
-        """Columns of the law's table."""
-        if self.shape.space is not None:
-            return task_table(self.shape, self.k).size
-        if isinstance(self.law, OpenLoop):
-            return self.k
-        return 3 * (self.n if isinstance(self.law, ComputedTorque) else self.k)
 
     def routine(self) -> Routine:
         """Return it."""
@@ -124,7 +113,7 @@ class Setpoint:
     def _actuators(self) -> Function:
         """Return positions and speeds of the actuators behind the gears."""
         eq, rows = Equations(self.mechanism), coupling_rows(self.mechanism)
-        outputs = {"rho": _along(rows, eq.tree_q), "rate": _along(rows, eq.tree_v)}
+        outputs = {"rho": [along(row, eq.tree_q) for row in rows], "rate": [along(row, eq.tree_v) for row in rows]}
         return Function("wanted_actuators", {"q": positions_of(self.mechanism), "v": self.n}, outputs)
 
     def _feed(self, r: Routine, first: int, shared: bool) -> None:
@@ -152,13 +141,11 @@ class Setpoint:
             if name in laws and name not in motors:
                 f[i] = f[i] + _friction(graph, laws[name], eq.v[i], own[i], f[i])
         A = [eq.times_G(row) for row in rows]
-        gram = [[total([graph.zero, *(row[i] * row[j] for row in A)]) for j in range(self.n)] for i in range(self.n)]
-        part = [x[0] for x in solve_symmetric(gram, [[x] for x in f])[0]]
+        part = [x[0] for x in solve_symmetric(gram(A), [[x] for x in f])[0]]
         tau = [dot(row, part) for row in A]
-        rho, rate = _along(rows, eq.tree_q), _along(rows, eq.tree_v)
         return [
-            x + _friction(graph, laws[name], rate[a], rho[a], x) if name in laws else x
-            for a, (name, x) in enumerate(zip(motors, tau, strict=True))
+            x + _friction(graph, laws[name], along(row, eq.tree_v), along(row, eq.tree_q), x) if name in laws else x
+            for name, x, row in zip(motors, tau, rows, strict=True)
         ]
 
 
@@ -167,46 +154,35 @@ def _friction(graph: Graph, friction: Any, v: Node, q: Node, load: Node) -> Node
     return result
 
 
-def _along(rows: Array, x: Sequence[Node]) -> list[Node]:
-    zero = x[0].graph.zero
-    return [total([zero, *(x[i] * float(c) for i, c in enumerate(row) if c)]) for row in rows]
-
-
 def placing(dynamics: Dynamics, machine: Machine) -> Routine:
     """Return ``placed(s, p, w, x, status)``: the state at the coordinates x[:n] and velocities x[n:]; s is that of a start.
 
     It does what `Machine` does at its start, by the functions of the step.
     """
-    r = Routine(dynamics.graph, "placed", ("s", "p", "w", "x", "status"))
-    s, w, p, n = machine.memory.state, machine.memory.work, machine.memory.numbers, machine.mechanism.dof
-    mechanism, model, shape = machine.mechanism, machine.shape.law.model, machine.shape
+    r = MachineRoutine(machine.memory, dynamics.graph, "placed", ("s", "p", "w", "x", "status"))
+    mechanism, model, shape, n = machine.mechanism, machine.shape.law.model, machine.shape, machine.mechanism.dof
     if mechanism.loops:
         Poses(mechanism).follow(r, "s", ("x", 0), ("status", 0))
     else:
-        r.store_all("s", s.at("q"), r.load_all("x", 0, n))
-    r.store_all("s", s.at("v"), r.load_all("x", n, n))
-    seen = {"rho": "rho", "rate": "rho_v", "theta": "theta", "omega": "omega", "current": "current"}
-    r.call(dynamics.senses, y="s", s="s", p="p", **{name: w.place(field) for name, field in seen.items()})
+        r.put_all("s.q", r.load_all("x", 0, n))
+    r.put_all("s.v", r.load_all("x", n, n))
+    r.call(dynamics.senses, y="s", **{name: r.at(f"w.{name}") for name in dynamics.senses.outputs})
     for a, first in enumerate(shape.shafts[:-1]):
-        ratio = r.load("p", p.at("ratio", a))
+        ratio = r.get("p.ratio", a)
         for e in range(first, shape.shafts[a + 1]):
-            r.store("s", s.at("theta", e), ratio * r.load("w", w.at("rho", a)))
-            r.store("s", s.at("omega", e), ratio * r.load("w", w.at("rho_v", a)))
-    jumping, kept = len(shape.jumping), starts(shape.owners, "states")
+            r.put("s.theta", ratio * r.get("w.rho", a), e)
+            r.put("s.omega", ratio * r.get("w.rho_v", a), e)
+    jumping = len(shape.jumping)
     if shape.jumping or shape.remembering:
-        r.call(dynamics.speeds, y="s", s="s", p="p", u=w.place("speed"))
-        speed = r.load_all("w", w.at("speed"), jumping + len(shape.remembering))
-        r.store_all("s", s.at("begin"), speed[:jumping])
-        r.store_all("s", s.at("side"), [where(v > 0.0, 1.0, where(v < 0.0, -1.0, 0.0)) for v in speed[:jumping]])
-        for place, i in enumerate(shape.remembering):
-            at = kept[i]
-            for part in shape.owners[i].parts:
-                at += part.states
-                if part.states:
-                    r.store("s", s.at("memory", at - 1), speed[jumping + place])
-    count = s.count("pose")
+        r.call(dynamics.speeds, y="s", u=r.at("w.speed"))
+        speed = r.get_all("w.speed")
+        r.put_all("s.begin", speed[:jumping])
+        r.put_all("s.side", [where(v > 0.0, 1.0, where(v < 0.0, -1.0, 0.0)) for v in speed[:jumping]])
+        for i, part, _, at in parts_of(shape.owners):
+            if part.states:
+                r.put("s.memory", speed[jumping + shape.remembering.index(i)], at + part.states - 1)
     if not model.loops:
-        r.store_all("s", s.at("pose"), r.load_all("x", 0, n))
+        r.put_all("s.pose", r.load_all("x", 0, n))
     elif geometry_key(model) == geometry_key(mechanism):
-        r.store_all("s", s.at("pose"), r.load_all("s", s.at("q"), count))
+        r.put_all("s.pose", r.get_all("s.q"))
     return r

@@ -16,15 +16,20 @@ from numpy.typing import NDArray
 from dynident.control import coupling_rows
 from dynident.drive import Drive
 from dynident.errors import SimulationError
-from dynident.graph import Graph, Node, Place
+from dynident.graph import Function, Graph, Node, Place, Routine, absolute, maximum, opposite
 from dynident.mechanics import geometry_key, positions_of
 from dynident.mechanism import FREE, SPHERICAL, Mechanism
-from dynident.simulate.friction import Owner, asks_load, jumps
+from dynident.simulate.friction import Owner, Part, jumps
 
 Array = NDArray[np.float64]
 
 IDEAL, RESISTIVE, INDUCTIVE = "current", "resistance", "winding"  # what a drive is fed with, and what that meets
 FINE, SINGULAR_MASS, LOST_CLOSURE, UNSTABLE, LOST_TASK = 0, 1, 2, 3, 4
+
+
+def own_positions(mechanism: Mechanism) -> list[int]:
+    """Return where the robot's coordinates are among the positions that are integrated: those of the tree with loops."""
+    return [int(i) for i in mechanism.closure.independent] if mechanism.loops else list(range(mechanism.dof))
 
 
 @dataclass(frozen=True)
@@ -52,6 +57,11 @@ class DriveShape:
                 )
         limited = feed == IDEAL and motor.resistance > 0.0 and motor.voltage_limit < np.inf
         return cls(feed, limited, drive.states, gear.backlash > 0.0, gear.efficiency < 1.0)
+
+    @property
+    def loses_rigidly(self) -> bool:
+        """Whether a rigid gear has losses."""
+        return self.lossy and not self.shafts
 
 
 @dataclass(frozen=True)
@@ -142,18 +152,14 @@ class Shape:
     @cached_property
     def jumping(self) -> list[int]:
         """Owners whose friction jumps at rest: first those that move with the mechanism, then rotors on shafts."""
-        found = [i for i, owner in enumerate(self.owners) if self._jumps(owner)]
+        lossy = [owner.gear or (owner.motor >= 0 and self.drives[owner.motor].loses_rigidly) for owner in self.owners]
+        found = [i for i, owner in enumerate(self.owners) if lossy[i] or jumps(owner)]
         return sorted(found, key=lambda i: (self.on_shaft(self.owners[i]), i))
 
     @property
     def bound(self) -> int:
         """How many of them move with the mechanism."""
         return sum(not self.on_shaft(self.owners[i]) for i in self.jumping)
-
-    def _jumps(self, owner: Owner) -> bool:
-        if owner.gear or (owner.motor >= 0 and self.drives[owner.motor].lossy and not self.drives[owner.motor].shafts):
-            return True
-        return jumps(owner)
 
     @property
     def remembering(self) -> list[int]:
@@ -163,13 +169,22 @@ class Shape:
     @property
     def loading(self) -> list[int]:
         """Owners whose friction looks at their load."""
-        return [i for i, owner in enumerate(self.owners) if asks_load(owner)]
+        return [i for i, owner in enumerate(self.owners) if any(part.asks_load for part in owner.parts)]
 
 
 def starts(owners: Sequence[Owner], what: str) -> list[int]:
     """Return where the ``numbers`` or ``states`` of every owner begin, and how many there are at the end."""
     sizes = [sum(len(p.numbers) if what == "numbers" else p.states for p in owner.parts) for owner in owners]
     return [int(x) for x in np.cumsum([0, *sizes])]
+
+
+def parts_of(owners: Sequence[Owner]) -> Iterator[tuple[int, Part, int, int]]:
+    """Yield all parts of the owners' friction: whose it is, the part, and where its numbers and its states begin."""
+    number = state = 0
+    for i, owner in enumerate(owners):
+        for part in owner.parts:
+            yield i, part, number, state
+            number, state = number + len(part.numbers), state + part.states
 
 
 class Fields:
@@ -199,10 +214,6 @@ class Fields:
         """Return where a number of a field is."""
         return self._places[name][0] + index
 
-    def place(self, name: str, index: int = 0) -> Place:
-        """Return array and index, as `Routine.call` takes them."""
-        return self.array, self.at(name, index)
-
     def symbol(self, graph: Graph, name: str, index: int = 0) -> Node:
         """Return a number as the input of a `Function`."""
         return graph.symbol(f"{self.array}[{self._places[name][0] + index}]")
@@ -215,15 +226,6 @@ class Fields:
         """Return the part of an array of numbers that is a field."""
         first, count = self._places[name]
         return values[first : first + count]
-
-
-class Records(Fields):
-    """Signals that are recorded: one block of rows per signal, one block after the other in one array."""
-
-    def blocks(self, record: Array) -> dict[str, Array]:
-        """Return the signals (N, count) of a record of N rows, by name."""
-        rows = record.shape[0]
-        return {name: self.view(record.reshape(-1, rows or 1), name).reshape(rows, -1) for name in self}
 
 
 class Memory:
@@ -269,14 +271,66 @@ class Memory:
         self.work.add(**each(("x", "v", "a", "wanted", "task", "rate"), n))
         self.work.add(**each(("rho", "rho_v", "current", "theta", "omega"), k), drift=nq)
         self.work.add(correction=positions_of(model), size=1, ok=1)
-        self.record = Records("record", q=n, v=n, a=n, **each(RECORDED, k), joint_friction=nt, joint_power=nt, energy=2)
+        self.record = Fields("record", q=n, v=n, a=n, **each(RECORDED, k), joint_friction=nt, joint_power=nt, energy=2)
         self.call = Fields("a", steps=1, table=1, table_rows=1, noise=1, noise_rows=1, noise_width=1, push=1, push_rows=1)
         self.call.add(**each(("push_every", "record", "record_rows", "record_every", "status", "index"), 1))
+
+    def signals(self, record: Array) -> dict[str, Array]:
+        """Return the signals (N, count) of a record of N rows, by name: one block of rows after the other."""
+        rows = record.shape[0]
+        return {name: self.record.view(record.reshape(-1, rows or 1), name).reshape(rows, -1) for name in self.record}
 
     def noise_width(self, numbers: Array) -> int:
         """Return how many numbers a row of sensor noise has: encoders, then currents at every tick of their loop."""
         sense, cycle = (int(self.numbers.view(numbers, name)[0]) for name in ("sense", "current_every"))
         return self.state.count("command") * (1 + sense // (cycle or sense))
+
+
+class MachineRoutine(Routine):
+    """A routine on the arrays of a machine; ``s.pose`` is the field `pose` of its state, ``w.ok`` one of its scratch."""
+
+    def __init__(self, memory: Memory, graph: Graph, name: str, arrays: Sequence[str]) -> None:
+        super().__init__(graph, name, arrays)
+        self._fields = {f.array: f for f in (memory.state, memory.numbers, memory.work, memory.motion, memory.call)}
+
+    def at(self, name: str, index: int = 0) -> Place:
+        """Return array and index of a number, as `call` takes them."""
+        array, _, field = name.partition(".")
+        return array, self._fields[array].at(field, index)
+
+    def get(self, name: str, index: int = 0) -> Node:
+        """Return a number of a field."""
+        return self.load(*self.at(name, index))
+
+    def get_all(self, name: str, count: int | None = None, first: int = 0) -> list[Node]:
+        """Return neighbouring numbers of a field, all of them when no count is given."""
+        array, _, field = name.partition(".")
+        return self.load_all(*self.at(name, first), self._fields[array].count(field) if count is None else count)
+
+    def put(self, name: str, value: Node | float, index: int = 0) -> None:
+        """Write a number of a field."""
+        self.store(*self.at(name, index), value)
+
+    def put_all(self, name: str, values: Sequence[Node | float], first: int = 0) -> None:
+        """Write neighbouring numbers of a field."""
+        self.store_all(*self.at(name, first), values)
+
+    def call(self, what: Function | Routine, **places: str | Place) -> None:
+        """Call a function or routine; arrays of it without a place are ours of the same name."""
+        super().call(what, **{name: name for name in what.arrays if name in self.arrays} | places)
+
+    def stop_unless_ok(self, status: int) -> None:
+        """Set the status of the step where the last function did not find what it should (w.ok)."""
+        with self.when(opposite(self.get("w.ok") > 0.0)):
+            self.put("w.status", status)
+
+
+def largest(graph: Graph, values: Sequence[Node]) -> Node:
+    """Return the largest absolute value, 0 of none."""
+    size = graph.zero
+    for x in values:
+        size = maximum(size, absolute(x))
+    return size
 
 
 DRIVE_NUMBERS = (
@@ -286,4 +340,4 @@ DRIVE_NUMBERS = (
 CONTROL_NUMBERS = ("every", "sense", "outer", "inner", "current_every", "windup", "remove", "late", "late_wish")
 GAINS = ("kp", "kd", "ki", "share", "slow_out", "slow_in", "speed_limit", "kpc", "kic", "preload")
 SENSOR_NUMBERS = ("resolution", "on_motor", "exact_speed", "blend", "current_step", "current_gain")
-RECORDED = (*("torque", "motor", "current", "friction", "rho", "rho_v", "theta", "omega", "voltage", "loss"),)
+RECORDED = ("torques", "motor_torque", "current", "friction", "rho", "rho_v", "theta", "omega", "voltage", "gear_loss")

@@ -118,13 +118,7 @@ class Sizing(Result):
         return [sentence for motor in self.motors for sentence in _sentences(motor)]
 
     def summary(self) -> str:
-        """Return table and sentences.
-
-        Returns
-        -------
-        str
-            One line per motor, then what an engineer should know.
-        """
+        """Return table and sentences. One line per motor, then what an engineer should know."""
         return "\n".join([self.table(), *self.sentences()])
 
     def plot(self) -> Figure:

@@ -63,13 +63,7 @@ class TorqueSplit(Result):
         return np.asarray(self.total - sum(self.parts.values()))
 
     def rms(self) -> dict[str, Array]:
-        """Return the root mean square of every part, of the rest and of the total.
-
-        Returns
-        -------
-        dict of str to ndarray, (k,)
-            By part [N m, N].
-        """
+        """Return the root mean square of every part, of the rest and of the total, (k,) each [N m, N]."""
         every = {**self.parts, "rest": self.rest, "total": self.total}
         return {name: np.sqrt(np.mean(values**2, axis=0)) for name, values in every.items()}
 

@@ -25,9 +25,9 @@ from dynident.drive import Drive
 from dynident.errors import DynidentError, SimulationError
 from dynident.mechanics import Motion, at_rest, mass_matrix, tree_motion
 from dynident.mechanism import Mechanism, effort_units
-from dynident.simulate.laws import COMPILED, believed, table_of
+from dynident.simulate.laws import COMPILED, believed, reflected, table_of
 from dynident.simulate.machine import FASTEST, Machine, Tables
-from dynident.simulate.shape import LOST_CLOSURE, LOST_TASK, SINGULAR_MASS, UNSTABLE
+from dynident.simulate.shape import LOST_CLOSURE, LOST_TASK, SINGULAR_MASS, UNSTABLE, own_positions
 
 if TYPE_CHECKING:
     from dynident.simulate.record import Truth
@@ -165,8 +165,8 @@ def small_motions(robot: VirtualRobot, q: ArrayLike) -> Growth | None:
     noise = np.zeros((1, machine.memory.noise_width(machine.numbers)))
     tables = Tables(table_of(mechanism, machine.law, still), noise, np.zeros((1, machine.memory.work.count("push"))))
     machine.of("step")[0] = 1000.0 * period  # not the first tick, which has no past
-    machine.of("sensed")[:] = coupling_rows(mechanism) @ tree_motion(mechanism, at_rest(mechanism, x)).q[0]
-    G = tree_motion(mechanism, at_rest(mechanism, x)).G
+    rest = tree_motion(mechanism, at_rest(mechanism, x))
+    machine.of("sensed")[:], G = coupling_rows(mechanism) @ rest.q[0], rest.G
     start, record = machine.state.copy(), np.zeros((0, machine.memory.record.size))
     fields = machine.memory.state
     places = [fields.at(name, i) for name in MOVING for i in range(fields.count(name))]
@@ -174,12 +174,11 @@ def small_motions(robot: VirtualRobot, q: ArrayLike) -> Growth | None:
     lift = np.zeros((start.size, n + len(places)))  # the positions of loops move together
     lift[: fields.count("q"), :n] = np.eye(n) if not mechanism.loops or G is None else (G if G.ndim == 2 else G[0])
     lift[places, n + np.arange(len(places))] = 1.0
-    own = [int(i) for i in mechanism.closure.independent] if mechanism.loops else list(range(n))
 
     def end(z: Array) -> Array:
         machine.state[:] = start + z
         machine.run(period, tables, record)
-        return machine.state[own + places]
+        return machine.state[own_positions(mechanism) + places]
 
     P = np.column_stack([(end(SMALL * column) - end(-SMALL * column)) / (2.0 * SMALL) for column in lift.T])
     values, vectors = np.linalg.eig(np.where(np.isfinite(P), P, 0.0))
@@ -239,7 +238,7 @@ def reason(robot: VirtualRobot, machine: Machine, status: int, index: int, x: Ar
             now = np.array([machine.done * machine.step])
             # The state at the start of the step, and where the integrator looked last.
             for q in (machine.of("q"), machine.stage[: machine.of("q").size]):
-                weak = weightless(robot, machine, _independent(robot, q)[None], now)
+                weak = weightless(robot, q[own_positions(robot.mechanism)][None], now)
                 if "not positive" in weak:
                     return (
                         f"robot '{name}': {weak}, so accelerations have no meaning; identify it again with possible bodies, "
@@ -268,17 +267,9 @@ def reason(robot: VirtualRobot, machine: Machine, status: int, index: int, x: Ar
     start = machine.done * machine.step - (x.shape[0] - 1) * every * machine.step
     rows = np.flatnonzero(np.abs(v).max(axis=1) <= RUNAWAY)[-LATEST:]
     rows = np.unique(np.append(rows, 0))
-    weak = weightless(robot, machine, x[rows], np.asarray(start + rows * every * machine.step))
+    weak = weightless(robot, x[rows], np.asarray(start + rows * every * machine.step))
     remedy = "lower the gains or the step" if at_once else "use loop='exact', or lower the gains"
     return f"instability: {what} at {when}; " + (f"{weak}: give links or drives their inertia" if weak else remedy)
-
-
-def _independent(robot: VirtualRobot, q: Array) -> Array:
-    """Return the independent coordinates out of the positions that a machine integrates."""
-    names = robot.mechanism.tree.coordinates
-    if q.size == robot.mechanism.dof:
-        return q
-    return q[[names.index(name) for name in robot.mechanism.coordinate_names]]
 
 
 def _joint(robot: VirtualRobot, index: int) -> tuple[str, str]:
@@ -302,7 +293,7 @@ def culprit(robot: VirtualRobot, index: int) -> str:
     return f"the current of drive '{wound[index - masses]}' passed {FASTEST:.0e} A"
 
 
-def weightless(robot: VirtualRobot, machine: Machine, path: Array, t: Array) -> str:
+def weightless(robot: VirtualRobot, path: Array, t: Array) -> str:
     """Return a clause that names a joint with next to no inertia, or nothing.
 
     Joints that can move together almost for nothing make the mass matrix nearly singular: the smallest eigenvalue of M, scaled
@@ -310,7 +301,7 @@ def weightless(robot: VirtualRobot, machine: Machine, path: Array, t: Array) -> 
     physical.
     """
     try:
-        inertia = inertia_of(robot.mechanism, machine.reflected, path)
+        inertia = inertia_of(robot.mechanism, reflected(robot.drives), path)
     except DynidentError:  # the loops do not close there: what was lost is not the inertia
         return ""
     own = np.abs(np.diagonal(inertia, axis1=1, axis2=2))
@@ -332,10 +323,10 @@ def weightless(robot: VirtualRobot, machine: Machine, path: Array, t: Array) -> 
     return ""
 
 
-def inertia_of(mechanism: Mechanism, reflected: Array, path: Array) -> Array:
+def inertia_of(mechanism: Mechanism, drives: Array, path: Array) -> Array:
     """Return the mass matrices (N, n, n) of a robot and its drives, whose inertias behind the gears are given, along a path."""
     A = actuator_rows(mechanism, path)
-    return np.asarray(mass_matrix(mechanism, path) + np.swapaxes(A, -1, -2) @ (reflected[:, None] * A))
+    return np.asarray(mass_matrix(mechanism, path) + np.swapaxes(A, -1, -2) @ (drives[:, None] * A))
 
 
 def loop_gain(machine: Machine, x: ArrayLike) -> float:
@@ -347,7 +338,7 @@ def loop_gain(machine: Machine, x: ArrayLike) -> float:
     A = actuator_rows(machine.mechanism, x)[0]
     joined = machine.memory.numbers.view(machine.numbers, "joined")
     actuators = A.T @ (joined[:, None] * A)
-    moved = inertia_of(machine.mechanism, machine.reflected, np.atleast_2d(x))[0] - actuators
+    moved = inertia_of(machine.mechanism, reflected(machine.drives), np.atleast_2d(x))[0] - actuators
     if np.linalg.matrix_rank(actuators) < actuators.shape[0]:
         return float("inf")
     return float(np.abs(np.linalg.eigvals(np.linalg.solve(actuators, moved))).max())

@@ -66,6 +66,12 @@ def _vector(values: ArrayLike, shapes: tuple[int, ...], what: str, meaning: str)
     return array
 
 
+def _contradiction(given: Array, allowed: Array) -> int | None:
+    """Return which number is furthest from what the others allow; None where all agree."""
+    gap = np.abs(given - allowed)
+    return int(np.argmax(gap)) if gap.max() > CLOSED * (1.0 + np.abs(allowed).max()) else None
+
+
 def _from_joints(mechanism: Mechanism, start: Start, first: tuple[Array, Array]) -> tuple[Array, Array]:
     names, tree = mechanism.coordinate_names, mechanism.tree.coordinates
     n, m = len(names), len(tree)
@@ -81,20 +87,18 @@ def _from_joints(mechanism: Mechanism, start: Start, first: tuple[Array, Array])
     x = q if q.size == n else q[own]
     full = _reachable(mechanism, x, "start: q", q if q.size > n else None)
     if q.size > n:
-        gap = np.abs(q - full)
-        if gap.max() > CLOSED:
-            j = int(np.argmax(gap))
+        far = int(np.argmax(np.abs(q - full)))
+        if abs(q[far] - full[far]) > CLOSED:
             raise SimulationError(
-                f"start: joint '{tree[j]}' is at {q[j]:.6g}, but the loops close with it at {full[j]:.6g}; give "
+                f"start: joint '{tree[far]}' is at {q[far]:.6g}, but the loops close with it at {full[far]:.6g}; give "
                 f"{', '.join(names)} alone"
             )
     v = _vector(start.get("velocity", np.zeros(n)), (n, m), "velocity", meaning)
     nu = v if v.size == n else v[own]
     if v.size > n:
         allowed = tree_motion(mechanism, at_rest(mechanism, x, nu)).v[0]
-        wrong = np.abs(v - allowed)
-        if wrong.max() > CLOSED * (1.0 + np.abs(allowed).max()):
-            j = int(np.argmax(wrong))
+        j = _contradiction(v, allowed)
+        if j is not None:
             raise SimulationError(
                 f"start: velocity of '{tree[j]}' is {v[j]:.6g}, but the loops allow only {allowed[j]:.6g} with the others; "
                 f"give the velocities of {', '.join(names)} alone"
@@ -141,18 +145,16 @@ def _from_actuators(mechanism: Mechanism, start: Start, first: tuple[Array, Arra
             f"start: the {k} motors of robot '{mechanism.name}' do not determine its {mechanism.dof} coordinates; give q"
         )
     back = (N @ full if mechanism.loops else N @ x) + n0
-    wrong = np.abs(back - rho)
-    if wrong.max() > CLOSED * (1.0 + np.abs(rho).max()):
-        j = int(np.argmax(wrong))
+    j = _contradiction(back, rho)
+    if j is not None:
         raise SimulationError(
             f"start: motor '{motors[j]}' is at {rho[j]:.6g}, but with the other motors it can only be at {back[j]:.6g}; there "
             f"are {k} motors for {mechanism.dof} freedoms, so give q instead"
         )
     speeds = _vector(start.get("velocity", np.zeros(k)), (k,), "velocity", meaning)
     nu = np.linalg.lstsq(A, speeds, rcond=None)[0]
-    wrong = np.abs(A @ nu - speeds)
-    if wrong.max() > CLOSED * (1.0 + np.abs(speeds).max()):
-        j = int(np.argmax(wrong))
+    j = _contradiction(A @ nu, speeds)
+    if j is not None:
         raise SimulationError(
             f"start: velocity of motor '{motors[j]}' is {speeds[j]:.6g}, but the loops allow only {(A @ nu)[j]:.6g} with the "
             "others; give the velocity of the robot's coordinates with q instead"
@@ -190,11 +192,11 @@ def _from_pose(mechanism: Mechanism, start: Start, first: tuple[Array, Array]) -
     speed = _vector(start.get("velocity", np.zeros(6)), (3, 6), "velocity", "linear (and angular) in the axes of the base")
     J = jacobian(mechanism, x, frame, "world")[0, : speed.size]
     nu = np.linalg.lstsq(J, speed, rcond=None)[0]
-    wrong = np.abs(J @ nu - speed).max()
-    if wrong > CLOSED * (1.0 + np.abs(speed).max()):
+    j = _contradiction(J @ nu, speed)
+    if j is not None:
         raise SimulationError(
-            f"start: link '{frame}' cannot move with {speed.tolist()} there: robot '{mechanism.name}' leaves {wrong:.3g} of "
-            "it; give a velocity that its freedoms allow"
+            f"start: link '{frame}' cannot move with {speed.tolist()} there: robot '{mechanism.name}' leaves "
+            f"{abs((J @ nu - speed)[j]):.3g} of it; give a velocity that its freedoms allow"
         )
     return x, np.asarray(nu, dtype=np.float64)
 
@@ -209,7 +211,8 @@ def _solve_pose(mechanism: Mechanism, rotation: Array | None, position: Array, f
             branches = None
     if branches is not None:
         found = branches[np.isfinite(branches).all(axis=1)]
-        turns = np.array([name in _turning(mechanism) for name in mechanism.coordinate_names])
+        turning = {joint.name for joint in mechanism.joints if joint.kind in ("revolute", "continuous")}
+        turns = np.array([name in turning for name in mechanism.coordinate_names])
         found = found + np.where(turns, 2.0 * np.pi * np.round((near - found) / (2.0 * np.pi)), 0.0)
         lower, upper = position_limits(mechanism)
         inside = found[np.all((found >= lower) & (found <= upper), axis=1)]
@@ -230,10 +233,6 @@ def _solve_pose(mechanism: Mechanism, rotation: Array | None, position: Array, f
         f"start: link '{frame}' cannot be at {np.round(position, 6).tolist()}: outside the reach of robot '{mechanism.name}'; "
         "choose a pose within reach"
     )
-
-
-def _turning(mechanism: Mechanism) -> set[str]:
-    return {joint.name for joint in mechanism.joints if joint.kind in ("revolute", "continuous")}
 
 
 def _within_limits(mechanism: Mechanism, x: Array) -> None:

@@ -11,23 +11,9 @@ import math
 from functools import cached_property
 
 from dynident.friction import DynamicLaw
-from dynident.graph import (
-    Node,
-    Place,
-    Routine,
-    absolute,
-    both,
-    either,
-    equal,
-    floor,
-    maximum,
-    minimum,
-    opposite,
-    sqrt,
-    where,
-)
+from dynident.graph import Node, Place, Routine, absolute, both, either, equal, floor, minimum, opposite, sqrt, where
 from dynident.simulate.dynamics import Dynamics, solve
-from dynident.simulate.shape import FINE, LOST_CLOSURE, SINGULAR_MASS, UNSTABLE, starts
+from dynident.simulate.shape import FINE, LOST_CLOSURE, SINGULAR_MASS, UNSTABLE, MachineRoutine, largest, parts_of
 from dynident.simulate.sticking import Sticking
 
 SINGULAR = 1e-7  # pivot ratio of the closure below which the coordinates no longer determine the other joints
@@ -41,229 +27,192 @@ STAGES = {"rk4": (0.0, 0.5, 0.5, 1.0), "midpoint": (0.0, 0.5), "euler": (0.0,)}
 class Step:
     """The routines that move one machine."""
 
-    def __init__(self, dynamics: Dynamics, control: Routine | None) -> None:
+    def __init__(self, dynamics: Dynamics, control: Routine) -> None:
         self.d, self.graph, self.shape, self.memory = dynamics, dynamics.graph, dynamics.shape, dynamics.memory
         self.control = control
         self.sticking = Sticking(dynamics) if self.shape.jumping or self.shape.remembering else None
         self.hold = self.sticking.hold() if self.sticking is not None and self.shape.bound else None
         self.motion = dynamics.motion()
-        self.lossy = any(drive.lossy and not drive.shafts for drive in self.shape.drives)
-        self.gears = dynamics.gears() if self.lossy else None
         self._steps: dict[object, Routine] = {}
 
     # ---- one evaluation -------------------------------------------------------------------------------------------------
 
-    def _remember(self, r: Routine, dt: Node | None) -> None:
+    def _remember(self, r: MachineRoutine, dt: Node | None) -> None:
         """Bring the states of laws with memory to a time dt after the start of the step (None: its end, for good)."""
-        s, w, p = self.memory.state, self.memory.work, self.memory.numbers
-        first, kept = starts(self.shape.owners, "numbers"), starts(self.shape.owners, "states")
         motion = r.local("motion", 3)
-        for place, i in enumerate(self.shape.remembering):
-            speed = r.load("w", w.at("speed", len(self.shape.jumping) + place))
-            number, at = first[i], kept[i]
-            for part in self.shape.owners[i].parts:
-                if isinstance(part.what, DynamicLaw):
-                    key = part.shape
-                    if key not in self._steps:
-                        self._steps[key] = part.what.step(self.graph)
-                    last = r.load("s", s.at("memory", at + part.states - 1))
-                    length = r.load("p", p.at("step")) if dt is None else dt
-                    r.store_all(motion, 0, [last, speed, length])
-                    where_to = s.place("memory", at) if dt is None else w.place("z", at)
-                    r.call(self._steps[key], state=where_to, motion=motion, numbers=p.place("law", number))
-                    if dt is None:
-                        r.store("s", s.at("memory", at + part.states - 1), speed)
-                number, at = number + len(part.numbers), at + part.states
+        for i, part, number, at in parts_of(self.shape.owners):
+            if not isinstance(part.what, DynamicLaw):
+                continue
+            if part.shape not in self._steps:
+                self._steps[part.shape] = part.what.step(self.graph)
+            speed = r.get("w.speed", len(self.shape.jumping) + self.shape.remembering.index(i))
+            last = r.get("s.memory", at + part.states - 1)
+            r.store_all(motion, 0, [last, speed, r.get("p.step") if dt is None else dt])
+            state = r.at("s.memory", at) if dt is None else r.at("w.z", at)
+            r.call(self._steps[part.shape], state=state, motion=motion, numbers=r.at("p.law", number))
+            if dt is None:
+                r.put("s.memory", speed, at + part.states - 1)
 
     @cached_property
-    def derivative(self) -> Routine:
+    def derivative(self) -> MachineRoutine:
         """dy/dt at the state y, a time dt after the start of the step; status tells whether there is one."""
-        r = Routine(self.graph, "derivative", ("y", "k", "s", "p", "w", "m"))
-        w, m = self.memory.work, self.memory.motion
-        if self.shape.remembering and self.sticking is not None:
-            count = w.count("z")
-            r.store_all("w", w.at("z"), r.load_all("s", self.memory.state.at("memory"), count))
-            dt = r.load("w", w.at("dt"))
+        r = MachineRoutine(self.memory, self.graph, "derivative", ("y", "k", "s", "p", "w", "m"))
+        if self.shape.remembering:
+            r.put_all("w.z", r.get_all("s.memory"))
+            dt = r.get("w.dt")
             with r.when(dt > 0.0):
-                r.call(self.sticking.speeds, y="y", s="s", p="p", u=w.place("speed"))
+                r.call(self.d.speeds, u=r.at("w.speed"))
                 self._remember(r, dt)
-        if self.gears is None:
+        if not any(drive.loses_rigidly for drive in self.shape.drives):
             self._evaluate(r)
         else:
-            gears = self.gears
+            gears = self.d.gears()
             with r.until(TRIES):
                 self._evaluate(r)
-                t, agree = w.place("through"), w.place("agree")
-                r.call(gears, y="y", s="s", p="p", z=w.place("z"), k="k", t=t, agree=agree)
+                r.call(gears, z=r.at("w.z"), t=r.at("w.through"), agree=r.at("w.agree"))
                 # For given directions of power the losses are linear in the accelerations; those of the last one come first.
-                r.store_all("s", self.memory.state.at("through"), r.load_all("w", w.at("through"), self.d.k))
-                r.leave(r.load("w", w.at("agree")) > 0.0)
-        status = where(r.load("m", m.at("solid")) > 0.0, FINE, SINGULAR_MASS)
+                r.put_all("s.through", r.get_all("w.through"))
+                r.leave(r.get("w.agree") > 0.0)
+        status = where(r.get("m.solid") > 0.0, FINE, SINGULAR_MASS)
         if self.shape.mechanism.loops:
-            branch, before = r.load("m", m.at("branch")), r.load("s", self.memory.state.at("branch"))
-            lost = either(opposite(r.load("m", m.at("pivot")) >= SINGULAR), branch * before < 0.0)
+            branch, before = r.get("m.branch"), r.get("s.branch")
+            lost = either(opposite(r.get("m.pivot") >= SINGULAR), branch * before < 0.0)
             status = where(lost, LOST_CLOSURE, status)
-            r.store("s", self.memory.state.at("branch"), branch)  # it tells the ways of assembling the loops apart
-        r.store("w", w.at("status"), status)
+            r.put("s.branch", branch)  # it tells the ways of assembling the loops apart
+        r.put("w.status", status)
         return r
 
-    def _evaluate(self, r: Routine) -> None:
-        w, m = self.memory.work, self.memory.motion
-        r.call(self.motion, y="y", s="s", p="p", z=w.place("z"), e=w.place("push"), k="k", m="m")
+    def _evaluate(self, r: MachineRoutine) -> None:
+        r.call(self.motion, z=r.at("w.z"), e=r.at("w.push"))
         if self.shape.loop:
             self._decoupled(r)
-        elif self.hold is not None:
-            with r.when(r.load("m", m.at("stuck")) > 0.0):
-                r.call(self.hold, y="y", k="k", s="s", p="p", w="w", m="m")
+        else:
+            self._hold(r)
 
-    def _decoupled(self, r: Routine) -> None:
+    def _hold(self, r: MachineRoutine) -> None:
+        """Let friction hold what it can."""
+        if self.hold is not None:
+            with r.when(r.get("m.stuck") > 0.0):
+                r.call(self.hold)
+
+    def _decoupled(self, r: MachineRoutine) -> None:
         """Solve (motors + mechanism) nu_dot = force with the mechanism as a disturbance of the motors [Roldan2017]."""
-        n, m, at = self.d.n, self.memory.motion, self.memory.state.at("v")
-        L = [[r.load("m", m.at("L", i * n + j)) if j < i else self.graph.zero for j in range(n)] for i in range(n)]
-        D, force = r.load_all("m", m.at("D"), n), r.load_all("m", m.at("force"), n)
-        r.store_all("k", at, r.load_all("s", self.memory.state.at("acceleration"), n))
+        n, at = self.d.n, self.memory.state.at("v")
+        L = [[r.get("m.L", i * n + j) if j < i else self.graph.zero for j in range(n)] for i in range(n)]
+        D, force = r.get_all("m.D"), r.get_all("m.force")
+        r.store_all("k", at, r.get_all("s.acceleration"))
         with r.until(TURNS if self.shape.loop == "iterated" else 1):
             last = r.load_all("k", at, n)
             right = []
             for i in range(n):
-                terms = [r.load("m", m.at("other", i * n + j)) * last[j] for j in range(n)]
+                terms = [r.get("m.other", i * n + j) * last[j] for j in range(n)]
                 right.append([force[i] - sum(terms[1:], terms[0])])
             r.store_all("k", at, [x[0] for x in solve(L, D, right)])
-            if self.hold is not None:
-                with r.when(r.load("m", m.at("stuck")) > 0.0):
-                    r.call(self.hold, y="y", k="k", s="s", p="p", w="w", m="m")
+            self._hold(r)
             new = r.load_all("k", at, n)
-            change, size = self.graph.zero, self.graph.zero
-            for x, old in zip(new, last, strict=True):
-                change, size = maximum(change, absolute(x - old)), maximum(size, absolute(x))
-            r.leave(opposite(change > EVEN * size))
+            change = largest(self.graph, [x - old for x, old in zip(new, last, strict=True)])
+            r.leave(opposite(change > EVEN * largest(self.graph, new)))
 
     # ---- the loop
 
-    def run(self) -> Routine:
+    def run(self) -> MachineRoutine:
         """Return the time loop: ``a`` says how many steps, and receives why it stopped."""
         arrays = ("a", "s", "p", "w", "m", "table", "noise", "push", "record")
-        r = Routine(self.graph, "run", arrays)
-        s, w, p, a = self.memory.state, self.memory.work, self.memory.numbers, self.memory.call
+        r = MachineRoutine(self.memory, self.graph, "run", arrays)
         size, shares = self.memory.moving, STAGES[self.shape.integrator]
-        derivative = self.derivative
-        h = r.load("p", p.at("step"))
-        r.store("w", w.at("status"), FINE)
-        r.store("w", w.at("index"), -1.0)
-        with r.repeat(r.load("a", a.at("steps"))):
-            step = r.load("s", s.at("step"))
-            if self.control is not None:
-                bound = {"s": "s", "p": "p", "w": "w", "a": "a", "table": "table", "noise": "noise"}
-                r.call(self.control, **{name: bound[name] for name in self.control.arrays})
-                r.leave(r.load("w", w.at("status")) > 0.0)
+        h = r.get("p.step")
+        r.put("w.status", FINE)
+        r.put("w.index", -1.0)
+        with r.repeat(r.get("a.steps")):
+            step = r.get("s.step")
+            r.call(self.control)
+            r.leave(r.get("w.status") > 0.0)
             for j, share in enumerate(shares):
                 self._push(r, step + share)
-                r.store("w", w.at("dt"), share * h)
-                y = "s"
+                r.put("w.dt", share * h)
                 if j > 0:
                     state = r.load_all("s", 0, size)
-                    last = r.load_all("w", w.at("rates", (j - 1) * size), size)
-                    r.store_all("w", w.at("stage"), [x + share * h * k for x, k in zip(state, last, strict=True)])
-                    y = "w"
-                place = ("s", 0) if y == "s" else w.place("stage")
-                r.call(derivative, y=place, k=w.place("rates", j * size), s="s", p="p", w="w", m="m")
-                r.leave(r.load("w", w.at("status")) > 0.0)
+                    last = r.get_all("w.rates", size, (j - 1) * size)
+                    r.put_all("w.stage", [x + share * h * k for x, k in zip(state, last, strict=True)])
+                r.call(self.derivative, y=r.at("w.stage") if j > 0 else "s", k=r.at("w.rates", j * size))
+                r.leave(r.get("w.status") > 0.0)
                 if j == 0:
                     self._first(r, step)
-                    r.leave(r.load("w", w.at("status")) > 0.0)
+                    r.leave(r.get("w.status") > 0.0)
             self._finish(r, h)
             self._check(r)
-            r.leave(r.load("w", w.at("status")) > 0.0)
-            if self.shape.loading:
-                self._keep_loads(r)
+            r.leave(r.get("w.status") > 0.0)
+            for i in self.shape.loading:  # those of the step that ends: friction that grows with the load is one step late
+                r.put("s.load", r.get("w.load", i), i)
             if self.sticking is not None:
-                r.call(self.sticking.settle(), s="s", p="p", w="w", m="m")
+                r.call(self.sticking.settle())
                 self._remember(r, None)
-            r.store("s", s.at("step"), step + 1.0)
+            r.put("s.step", step + 1.0)
         for name in ("status", "index"):
-            r.store("a", a.at(name), r.load("w", w.at(name)))
+            r.put(f"a.{name}", r.get(f"w.{name}"))
         return r
 
-    def _push(self, r: Routine, time: Node) -> None:
+    def _push(self, r: MachineRoutine, time: Node) -> None:
         """Bring external torques and wrenches up to date; they are linear between the rows of their table."""
-        width, a, w = self.memory.work.count("push"), self.memory.call, self.memory.work
+        width = self.memory.work.count("push")
         if not self.shape.pushed and not self.shape.links:
             return
-        rows = r.load("a", a.at("push_rows"))
-        at = time / r.load("a", a.at("push_every")) - r.load("a", a.at("push"))
+        rows = r.get("a.push_rows")
+        at = time / r.get("a.push_every") - r.get("a.push")
         i = minimum(floor(at), rows - 1.0)
         j, share = minimum(i + 1.0, rows - 1.0), at - i
         for c in range(width):
             low, high = r.load("push", i * width + c), r.load("push", j * width + c)
-            r.store("w", w.at("push", c), low + share * (high - low))
+            r.put("w.push", low + share * (high - low), c)
 
-    def _first(self, r: Routine, step: Node) -> None:
+    def _first(self, r: MachineRoutine, step: Node) -> None:
         """Do what belongs to the start of the step: count limits, pull the loops together, note loads, write the record."""
-        s, w, m, a = self.memory.state, self.memory.work, self.memory.motion, self.memory.call
-        k, n = self.d.k, self.d.n
-        r.call(self.d.at_limit(), y="s", s="s", p="p", cut=w.place("current"))
-        cut, now = r.load_all("s", s.at("cut"), k), r.load_all("w", w.at("current"), k)
-        r.store_all("s", s.at("cut"), [x + y for x, y in zip(cut, now, strict=True)])
-        r.store_all("s", s.at("acceleration"), r.load_all("w", w.at("rates", s.at("v")), n))
-        inputs: dict[str, str | Place] = {"y": "s", "s": "s", "p": "p", "z": w.place("z"), "k": w.place("rates")}
+        r.call(self.d.at_limit(), y="s", cut=r.at("w.current"))
+        r.put_all("s.cut", [x + y for x, y in zip(r.get_all("s.cut"), r.get_all("w.current"), strict=True)])
+        r.put_all("s.acceleration", r.get_all("w.rates", self.d.n, self.memory.state.at("v")))
+        inputs: dict[str, str | Place] = {"y": "s", "z": r.at("w.z"), "k": r.at("w.rates")}
         if self.shape.loading:
-            r.call(self.d.loads(), **inputs, load=w.place("load"))
+            r.call(self.d.loads(), **inputs, load=r.at("w.load"))
         if self.shape.mechanism.loops:
-            count = s.count("q")
-            q, fix = r.load_all("s", s.at("q"), count), r.load_all("m", m.at("fix"), count)
-            r.store_all("s", s.at("q"), [x + dx for x, dx in zip(q, fix, strict=True)])
-            far = self.graph.zero
-            for dx in fix:
-                far = maximum(far, absolute(dx))
-            r.store("w", w.at("status"), where(far > FAR, LOST_CLOSURE, FINE))
-        every, rows = r.load("a", a.at("record_every")), r.load("a", a.at("record_rows"))
+            q, fix = r.get_all("s.q"), r.get_all("m.fix")
+            r.put_all("s.q", [x + dx for x, dx in zip(q, fix, strict=True)])
+            r.put("w.status", where(largest(self.graph, fix) > FAR, LOST_CLOSURE, FINE))
+        every, rows = r.get("a.record_every"), r.get("a.record_rows")
         row = floor(step / every)
-        due = both(equal(row * every, step), row - r.load("a", a.at("record")) < rows)
+        due = both(equal(row * every, step), row - r.get("a.record") < rows)
         with r.when(due):
-            here, fields = row - r.load("a", a.at("record")), self.memory.record
+            here, fields = row - r.get("a.record"), self.memory.record
             places = {name: ("record", rows * float(fields.at(name)) + here * float(fields.count(name))) for name in fields}
             r.call(self.d.record, **inputs, **places)
 
-    def _keep_loads(self, r: Routine) -> None:
-        """Loads are those of the step that ends: friction that grows with the load is one step late."""
-        for i in self.shape.loading:
-            r.store("s", self.memory.state.at("load", i), r.load("w", self.memory.work.at("load", i)))
-
-    def _finish(self, r: Routine, h: Node) -> None:
+    def _finish(self, r: MachineRoutine, h: Node) -> None:
         """Make the step from the rates of all stages."""
-        s, w, size = self.memory.state, self.memory.work, self.memory.moving
+        s, size = self.memory.state, self.memory.moving
         y = r.load_all("s", 0, size)
-        k = [r.load_all("w", w.at("rates", j * size), size) for j in range(len(STAGES[self.shape.integrator]))]
+        k = [r.get_all("w.rates", size, j * size) for j in range(len(STAGES[self.shape.integrator]))]
         if self.shape.integrator == "rk4":
             rows = zip(y, *k, strict=True)
             r.store_all("s", 0, [x + h / 6.0 * (a + 2.0 * (b + c) + d) for x, a, b, c, d in rows])
         elif self.shape.integrator == "midpoint":
             r.store_all("s", 0, [x + h * b for x, b in zip(y, k[1], strict=True)])
         else:  # velocities first, then positions with the new velocities
-            first, last = s.at("v"), s.at("v") + self.d.n
-            r.store_all("s", first, [y[i] + h * k[0][i] for i in range(first, last)])
-            r.call(self.d.drift(), y="s", s="s", p="p", d=w.place("drift"))
-            drift, count = r.load_all("w", w.at("drift"), s.count("q")), s.count("theta")
-            r.store_all("s", 0, [y[i] + h * dx for i, dx in enumerate(drift)])
-            theta, omega = s.at("theta"), s.at("omega")
-            speeds = [y[omega + e] + h * k[0][omega + e] for e in range(count)]
-            r.store_all("s", omega, speeds)
-            r.store_all("s", theta, [y[theta + e] + h * v for e, v in enumerate(speeds)])
-            coil = s.at("coil")
-            r.store_all("s", coil, [y[coil + e] + h * k[0][coil + e] for e in range(s.count("coil"))])
+            r.put_all("s.v", [y[i] + h * k[0][i] for i in range(s.at("v"), size)])
+            r.call(self.d.drift(), y="s", d=r.at("w.drift"))
+            r.put_all("s.q", [x + h * dx for x, dx in zip(y, r.get_all("w.drift"), strict=False)])
+            r.put_all("s.theta", [y[s.at("theta", e)] + h * speed for e, speed in enumerate(r.get_all("s.omega"))])
 
-    def _check(self, r: Routine) -> None:
+    def _check(self, r: MachineRoutine) -> None:
         """Stop where a velocity or current is beyond its limit, and take whole turns out of rotation vectors."""
-        s, w, size = self.memory.state, self.memory.work, self.memory.moving
-        limit = r.load("p", self.memory.numbers.at("limit"))
+        s, size = self.memory.state, self.memory.moving
+        limit = r.get("p.limit")
         y = r.load_all("s", 0, size)
         index = self.graph.const(-1.0)
         angles = range(s.at("theta"), s.at("theta") + s.count("theta"))
         for i in reversed(range(s.at("v"), size)):
             if i not in angles:
                 index = where(absolute(y[i]) < limit, index, float(i - s.at("v")))
-        r.store("w", w.at("index"), index)
-        r.store("w", w.at("status"), where(index < 0.0, FINE, UNSTABLE))
+        r.put("w.index", index)
+        r.put("w.status", where(index < 0.0, FINE, UNSTABLE))
         for free, first in self.shape.balls:
             turn = first + 3 if free else first
             x = y[turn : turn + 3]

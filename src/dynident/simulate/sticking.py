@@ -14,12 +14,13 @@ and reversals are then as accurate as a speed that is linear within the step.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, reduce
 
-from dynident.graph import Function, Node, Routine, absolute, both, either, equal, maximum, opposite, total, where
+from dynident.graph import Function, Node, absolute, both, either, equal, maximum, opposite, total, where
 from dynident.mechanics import NodeRows
 from dynident.simulate.drives import within
 from dynident.simulate.dynamics import Dynamics, solve
+from dynident.simulate.shape import MachineRoutine
 
 SWEEPS = 200  # at most; one or two while everything rests
 SETTLED = 1e-14  # change of a force over the range between its levels
@@ -35,7 +36,6 @@ class Sticking:
         self.dynamics, self.graph = dynamics, dynamics.graph
         self.shape, self.memory = dynamics.shape, dynamics.memory
         self.n, self.B, self.J = dynamics.n, dynamics.shape.bound, len(dynamics.shape.jumping)
-        self.speeds = dynamics.speeds
 
     @cached_property
     def _replies(self) -> Function:
@@ -71,29 +71,26 @@ class Sticking:
         inputs = {**d.inputs("k"), "m": m.size}
         return Function(name, inputs, {"x": columns, "W": [x for row in W for x in row], "u": u})
 
-    def _ask(self, r: Routine, replies: Function, y: str, k: str) -> None:
-        w = self.memory.work
-        r.call(replies, y=y, s="s", p="p", k=k, m="m", x=w.place("X"), W=w.place("W"), u=w.place("speed"))
+    def _ask(self, r: MachineRoutine, replies: Function, y: str, k: str) -> None:
+        r.call(replies, y=y, k=k, x=r.at("w.X"), W=r.at("w.W"), u=r.at("w.speed"))
 
     def _sweep(
         self,
-        r: Routine,
+        r: MachineRoutine,
         on: Sequence[Node],
         low: Sequence[Node],
         high: Sequence[Node],
-        force: str,
-        speed: str,
         pull: Sequence[Node],
         slack: Node | float = 0.0,
     ) -> None:
-        """Find the forces (or impulses) between limits that bring the speeds (or accelerations) of owners to -pull."""
-        w, B = self.memory.work, self.B
-        W = [[r.load("w", w.at("W", i * B + j)) for j in range(B)] for i in range(B)]
+        """Find the forces (w.impulse) between limits that bring the accelerations or speeds (w.speed) of owners to -pull."""
+        B = self.B
+        W = [[r.get("w.W", i * B + j) for j in range(B)] for i in range(B)]
         inverse = [1.0 / where(W[o][o] > 0.0, W[o][o], 1.0) for o in range(B)]
         size = [high[o] - low[o] for o in range(B)]
         scale = [1.0 / where(high[o] > low[o], size[o], 1.0) for o in range(B)]
         with r.until(SWEEPS):
-            f, u = (r.load_all("w", w.at(name), B) for name in (force, speed))
+            f, u = r.get_all("w.impulse", B), r.get_all("w.speed", B)
             change = self.graph.zero
             for o in range(B):
                 wanted = within(f[o] + (u[o] + pull[o]) * inverse[o], low[o] - slack * size[o], high[o] + slack * size[o])
@@ -101,68 +98,60 @@ class Sticking:
                 f[o] = where(on[o], wanted, f[o])
                 u = [x - W[j][o] * step for j, x in enumerate(u)]
                 change = maximum(change, absolute(step) * scale[o])
-            r.store_all("w", w.at(force), f)
-            r.store_all("w", w.at(speed), u)
+            r.put_all("w.impulse", f)
+            r.put_all("w.speed", u)
             r.leave(change < SETTLED)
 
-    def _states(self, r: Routine, count: int) -> tuple[list[Node], list[Node], list[Node], list[Node]]:
+    def _states(self, r: MachineRoutine, count: int) -> tuple[list[Node], list[Node], list[Node], list[Node]]:
         """Return side, held force and both levels of some owners."""
-        s, m = self.memory.state, self.memory.motion
-        side, held = (r.load_all("s", s.at(name), count) for name in ("side", "held"))
-        low, high = (r.load_all("m", m.at(name), count) for name in ("low", "high"))
+        side, held, low, high = (r.get_all(name, count) for name in ("s.side", "s.held", "m.low", "m.high"))
         return side, held, low, high
 
-    def hold(self) -> Routine:
+    def hold(self) -> MachineRoutine:
         """Return what lets friction hold all it can: it changes the accelerations in k and keeps the forces."""
-        r = Routine(self.graph, "hold", ("y", "k", *self.arrays))
-        s, w, n, B = self.memory.state, self.memory.work, self.n, self.B
+        r = MachineRoutine(self.memory, self.graph, "hold", ("y", "k", *self.arrays))
+        n, B = self.n, self.B
         self._ask(r, self._replies, "y", "k")
         side, held, low, high = self._states(r, B)
-        now = r.load_all("m", self.memory.motion.at("now"), B)
-        rate = 1.0 / r.load("p", self.memory.numbers.at("step"))
+        now = r.get_all("m.now", B)
+        rate = 1.0 / r.get("p.step")
         on = [both(equal(side[o], 0.0), high[o] > low[o]) for o in range(B)]
         first = [where(on[o], within(held[o], low[o], high[o]), 0.0) for o in range(B)]
-        slack = r.load("p", self.memory.numbers.at("slack"))
-        u = r.load_all("w", w.at("speed"), B)
+        slack = r.get("p.slack")
+        u = r.get_all("w.speed", B)
         for o in range(B):
-            u = [x - r.load("w", w.at("W", j * B + o)) * first[o] for j, x in enumerate(u)]
-        r.store_all("w", w.at("impulse"), first)
-        r.store_all("w", w.at("speed"), u)
-        self._sweep(r, on, low, high, "impulse", "speed", [x * rate for x in now], slack)
-        found = r.load_all("w", w.at("impulse"), B)
-        r.store_all("s", s.at("held"), [where(on[o], found[o], held[o]) for o in range(B)])
-        at = s.at("v")
+            u = [x - r.get("w.W", j * B + o) * first[o] for j, x in enumerate(u)]
+        r.put_all("w.impulse", first)
+        r.put_all("w.speed", u)
+        self._sweep(r, on, low, high, [x * rate for x in now], slack)
+        found = r.get_all("w.impulse", B)
+        r.put_all("s.held", [where(on[o], found[o], held[o]) for o in range(B)])
+        at = self.memory.state.at("v")
         a = r.load_all("k", at, n)
         for o in range(B):
-            a = [x - r.load("w", w.at("X", o * n + j)) * found[o] for j, x in enumerate(a)]
+            a = [x - r.get("w.X", o * n + j) * found[o] for j, x in enumerate(a)]
         r.store_all("k", at, a)
         return r
 
     # ---- at the end of a step -----------------------------------------------------------------------------------------
 
-    def _measure(self, r: Routine) -> None:
-        r.call(self.speeds, y="s", s="s", p="p", u=self.memory.work.place("speed"))
+    def _measure(self, r: MachineRoutine) -> None:
+        r.call(self.dynamics.speeds, y="s", u=r.at("w.speed"))
 
-    def settle(self) -> Routine:
+    def settle(self) -> MachineRoutine:
         """Return what lets owners stop, turn back, stick or slip at the end of a step; their speeds are known afterwards."""
-        r = Routine(self.graph, "settle", self.arrays)
-        s, w, J = self.memory.state, self.memory.work, self.J
+        r = MachineRoutine(self.memory, self.graph, "settle", self.arrays)
+        J = self.J
         self._measure(r)
-        v, side = r.load_all("w", w.at("speed"), J), r.load_all("s", s.at("side"), J)
-        begin = r.load_all("s", s.at("begin"), J)
+        v, side, begin = r.get_all("w.speed", J), r.get_all("s.side"), r.get_all("s.begin")
         tail = [
             where(side[o] * v[o] < 0.0, where(begin[o] * side[o] > 0.0, v[o] / (v[o] - begin[o]), 1.0), 0.0) for o in range(J)
         ]
-        r.store_all("s", s.at("begin"), v)
-        r.store_all("w", w.at("tail"), tail)
-        if J > self.B:
-            place = self.memory.motion.at("held")
-            r.store_all("s", s.at("held", self.B), r.load_all("m", place, J - self.B))
-        change = self.graph.zero
-        for o in range(J):
-            change = either(change, side[o] * v[o] <= 0.0)
-        with r.when(change):
-            r.call(self._change(), s="s", p="p", w="w", m="m")
+        r.put_all("s.begin", v)
+        r.put_all("w.tail", tail)
+        r.put_all("s.held", r.get_all("m.held"), self.B)  # of rotors on shafts
+        with r.when(reduce(either, [side[o] * v[o] <= 0.0 for o in range(J)], self.graph.zero)):
+            r.call(self._change())
         return r
 
     def _ranges(self, side: Node, held: Node, low: Node, high: Node, tail: Node, h: Node) -> tuple[Node, Node]:
@@ -172,25 +161,22 @@ class Sticking:
         least = where(sticks, (low - held) * h, where(side > 0.0, -most, 0.0))
         return least, where(sticks, (high - held) * h, where(side > 0.0, 0.0, most))
 
-    def _change(self) -> Routine:
+    def _change(self) -> MachineRoutine:
         """Return what stops owners whose speed has changed its sign, and decides for all whether they stick or slide."""
-        r = Routine(self.graph, "change", self.arrays)
-        s, w, J, B = self.memory.state, self.memory.work, self.J, self.B
-        h = r.load("p", self.memory.numbers.at("step"))
+        r = MachineRoutine(self.memory, self.graph, "change", self.arrays)
+        J, B = self.J, self.B
+        h = r.get("p.step")
         side, held, low, high = self._states(r, J)
-        tail = r.load_all("w", w.at("tail"), J)
+        tail = r.get_all("w.tail")
         ranges = [self._ranges(side[o], held[o], low[o], high[o], tail[o], h) for o in range(J)]
         for o in range(B, J):
             self._stop_rotor(r, o, tail[o], ranges[o], h)
-        stops = self.graph.zero
-        for o in range(B):
-            stops = either(stops, tail[o] > 0.0)
         if B:
-            with r.when(stops):
-                r.call(self._stop(), s="s", p="p", w="w", m="m")
+            with r.when(reduce(either, [tail[o] > 0.0 for o in range(B)])):
+                r.call(self._stop())
         self._measure(r)
-        v, impulse = r.load_all("w", w.at("speed"), J), r.load_all("w", w.at("impulse"), J)
-        r.store_all("s", s.at("begin"), v)
+        v, impulse = r.get_all("w.speed", J), r.get_all("w.impulse")
+        r.put_all("s.begin", v)
         for o in range(J):
             least, most = ranges[o]
             through = where(side[o] > 0.0, impulse[o] <= least, impulse[o] >= most)
@@ -200,59 +186,54 @@ class Sticking:
             loose = where(v[o] > 0.0, 1.0, where(v[o] < 0.0, -1.0, 0.0))
             stuck = where(high[o] > low[o], where(up, 1.0, where(down, -1.0, 0.0)), loose)
             new = where(equal(side[o], 0.0), stuck, slid)
-            r.store("s", s.at("side", o), new)
+            r.put("s.side", new, o)
             rests = both(equal(new, 0.0), opposite(equal(side[o], 0.0)))
             turned = both(tail[o] > 0.0, opposite(equal(side[o], 0.0)))
-            r.store("s", s.at("held", o), where(either(rests, turned), 0.0, held[o]))
+            r.put("s.held", where(either(rests, turned), 0.0, held[o]), o)
         return r
 
-    def _stop_rotor(self, r: Routine, o: int, tail: Node, limits: tuple[Node, Node], h: Node) -> None:
+    def _stop_rotor(self, r: MachineRoutine, o: int, tail: Node, limits: tuple[Node, Node], h: Node) -> None:
         """Make good what friction did to a rotor in front of an elastic shaft after it had stopped."""
-        s, w = self.memory.state, self.memory.work
         first = self.shape.shafts[self.shape.owners[self.shape.jumping[o]].motor]
-        theta, omega = (r.load("s", s.at(name, first)) for name in ("theta", "omega"))
-        inertia = r.load("p", self.memory.numbers.at("shaft_inertia", first))
+        theta, omega = r.get("s.theta", first), r.get("s.omega", first)
+        inertia = r.get("p.shaft_inertia", first)
         impulse = where(tail > 0.0, within(omega * inertia, *limits), 0.0)
-        r.store("w", w.at("impulse", o), impulse)
-        r.store("s", s.at("omega", first), omega - impulse / inertia)
-        r.store("s", s.at("theta", first), theta - 0.5 * tail * h * impulse / inertia)
+        r.put("w.impulse", impulse, o)
+        r.put("s.omega", omega - impulse / inertia, first)
+        r.put("s.theta", theta - 0.5 * tail * h * impulse / inertia, first)
 
-    def _stop(self) -> Routine:
+    def _stop(self) -> MachineRoutine:
         """Return what makes good what friction did to the mechanism after owners had stopped."""
-        r = Routine(self.graph, "stop", self.arrays)
-        s, w, n, B = self.memory.state, self.memory.work, self.n, self.B
-        h = r.load("p", self.memory.numbers.at("step"))
-        v = r.load_all("w", w.at("speed"), B)
+        r = MachineRoutine(self.memory, self.graph, "stop", self.arrays)
+        n, B = self.n, self.B
+        h = r.get("p.step")
+        v = r.get_all("w.speed", B)
         self._ask(r, self._whole, "s", "s")
         side, held, low, high = self._states(r, B)
-        tail = r.load_all("w", w.at("tail"), B)
+        tail = r.get_all("w.tail", B)
         sticks = [both(equal(side[o], 0.0), high[o] > low[o]) for o in range(B)]
         on = [either(tail[o] > 0.0, sticks[o]) for o in range(B)]
         ranges = [self._ranges(side[o], held[o], low[o], high[o], tail[o], h) for o in range(B)]
-        r.store_all("w", w.at("impulse"), [0.0] * B)
-        r.store_all("w", w.at("speed"), v)
+        r.put_all("w.impulse", [0.0] * B)
+        r.put_all("w.speed", v)
         zero = [self.graph.zero] * B
-        self._sweep(r, on, [x for x, _ in ranges], [x for _, x in ranges], "impulse", "speed", zero)
-        found = r.load_all("w", w.at("impulse"), B)
-        X = [r.load_all("w", w.at("X", o * n), n) for o in range(B)]
-        rates = r.load_all("s", s.at("v"), n)
+        self._sweep(r, on, [x for x, _ in ranges], [x for _, x in ranges], zero)
+        found = r.get_all("w.impulse", B)
+        X = [r.get_all("w.X", n, o * n) for o in range(B)]
+        rates = r.get_all("s.v")
         for o in range(B):
             rates = [x - X[o][j] * found[o] for j, x in enumerate(rates)]
-        r.store_all("s", s.at("v"), rates)
+        r.put_all("s.v", rates)
         if self.shape.balls:
             return r
-        last = self.graph.zero
-        for o in range(B):
-            last = maximum(last, tail[o])
+        last = reduce(maximum, tail)
         shift = [self.graph.zero] * n
         for o in range(B):
             part = 0.5 * where(tail[o] > 0.0, tail[o], last) * h * found[o]
             shift = [x - X[o][j] * part for j, x in enumerate(shift)]
-        r.store_all("w", w.at("trial"), shift)
-        count = s.count("q")
-        r.call(self._carried(), y="s", s="s", p="p", t=w.place("trial"), d=w.place("drift"))
-        q, moved = r.load_all("s", s.at("q"), count), r.load_all("w", w.at("drift"), count)
-        r.store_all("s", s.at("q"), [x + dx for x, dx in zip(q, moved, strict=True)])
+        r.put_all("w.trial", shift)
+        r.call(self._carried(), y="s", t=r.at("w.trial"), d=r.at("w.drift"))
+        r.put_all("s.q", [x + dx for x, dx in zip(r.get_all("s.q"), r.get_all("w.drift"), strict=True)])
         return r
 
     def _carried(self) -> Function:

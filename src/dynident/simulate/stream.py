@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from dynident.errors import SimulationError
 from dynident.files import to_json, write_atomic
 from dynident.signals import MINIMUM_SAMPLES, Log
+from dynident.simulate.run import run_machine
 from dynident.simulate.schedule import log_every
 
 if TYPE_CHECKING:
@@ -100,9 +101,6 @@ class StreamedRun:
 
 def stream(robot: VirtualRobot, reference: Reference, options: Options, folder: str | os.PathLike[str]) -> StreamedRun:
     """Run a robot piece by piece, at constant memory."""
-    from dynident.simulate.results import finish  # noqa: PLC0415 - it stands beside this file
-    from dynident.simulate.run import run_machine  # noqa: PLC0415
-
     path = Path(folder)
     if (path / INDEX).exists():
         raise SimulationError(f"'{path}' holds a run already; give an empty folder")
@@ -120,7 +118,7 @@ def stream(robot: VirtualRobot, reference: Reference, options: Options, folder: 
         report = None if progress is None else (lambda done, _, b=before: progress(b + done, whole))
         length = (edges[i + 1] - edges[i]) * every * robot.step
         piece = replace(options, start=start, duration=length, progress=report)
-        run = finish(robot, reference, run_machine(robot, reference, piece), piece)
+        run = run_machine(robot, reference, piece)
         log, truth = _but_the_last(run) if i + 1 < count else (run.log, run.truth)
         logs.append(log.save(path / f"log_{i:05d}.npz"))
         truths.append(truth.save(path / f"truth_{i:05d}.npz"))
@@ -129,7 +127,9 @@ def stream(robot: VirtualRobot, reference: Reference, options: Options, folder: 
         energy = {kind: values + energy.get(kind, 0.0) for kind, values in run.energy.items()}
         notes |= dict.fromkeys(run.notes)
         samples, start = samples + len(log), run.end
-        _write_index(path, logs, truths, run.settings)
+        content = {"format": FORMAT, "logs": [file.name for file in logs], "truths": [file.name for file in truths]}
+        content["settings"] = json.loads(to_json(dict(run.settings)))
+        write_atomic(path / INDEX, to_json(content).encode())
     names = [drive.actuator for drive in robot.drives]
     saturation = dict(zip(names, np.asarray(saturated).tolist(), strict=True))
     end: Any = start
@@ -144,13 +144,3 @@ def _but_the_last(run: Run) -> tuple[Log, Truth]:
         fields[name] = {label: values[keep] for label, values in getattr(t, name).items()}
     motion = type(t.motion)(t.t[keep], t.motion.q[keep], t.motion.v[keep], t.motion.a[keep])
     return run.log.rows(0, len(run.log) - 1), replace(t, motion=motion, **fields)
-
-
-def _write_index(path: Path, logs: list[Path], truths: list[Path], settings: Mapping[str, Any]) -> None:
-    content = {
-        "format": FORMAT,
-        "logs": [file.name for file in logs],
-        "truths": [file.name for file in truths],
-        "settings": json.loads(to_json(dict(settings))),
-    }
-    write_atomic(path / INDEX, to_json(content).encode())

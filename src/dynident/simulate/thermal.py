@@ -11,17 +11,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.checks import gain
-from dynident.drive import Drive
 from dynident.errors import SimulationError
 from dynident.friction import Thermal, ThermalModel
-from dynident.mechanism import Mechanism
 from dynident.simulate.friction import COLDEST, Owner
+
+if TYPE_CHECKING:
+    from dynident.simulate.robot import VirtualRobot
 
 Array = NDArray[np.float64]
 
@@ -71,22 +72,21 @@ def heating_of(value: object, name: str) -> Heating:
 class Heat:
     """Temperatures of all joints and drives of a robot during a run, and what they do to the friction."""
 
-    def __init__(self, mechanism: Mechanism, drives: Sequence[Drive], thermal: Mapping[str, Any], ambient: float) -> None:
-        self.ambient = ambient
-        self.heating: dict[str, Heating] = dict(thermal)
-        self.state = {}
-        for name, heating in self.heating.items():
-            start = heating.model.simulate([0.0, 1.0], 0.0, heating.start, ambient).state[0]
-            self.state[name] = np.array(start)
-        tree, motors = mechanism.tree.coordinates, [actuator.name for actuator in mechanism.actuators]
-        self._joints = {name: tree.index(name) for name in thermal if name in tree}
-        self._drives = {name: motors.index(name) for name in thermal if name in motors}
-        self._resistance = np.array([drive.motor.resistance for drive in drives])
+    def __init__(self, robot: VirtualRobot) -> None:
+        mechanism, self.ambient = robot.mechanism, robot.ambient
+        self.heating: dict[str, Any] = dict(robot.thermal)
+        self.state = {
+            name: np.array(heating.model.simulate([0.0, 1.0], 0.0, heating.start, self.ambient).state[0])
+            for name, heating in self.heating.items()
+        }
+        tree, motors = mechanism.tree.coordinates, tuple(actuator.name for actuator in mechanism.actuators)
+        self._tree, self._motors = tree, motors
+        self._joints = {name: tree.index(name) for name in self.heating if name in tree}
+        self._drives = {name: motors.index(name) for name in self.heating if name in motors}
+        self._resistance = np.array([drive.motor.resistance for drive in robot.drives])
         driven = {next(iter(a.coupling)): a.name for a in mechanism.actuators if len(a.coupling) == 1}
         self._motor_of = {**{c: motors.index(m) for c, m in driven.items()}, **self._drives}
         self._shown = [next((name for name in (a.name, *a.coupling) if name in self.heating), "") for a in mechanism.actuators]
-        self._names = {("joint", i): name for name, i in self._joints.items()}
-        self._names |= {("drive", a): name for name, a in self._drives.items()}
         self._sums: list[Array] = [np.zeros(len(tree)), np.zeros(len(motors)), np.zeros(len(motors))]
         self._rows = 0
 
@@ -131,7 +131,10 @@ class Heat:
 
     def heats(self, owner: Owner) -> str | None:
         """Return the joint or actuator whose temperature an owner of friction has."""
-        return self._names.get(("joint", owner.joint) if owner.motor < 0 else ("drive", owner.motor))
+        if owner.motor < 0 and owner.joint < 0:
+            return None
+        name = self._motors[owner.motor] if owner.motor >= 0 else self._tree[owner.joint]
+        return name if name in self.heating else None
 
     def sources(self, name: str) -> tuple[int, int, int, float]:
         """Return what heats a thermal model: tree coordinate, drive and motor (-1 for none), and watts per square ampere."""

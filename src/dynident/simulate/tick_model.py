@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.control import Bound, bound_space, coupling_rows, own_coordinates
-from dynident.graph import Compiled, Function, Node, Routine, absolute, maximum, minimum, opposite, total, where
+from dynident.graph import Compiled, Function, Node, Place, absolute, minimum, opposite, total, where
 from dynident.mechanics import (
     Equations,
     Motion,
@@ -29,19 +29,24 @@ from dynident.mechanics import (
     solve_symmetric,
     tree_motion,
 )
-from dynident.simulate.drives import inertial_torques
-from dynident.simulate.dynamics import Dynamics
+from dynident.simulate.drives import along, inertial_torques
+from dynident.simulate.dynamics import TINY, Dynamics
 from dynident.simulate.friction import Given, softened
 from dynident.simulate.lumping import lumped_symbols
-from dynident.simulate.shape import LOST_CLOSURE, Fields, LawShape, starts
+from dynident.simulate.shape import LOST_CLOSURE, Fields, LawShape, MachineRoutine, largest, own_positions, starts
 
 POSES = 6  # Gauss-Newton steps from the last pose to the sensed one
 NEAR = 1e-9  # step at which they have converged
 REACH = 0.5  # largest correction of a dependent coordinate while loops are closed [rad or m]
 CLOSED = 1e-7  # correction after which the next one would be of the order of rounding errors
-TINY = 1e-13  # pivot over the diagonal entry that is made of rounding errors
 Array = NDArray[np.float64]
 SINGULAR = 1e-9  # share of a row of the work space that the robot must be able to make on its own
+
+
+def gram(A: NodeRows) -> NodeRows:
+    """Return A^T A."""
+    zero, n = A[0][0].graph.zero, len(A[0])
+    return [[total([zero, *(row[i] * row[j] for row in A)]) for j in range(n)] for i in range(n)]
 
 
 class Model:
@@ -68,12 +73,10 @@ class Model:
 
     def _divided(self, right: Sequence[Node]) -> tuple[list[Node], Node]:
         """Return (A^T A)^-1 x and how far its pivots are from rounding errors."""
-        zero, n = self.graph.zero, self.n
-        gram = [[total([zero, *(row[i] * row[j] for row in self.A)]) for j in range(n)] for i in range(n)]
-        found, pivots = solve_symmetric(gram, [[x] for x in right])
-        ok = self.graph.one
+        square, ok = gram(self.A), self.graph.one
+        found, pivots = solve_symmetric(square, [[x] for x in right])
         for i, pivot in enumerate(pivots):
-            ok = minimum(ok, absolute(pivot) - TINY * absolute(gram[i][i]))
+            ok = minimum(ok, absolute(pivot) - TINY * absolute(square[i][i]))
         if self.mechanism.loops:
             ok = minimum(ok, where(self.eq.pivot > 0.0, 1.0, -1.0))
         return [x[0] for x in found], ok
@@ -95,44 +98,38 @@ class Model:
     @cached_property
     def _closing(self) -> Function:
         """The correction that closes the loops, its size, and whether there is one."""
-        correction, size = self.eq.correction, self.graph.zero
-        for x in correction:
-            size = maximum(size, absolute(x))
-        ok = where(self.eq.pivot > 0.0, 1.0, -1.0)
-        return Function("model_closing", self._inputs(), {"d": correction, "size": [size], "ok": [ok]})
+        correction, ok = self.eq.correction, where(self.eq.pivot > 0.0, 1.0, -1.0)
+        outputs = {"d": correction, "size": [largest(self.graph, correction)], "ok": [ok]}
+        return Function("model_closing", self._inputs(), outputs)
 
-    def _close(self, r: Routine) -> None:
+    def _close(self, r: MachineRoutine) -> None:
         """Close the loops of the pose."""
         if not self.mechanism.loops:
             return
-        s, w = self.memory.state, self.memory.work
         moved = r.local("moved", 1)
         r.store(moved, 0, 0.0)
-        closing = self._closing
         with r.until(20):
-            places = {"d": w.place("correction"), "size": w.place("size"), "ok": w.place("ok")}
-            r.call(closing, q=s.place("pose"), p="p", **places)
-            self._step(r)
-            size = r.load("w", w.at("size"))
+            self._step(r, self._closing, size=r.at("w.size"), ok=r.at("w.ok"))
+            size = r.get("w.size")
             far = r.load(moved, 0) + size
             r.store(moved, 0, far)
-            good = where(r.load("w", w.at("ok")) > 0.0, far < REACH, 0.0)
+            good = where(r.get("w.ok") > 0.0, far < REACH, 0.0)
             with r.when(opposite(good)):
-                r.store("w", w.at("status"), LOST_CLOSURE)
+                r.put("w.status", LOST_CLOSURE)
             r.leave(opposite(good))
             r.leave(size < CLOSED)
 
-    def _step(self, r: Routine) -> None:
-        s, w = self.memory.state, self.memory.work
-        q, d = r.load_all("s", s.at("pose"), self.nq), r.load_all("w", w.at("correction"), self.nq)
-        r.store_all("s", s.at("pose"), [x + dx for x, dx in zip(q, d, strict=True)])
+    def _step(self, r: MachineRoutine, correction: Function, **places: Place) -> None:
+        """Add to the pose what a function of it finds as d."""
+        r.call(correction, q=r.at("s.pose"), d=r.at("w.correction"), **places)
+        q, d = r.get_all("s.pose"), r.get_all("w.correction")
+        r.put_all("s.pose", [x + dx for x, dx in zip(q, d, strict=True)])
 
     @cached_property
-    def measured(self) -> Routine:
+    def measured(self) -> MachineRoutine:
         """What writes coordinates x and velocities v, and the pose, that belong to the sensed actuators."""
-        r = Routine(self.graph, "measured_pose", ("s", "p", "w"))
-        s, w, n = self.memory.state, self.memory.work, self.n
-        sensed = {"rho": s.place("sensed"), "rate": s.place("sensed_v")}
+        r, n = MachineRoutine(self.memory, self.graph, "measured_pose", ("s", "p", "w")), self.n
+        sensed = {"rho": r.at("s.sensed"), "rate": r.at("s.sensed_v")}
         if self.straight:
             zero, inverse = self.p("model_zero"), self.p("model_inverse")
             rho, rate = self.graph.symbols("rho", self.k), self.graph.symbols("rate", self.k)
@@ -140,45 +137,33 @@ class Model:
             rows = [inverse[c * self.k : (c + 1) * self.k] for c in range(n)]
             outputs = {"x": [dot(row, gap) for row in rows], "v": [dot(row, rate) for row in rows]}
             inputs = {"rho": self.k, "rate": self.k, "p": self.memory.numbers.size}
-            r.call(Function("model_pose", inputs, outputs), **sensed, p="p", x=w.place("x"), v=w.place("v"))
-            r.store_all("s", s.at("pose"), r.load_all("w", w.at("x"), n))
+            r.call(Function("model_pose", inputs, outputs), **sensed, x=r.at("w.x"), v=r.at("w.v"))
+            r.put_all("s.pose", r.get_all("w.x", n))
             return r
         rho = self.graph.symbols("rho", self.k)
-        gap = [
-            x - total([self.graph.zero, *(self.eq.tree_q[i] * float(c) for i, c in enumerate(row) if c)])
-            for x, row in zip(rho, self.rows, strict=True)
-        ]
+        gap = [x - along(row, self.eq.tree_q) for x, row in zip(rho, self.rows, strict=True)]
         step, ok = self._fitted(gap)
-        size = self.graph.zero
-        for x in step:
-            size = maximum(size, absolute(x))
-        fit = Function("model_fit", self._inputs(rho=self.k), {"d": self._carried(step), "size": [size], "ok": [ok]})
+        outputs = {"d": self._carried(step), "size": [largest(self.graph, step)], "ok": [ok]}
+        fit = Function("model_fit", self._inputs(rho=self.k), outputs)
         left = r.local("left", 1)
         with r.until(POSES):
-            places = {"d": w.place("correction"), "size": w.place("size"), "ok": w.place("ok")}
-            r.call(fit, q=s.place("pose"), p="p", rho=sensed["rho"], **places)
-            r.store(left, 0, r.load("w", w.at("size")))
-            with r.when(opposite(r.load("w", w.at("ok")) > 0.0)):
-                r.store("w", w.at("status"), LOST_CLOSURE)
-            self._step(r)
+            self._step(r, fit, rho=sensed["rho"], size=r.at("w.size"), ok=r.at("w.ok"))
+            r.store(left, 0, r.get("w.size"))
+            r.stop_unless_ok(LOST_CLOSURE)
             self._close(r)
-            r.leave(r.load("w", w.at("status")) > 0.0)
+            r.leave(r.get("w.status") > 0.0)
             r.leave(r.load(left, 0) < NEAR)
         speed, _ = self._fitted(self.graph.symbols("rate", self.k))
         rates = Function("model_rates", self._inputs(rate=self.k), {"v": speed})
-        r.call(rates, q=s.place("pose"), p="p", rate=sensed["rate"], v=w.place("v"))
-        own = [int(i) for i in self.mechanism.closure.independent] if self.mechanism.loops else range(n)
-        r.store_all("w", w.at("x"), [r.load("s", s.at("pose", i)) for i in own])
+        r.call(rates, q=r.at("s.pose"), rate=sensed["rate"], v=r.at("w.v"))
+        r.put_all("w.x", [r.get("s.pose", i) for i in own_positions(self.mechanism)])
         return r
 
-    def moved(self) -> Routine:
+    def moved(self) -> MachineRoutine:
         """Return what moves the model to the wanted pose, by the errors of its coordinates."""
-        r = Routine(self.graph, "model_moved", ("s", "p", "w"))
-        s, w = self.memory.state, self.memory.work
-        error = self.graph.symbols("t", self.n)
-        moved = Function("model_carried", self._inputs(t=self.n), {"d": self._carried(error)})
-        r.call(moved, q=s.place("pose"), p="p", t=w.place("error"), d=w.place("correction"))
-        self._step(r)
+        r = MachineRoutine(self.memory, self.graph, "model_moved", ("s", "p", "w"))
+        carried = self._carried(self.graph.symbols("t", self.n))
+        self._step(r, Function("model_carried", self._inputs(t=self.n), {"d": carried}), t=r.at("w.error"))
         self._close(r)
         return r
 
@@ -210,10 +195,9 @@ class Model:
         torque, ok = self.shared(eq.project(tree))
         return Function("model_torques", self._inputs(v=self.n, a=self.n, r=self.n), {"t": torque, "ok": [ok]})
 
-    def distribute(self) -> Routine:
+    def distribute(self) -> MachineRoutine:
         """Return what takes the internal part out of the torques, where the law says so, and adds that of the preload."""
-        r = Routine(self.graph, "model_distribute", ("s", "p", "w"))
-        s, w = self.memory.state, self.memory.work
+        r = MachineRoutine(self.memory, self.graph, "model_distribute", ("s", "p", "w"))
         asked, load = self.graph.symbols("t", self.k), self.p("preload")[: self.k]
         remove = self.p("remove")[0] > 0.0
         own = [x - where(remove, y, 0.0) for x, y in zip(asked, self._internal(asked), strict=True)]
@@ -222,10 +206,9 @@ class Model:
             self._inputs(t=self.k),
             {"d": [x + y for x, y in zip(own, self._internal(load), strict=True)], "ok": [self._fitted(asked)[1]]},
         )
-        r.call(shared, q=s.place("pose"), p="p", t=w.place("torque"), d=w.place("rho"), ok=w.place("ok"))
-        r.store_all("w", w.at("torque"), r.load_all("w", w.at("rho"), self.k))
-        with r.when(opposite(r.load("w", w.at("ok")) > 0.0)):
-            r.store("w", w.at("status"), LOST_CLOSURE)
+        r.call(shared, q=r.at("s.pose"), t=r.at("w.torque"), d=r.at("w.rho"), ok=r.at("w.ok"))
+        r.put_all("w.torque", r.get_all("w.rho"))
+        r.stop_unless_ok(LOST_CLOSURE)
         return r
 
 
@@ -233,6 +216,13 @@ def task_table(law: LawShape, actuators: int) -> Fields:
     """Return the columns of the reference of a law in a work space."""
     n, space = law.model.dof, bound_space("task", law.space, law.model)
     return Fields("t", q=n, v=n, a=n, place=space.size, rate=space.rows, curve=space.rows, feed=max(n, actuators))
+
+
+def table_width(law: LawShape, actuators: int) -> int:
+    """Return how many columns the reference of a law has."""
+    if law.space is not None:
+        return task_table(law, actuators).size
+    return actuators if law.kind == "open" else 3 * (law.model.dof if law.kind == "computed" else actuators)
 
 
 def reference_function(law: LawShape) -> Function:
@@ -307,11 +297,11 @@ class TaskModel(Model):
         """Return (J M^-1 J^T)^-1 of some rows, M^-1 J^T, and whether the robot can move along all rows."""
         J, zero = self.spot.jacobian, self.graph.zero
         X, _ = solve_symmetric(self._mass, [[row[i] for row in J] for i in range(self.n)])
-        gram = [[total([zero, *(row[i] * X[i][c] for i in range(self.n))]) for c in range(len(J))] for row in J]
-        found, pivots = solve_symmetric(gram, [[x] for x in right])
+        square = [[total([zero, *(row[i] * X[i][c] for i in range(self.n))]) for c in range(len(J))] for row in J]
+        found, pivots = solve_symmetric(square, [[x] for x in right])
         ok = self.graph.one
         for i, pivot in enumerate(pivots):
-            ok = minimum(ok, pivot - SINGULAR**2 * gram[i][i])
+            ok = minimum(ok, pivot - SINGULAR**2 * square[i][i])
         return [x[0] for x in found], X, ok
 
     def _moved(self, u: Sequence[Node], posture: Sequence[Node]) -> tuple[list[Node], Node]:
