@@ -7,6 +7,9 @@ transition matrix. Nothing is approximated: loops of different cycles are period
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Iterator
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from dynident.control.linear import Axis, Loop
 
 Array = NDArray[np.float64]
+SIGNALS = ("speed", "last", "sum_velocity", "amperes", "wanted", "sum_current")  # what the loops remember
 
 
 class _Period:
@@ -32,89 +36,73 @@ class _Period:
         part = max(axis.dead_time - whole * h, 0.0)
         self.late = part > 1e-9 * h
         self.flows = [plant.discretise(x) for x in ([part, h - part] if self.late else [h])]
-        names = ["speed", "last", "sum_velocity", "amperes", "wanted", "sum_current"]
-        names += [f"queue{k}" for k in range(whole + 2)]
-        self.way = [f"way{k}" for k in range(axis.loops.late_ticks)]
-        names += self.way
-        self.index = {name: n + k for k, name in enumerate(names)}
-        self.queue = [self.index[f"queue{k}"] for k in range(whole + 2)]
-        self.inputs = ("error",) if open else ("reference", "reference_velocity", "disturbance")
-        self.size, self.n, self.plant = n + len(names), n, plant
-        self.width = self.size + len(self.inputs)
-        self.Z = np.eye(self.size, self.width)
+        names = ("error",) if open else ("reference", "reference_velocity", "disturbance")
+        self.size = n + len(SIGNALS) + whole + 2 + axis.loops.late_ticks
+        unit = np.eye(self.size + len(names))
+        self.inputs: dict[str, Array] = dict(zip(names, unit[self.size :], strict=True))
+        self.plant, self.x, self.nothing = plant, unit[:n], np.zeros(len(unit))
+        rows: Iterator[Array] = iter(unit[n : self.size])
+        self.signal = dict(zip(SIGNALS, rows, strict=False))
+        self.queue = deque(islice(rows, whole + 2))  # commands on their way to the motor, the newest first
+        self.way = deque(rows)  # wanted speeds on their way to the velocity loop, likewise
         self.measured: Array | None = None
 
-    def __getitem__(self, name: str) -> Array:
-        return np.asarray(self.Z[self.index[name]])
-
-    def __setitem__(self, name: str, row: Array) -> None:
-        self.Z[self.index[name]] = row
-
     def input(self, name: str) -> Array:
-        row: Array = np.zeros(self.width)
-        if name in self.inputs:
-            row[self.size + self.inputs.index(name)] = 1.0
-        return row
+        return self.inputs.get(name, self.nothing)
 
     def output(self, name: str) -> Array:
         """Return an output of the plant now; a winding without inductance answers at once to the voltage that is held."""
         k = self.plant.outputs.index(name)
-        held = self.Z[self.queue[-2]]
-        return np.asarray(self.plant.C[k] @ self.Z[: self.n] + self.plant.D[k, 0] * held)
+        return np.asarray(self.plant.C[k] @ self.x + self.plant.D[k, 0] * self.queue[-2])
 
     def error(self, loop: str, wanted: Array, actual: Array) -> Array:
         """Return the error of a loop; the loop in question has the outside reference, or is cut."""
         if loop != self.loop:
             return wanted - actual
         if self.measured is None:
-            self.measured = actual.copy()
+            self.measured = actual
         return self.input("error") if self.open else self.input("reference") - actual
 
     def filtered(self, name: str, row: Array, corner: float, cycle: float) -> None:
-        self[name] = self[name] + float(low_pass_share(corner, cycle)) * (row - self[name])
+        before = self.signal[name]
+        self.signal[name] = before + float(low_pass_share(corner, cycle)) * (row - before)
 
     def tick_position(self) -> None:
         k, ratio = self.gains, self.drive.transmission.ratio
-        e = self.error("position", np.zeros(self.width), self.output("theta") / ratio)
+        e = self.error("position", self.nothing, self.output("theta") / ratio)
         speed = ratio * (k["position_gain"] * e + k["velocity_feedforward"] * self.input("reference_velocity"))
         self.filtered("wanted", speed, k["position_filter"], self.cycles["position"])
 
     def arriving(self) -> Array:
         """Return the wanted speed that reaches the velocity loop now, and send the newest on its way."""
-        if not self.way:
-            return self["wanted"]
-        out = self[self.way[-1]].copy()
-        for new, old in zip(self.way[-2::-1], self.way[:0:-1], strict=True):
-            self[old] = self[new]
-        self[self.way[0]] = self["wanted"]
-        return out
+        self.way.appendleft(self.signal["wanted"])
+        return self.way.pop()
 
     def tick_velocity(self) -> None:
         k, T, encoder = self.gains, self.cycles["velocity"], self.drive.encoder
         theta = self.output("theta")
-        speed = (theta - self["last"]) / T if encoder.velocity == "difference" else self.output("omega")
-        self["last"] = theta
+        speed = (theta - self.signal["last"]) / T if encoder.velocity == "difference" else self.output("omega")
+        self.signal["last"] = theta
         self.filtered("speed", speed, encoder.filter, T)
-        e = self.error("velocity", self.arriving(), self["speed"])
-        self["sum_velocity"] = self["sum_velocity"] + T * e
-        amps = k["velocity_gain"] * e + k["velocity_integral"] * self["sum_velocity"]
+        e = self.error("velocity", self.arriving(), self.signal["speed"])
+        self.signal["sum_velocity"] = self.signal["sum_velocity"] + T * e
+        amps = k["velocity_gain"] * e + k["velocity_integral"] * self.signal["sum_velocity"]
         self.filtered("amperes", amps, k["velocity_filter"], T)
 
     def tick_current(self) -> None:
-        k, command = self.gains, self["amperes"]
+        k, command = self.gains, self.signal["amperes"]
         if "current.gain" in k:
-            e = self.error("current", self["amperes"], self.output("current"))
-            self["sum_current"] = self["sum_current"] + self.cycles["current"] * e
-            command = k["current.gain"] * e + k["current.integral"] * self["sum_current"]
-        self.Z[self.queue[1:]] = self.Z[self.queue[:-1]]
-        self.Z[self.queue[0]] = command
+            e = self.error("current", self.signal["amperes"], self.output("current"))
+            self.signal["sum_current"] = self.signal["sum_current"] + self.cycles["current"] * e
+            command = k["current.gain"] * e + k["current.integral"] * self.signal["sum_current"]
+        self.queue.appendleft(command)
+        self.queue.pop()
 
     def flow(self) -> None:
         """Move the plant over one innermost cycle: first with the command before the last that arrived, then with the last."""
-        arriving = self.queue[-1::-1] if self.late else [self.queue[-2]]
-        for system, held in zip(self.flows, arriving, strict=False):
-            push = np.outer(system.B[:, 0], self.Z[held]) + np.outer(system.B[:, 1], self.input("disturbance"))
-            self.Z[: self.n] = system.A @ self.Z[: self.n] + push
+        arriving = (self.queue[-1], self.queue[-2]) if self.late else (self.queue[-2],)
+        for system, held in zip(self.flows, arriving, strict=True):
+            self.x = system.A @ self.x + system.B @ np.array([held, self.input("disturbance")])
 
 
 def lift(axis: Axis, loop: Loop, open: bool) -> StateSpace:
@@ -130,8 +118,8 @@ def lift(axis: Axis, loop: Loop, open: bool) -> StateSpace:
             period.tick_velocity()
         period.tick_current()
         period.flow()
-    n = period.size
+    n, Z = period.size, np.vstack([period.x, *period.signal.values(), *period.queue, *period.way])
     rows = np.array([period.measured]) if open else np.array(list(start.values()))
     names = ("measured",) if open else tuple(start)
     # What is measured at the start of the period is a function of the state alone: a tick answers to it, not the reverse.
-    return StateSpace(period.Z[:, :n], period.Z[:, n:], rows[:, :n], rows[:, n:], period.inputs, names, cycle)
+    return StateSpace(Z[:, :n], Z[:, n:], rows[:, :n], rows[:, n:], tuple(period.inputs), names, cycle)
