@@ -67,7 +67,7 @@ if TYPE_CHECKING:
         robot_size,
     )
     from dynident.mechanics.joint_forces import Conditioning, closure_conditioning, joint_reactions, reactions
-    from dynident.mechanics.kinematics import forward_kinematics, frame_motion, jacobian
+    from dynident.mechanics.kinematics import body_motions, forward_kinematics, frame_motion, jacobian
     from dynident.mechanics.workspace import Singularity, WorkspaceMap, singularity_indices, workspace_map
 
 # Imported on first use: identification needs the equations, not the kinematics of people.
@@ -81,7 +81,7 @@ _LATER = {
     "inverse_kinematics_chain": "end_frame",
     "inverse_kinematics_closed": "arm_structure choose_posture inverse_kinematics reach singularities",
     "inverse_kinematics_damped": "inverse_kinematics_numeric pose_error pose_targets position_limits robot_size",
-    "kinematics": "forward_kinematics frame_motion jacobian",
+    "kinematics": "body_motions forward_kinematics frame_motion jacobian",
     "joint_forces": "Conditioning closure_conditioning joint_reactions reactions",
     "workspace": "Singularity WorkspaceMap singularity_indices workspace_map",
 }
@@ -106,6 +106,7 @@ __all__ = [
     "arm_structure",
     "as_motion",
     "at_rest",
+    "body_motions",
     "branch_routine",
     "cached",
     "choose_posture",

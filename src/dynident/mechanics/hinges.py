@@ -9,6 +9,7 @@ Stress is nominal, M / W at the neck, without the notch factor.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -120,7 +121,7 @@ class FlexureHinge:
         """Angle of the fillets at which they meet the link."""
         return float(np.arccos(1.0 - 0.5 * (self.link - self.thickness) / self.radius))
 
-    def _over(self, density) -> float:  # type: ignore[no-untyped-def]
+    def _over(self, density: Callable[[Array, Array], Array]) -> float:
         """Return the stiffness of a compliance per length, integrated over neck and both fillets."""
         node, weight = np.polynomial.legendre.leggauss(POINTS)
         angle = 0.5 * self._end * (node + 1.0)

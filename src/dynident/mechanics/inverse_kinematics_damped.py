@@ -7,7 +7,7 @@ of the robot, so that metres and radians weigh alike. lambda shrinks when a step
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -90,7 +90,7 @@ class PoseTask:
     def rows(self, keep: NDArray[np.int64]) -> PoseTask:
         """Return the task for some of the targets."""
         rotation = None if self.rotation is None else self.rotation[keep]
-        return PoseTask(self.mechanism, self.frame, rotation, self.position[keep], self.lower, self.upper, self.size)
+        return replace(self, rotation=rotation, position=self.position[keep])
 
     def error(self, q: Array) -> Array:
         """Return the pose error, angles times the size [m]."""

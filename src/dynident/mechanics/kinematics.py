@@ -18,9 +18,25 @@ Array = NDArray[np.float64]
 
 
 def body_motions(mechanism: Mechanism, motion: MotionLike) -> tuple[Array, Array, Array, Array]:
-    """Return pose, velocity and acceleration of the k tree nodes.
+    """Return pose, velocity and acceleration of every tree node.
 
-    R (N, k, 3, 3) and p (N, k, 3) are in the base frame, (v, omega) and (a, alpha) without gravity (N, k, 6) in the node's own.
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot whose tree has k nodes.
+    motion : Motion or (q, v, a)
+        N samples.
+
+    Returns
+    -------
+    orientation : ndarray, (N, k, 3, 3)
+        R of each node in the base frame.
+    position : ndarray, (N, k, 3)
+        Origin of each node in the base frame [m].
+    velocity : ndarray, (N, k, 6)
+        (v, omega) of the node's origin, in the node frame.
+    acceleration : ndarray, (N, k, 6)
+        (a, alpha), classical acceleration of the node's origin without gravity, in the node frame.
     """
 
     def make(x: Equations) -> Outputs:

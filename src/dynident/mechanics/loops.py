@@ -71,24 +71,21 @@ class Loops:
             found[i] = (plus(om, w), plus(li, u)), bias
         return found
 
-    def _row(self, i: int) -> tuple[Node, list[Node], Node]:
-        """Return Phi, dPhi/dq and -Phi_dot_dot without accelerations of equation i."""
-        cuts, zero, count = self.cuts, self.graph.zero, len(self.state.q)
+    def _row(self, i: int) -> tuple[Node, list[Node], Node, tuple[Vector, Vector]]:
+        """Return Phi, dPhi/dq, -Phi_dot_dot without accelerations, and the wrench of a unit multiplier of equation i."""
+        cuts, zero, none, count = self.cuts, self.graph.zero, self.state.zero, len(self.state.q)
         kind, a, b = int(cuts.kind[i]), int(cuts.node_a[i]), int(cuts.node_b[i])
         jacobian = [zero] * count
         if kind == LINEAR:
             jacobian = [self.graph.node(float(c)) for c in cuts.linear[i]]
-            return (
-                total([*(c * x for c, x in zip(jacobian, self.state.q, strict=True))]) - float(cuts.offset[i]),
-                jacobian,
-                zero,
-            )
+            value = total([*(c * x for c, x in zip(jacobian, self.state.q, strict=True))]) - float(cuts.offset[i])
+            return value, jacobian, zero, (none, none)
         if kind == DOT:
             u, e = self._turned(a, cuts.vector_a[i]), self._turned(b, cuts.vector_b[i])
             (u1, u2), (e1, e2) = self._turning(a, u), self._turning(b, e)
-            self._add(jacobian, a, cross(u, e), self.state.zero, 1.0)
-            self._add(jacobian, b, cross(u, e), self.state.zero, -1.0)
-            return dot(u, e), jacobian, -(dot(u2, e) + 2.0 * dot(u1, e1) + dot(u, e2))
+            self._add(jacobian, a, cross(u, e), none, 1.0)
+            self._add(jacobian, b, cross(u, e), none, -1.0)
+            return dot(u, e), jacobian, -(dot(u2, e) + 2.0 * dot(u1, e1) + dot(u, e2)), (none, cross(u, e))
         xa, xb = self._point(a, cuts.point_a[i]), self._point(b, cuts.point_b[i])
         (va, aa), (vb, ab) = self._moving(a, xa), self._moving(b, xb)
         gap = plus(xa, scale(xb, -1.0))
@@ -96,14 +93,15 @@ class Loops:
             e = self._constant(cuts.vector_b[i], True)
             self._add(jacobian, a, cross(xa, e), e, 1.0)
             self._add(jacobian, b, cross(xb, e), e, -1.0)
-            return dot(e, gap), jacobian, -dot(e, plus(aa, scale(ab, -1.0)))
+            return dot(e, gap), jacobian, -dot(e, plus(aa, scale(ab, -1.0))), (e, none)
         u = self._turned(a, cuts.vector_a[i])  # SLIDE
         u1, u2 = self._turning(a, u)
         moment, force = cross(u, xb), scale(u, -1.0)
         self._add(jacobian, a, moment, force, 1.0)
         self._add(jacobian, b, moment, force, -1.0)
         relative = dot(u1, plus(va, scale(vb, -1.0)))
-        return -dot(u, gap), jacobian, dot(u2, gap) + 2.0 * relative + dot(u, plus(aa, scale(ab, -1.0)))
+        bias = dot(u2, gap) + 2.0 * relative + dot(u, plus(aa, scale(ab, -1.0)))
+        return -dot(u, gap), jacobian, bias, (force, cross(u, plus(xb, scale(xa, -1.0))))
 
     def _add(self, row: list[Node], node: int, moment: Vector, force: Vector, sign: float) -> None:
         """Add sign (moment . w_d + force . l_d) for all coordinates d that move a node."""
@@ -126,39 +124,25 @@ class Loops:
         return v, plus(ac, plus(cross(al, x), cross(om, v)))
 
     @cached_property
-    def _rows(self) -> list[tuple[Node, list[Node], Node]]:
+    def _rows(self) -> list[tuple[Node, list[Node], Node, tuple[Vector, Vector]]]:
         return [self._row(i) for i in range(int(self.cuts.kind.size))]
 
     @property
     def residuals(self) -> list[Node]:
         """Phi."""
-        return [phi for phi, _, _ in self._rows]
+        return [phi for phi, _, _, _ in self._rows]
 
     @property
     def jacobian(self) -> list[list[Node]]:
         """Rows of dPhi/dq."""
-        return [jacobian for _, jacobian, _ in self._rows]
+        return [jacobian for _, jacobian, _, _ in self._rows]
 
     @property
     def biases(self) -> list[Node]:
         """-Phi_dot_dot at joint accelerations zero."""
-        return [bias for _, _, bias in self._rows]
+        return [bias for _, _, bias, _ in self._rows]
 
     @property
     def wrenches(self) -> list[tuple[Vector, Vector]]:
         """(force, moment) on body a at its point, base axes, of a unit multiplier of every equation."""
-        cuts, zero = self.cuts, self.state.zero
-        found: list[tuple[Vector, Vector]] = []
-        for i in range(int(cuts.kind.size)):
-            kind, a, b = int(cuts.kind[i]), int(cuts.node_a[i]), int(cuts.node_b[i])
-            if kind == POINT:
-                found.append((self._constant(cuts.vector_b[i], True), zero))
-            elif kind == LINEAR:
-                found.append((zero, zero))
-            elif kind == DOT:
-                found.append((zero, cross(self._turned(a, cuts.vector_a[i]), self._turned(b, cuts.vector_b[i]))))
-            else:
-                u = self._turned(a, cuts.vector_a[i])
-                gap = plus(self._point(b, cuts.point_b[i]), scale(self._point(a, cuts.point_a[i]), -1.0))
-                found.append((scale(u, -1.0), cross(u, gap)))
-        return found
+        return [wrench for _, _, _, wrench in self._rows]
