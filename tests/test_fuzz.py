@@ -136,8 +136,8 @@ def test_generators_and_expressions_name_their_arguments() -> None:
         next(di.signals.read_cycles(2.5))
     with pytest.raises(DynidentError, match=r"Graph\.mul: x is 'a'; give a Node"):
         di.graph.Graph().mul("a", "b")
-    with pytest.raises(DynidentError, match=r"plot_torque_split: split is 1\.0; give a TorqueSplit"):
-        di.simulate.plot_torque_split(1.0)
+    with pytest.raises(DynidentError, match=r"home_of: mechanism is 1\.0; give a Mechanism"):
+        di.simulate.home_of(1.0)
 
 
 @pytest.mark.parametrize("text", ["a: &a {x: 1}\nb: {<<: [*a, *a]}", "joint_limits: " + "x" * 300_001], ids=["merge", "size"])

@@ -12,7 +12,7 @@ from dynident.friction import Coulomb, Viscous
 from dynident.mechanics import Motion, actuator_torques, inverse_dynamics
 from dynident.mechanism import Body, Joint, Mechanism
 from dynident.robots import dualv
-from dynident.simulate.plots import plot_step, plot_torque_split, plot_tracking
+from dynident.simulate.plots import plot_step
 from dynident.simulate.robot import VirtualRobot
 from dynident.simulate.sizing import size_motors
 
@@ -115,11 +115,11 @@ def test_figures_of_a_run() -> None:
     pytest.importorskip("matplotlib")
     robot = slide(friction=True)
     run = VirtualRobot(robot.mechanism, robot.drives, PID(4e4, 1.2e3, cycle=1e-3), step=5e-4).simulate(swing(1))
-    assert len(plot_tracking(run).axes) == 2
-    assert len(plot_torque_split(run.torque_split()).axes) == 2
+    assert len(run.plot().axes) == 2
+    assert len(run.torque_split().plot().axes) == 2
     step = plot_step(run.truth.t, 1.0 - np.exp(-30.0 * run.truth.t))
     assert "overshoot" in step.axes[0].get_title(loc="left")
-    for call in (lambda: plot_tracking(run, ["y"]), lambda: plot_torque_split(run.torque_split(), ["y"])):
+    for call in (lambda: run.plot(["y"]), lambda: run.torque_split().plot(["y"])):
         with pytest.raises(DynidentError, match="cannot draw"):
             call()
 

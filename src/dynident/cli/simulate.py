@@ -267,9 +267,7 @@ def _check_files(output: Path | None, truth: Path | None, figures: Path | None) 
 
 
 def _run_figures(run: Run) -> dict[str, Figure]:
-    from dynident.simulate import plot_torque_split, plot_tracking  # noqa: PLC0415 - matplotlib is an extra
-
-    return {"tracking": plot_tracking(run), "torque_split": plot_torque_split(run.torque_split())}
+    return {"tracking": run.plot(), "torque_split": run.torque_split().plot()}
 
 
 def _bode_figure(found: Mapping[str, SineResponse], published: Mapping[float, tuple[float, float]]) -> Figure:

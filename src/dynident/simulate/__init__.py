@@ -8,7 +8,7 @@ from dynident.simulate.drives_file import read_drives
 from dynident.simulate.fmu import torque_driven, write_fmu
 from dynident.simulate.inputs import Disturbance, Reference, reference_of
 from dynident.simulate.machine_fit import MachineFit, fit_machine
-from dynident.simulate.plots import plot_step, plot_torque_split, plot_tracking
+from dynident.simulate.plots import plot_step
 from dynident.simulate.record import Run, Truth, tool_of
 from dynident.simulate.robot import VirtualRobot
 from dynident.simulate.schedule import End
@@ -57,8 +57,6 @@ __all__ = [
     "monte_carlo",
     "path_deviation",
     "plot_step",
-    "plot_torque_split",
-    "plot_tracking",
     "poses_of",
     "radial_deviation",
     "read_drives",

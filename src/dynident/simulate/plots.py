@@ -35,20 +35,7 @@ PART_NAMES = {
 
 
 def plot_tracking(run: Run, coordinates: Sequence[str] | None = None) -> Figure:
-    """Draw wanted and actual motion, and the error below, one block per coordinate.
-
-    Parameters
-    ----------
-    run : Run
-        A run.
-    coordinates : sequence of str, optional
-        Which to draw; all when omitted.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        Over time.
-    """
+    """Draw wanted and actual motion, and the error below, one block per coordinate."""
     names = run.robot.mechanism.coordinate_names
     chosen = tuple(names if coordinates is None else coordinates)
     unknown = [name for name in chosen if name not in names]
@@ -90,20 +77,7 @@ def plot_tracking(run: Run, coordinates: Sequence[str] | None = None) -> Figure:
 
 
 def plot_torque_split(split: TorqueSplit, actuators: Sequence[str] | None = None) -> Figure:
-    """Draw where the motor torques went, over time and as RMS bars, one row per actuator.
-
-    Parameters
-    ----------
-    split : TorqueSplit
-        Parts at the actuators.
-    actuators : sequence of str, optional
-        Which to draw; all when omitted.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        Left over time, right the root mean squares.
-    """
+    """Draw where the motor torques went, over time and as RMS bars, one row per actuator."""
     chosen = tuple(split.names if actuators is None else actuators)
     unknown = [name for name in chosen if name not in split.names]
     if unknown or not chosen:

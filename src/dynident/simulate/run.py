@@ -353,7 +353,8 @@ class _Running:
     def _truth(self, t: Array, signals: Mapping[str, Array]) -> Truth:
         """Return the true signals at the times of the log."""
         if not np.isfinite(self.record).all():
-            bad = (self.first // self.fine + int(np.argwhere(~np.isfinite(self.record))[0][0])) * self.fine * self.robot.step
+            row = min(int(np.argmin(np.isfinite(x).all(axis=1))) for x in self.signals.values() if not np.isfinite(x).all())
+            bad = (self.first // self.fine + row) * self.fine * self.robot.step
             raise SimulationError(f"instability: signals are no longer finite at t = {bad:.6g} s; lower the gains or the step")
         zones, temperature = self._temperatures(t)
         return Truth(
