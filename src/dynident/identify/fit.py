@@ -33,7 +33,8 @@ Array = NDArray[np.float64]
 
 REMOVED = "removal "  # how the notes about parameters that were dropped begin, ...
 REFUTED = "refuted: "  # ... those about conditions that the data do not meet ...
-LATE = "delay: "  # ... and that about efforts that are late or early
+LATE = "delay: "  # ... that about efforts that are late or early ...
+GAINS = "gains: "  # ... and that about gains of the loop, found or held
 GOOD, POOR = 0.10, 0.50  # relative standard deviation up to which a parameter is well, or at least roughly, known
 
 

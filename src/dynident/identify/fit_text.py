@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dynident.identify.fit import LATE, REFUTED
+from dynident.identify.fit import GAINS, LATE, REFUTED
 from dynident.identify.specimen import shares
 from dynident.identify.suspicions import HEAD
 
@@ -54,7 +54,7 @@ def summary_of(fit: Fit) -> str:
             f"most of the residual of {', '.join(rests)} is made near standstill, where friction may be anything "
             "within its limits; standstill=0.1 (--standstill 0.1) leaves that out of the fit and of its errors"
         )
-    lines += [note for note in fit.notes if note.startswith((REFUTED, LATE))]
+    lines += [note for note in fit.notes if note.startswith((REFUTED, LATE, GAINS))]
     if impossible:
         lines.append(
             f"standard parameters of {', '.join(impossible)} are physically impossible: they predict torques, but such "

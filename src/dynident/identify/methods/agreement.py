@@ -9,12 +9,13 @@ Comparing positions of the simulation with its efforts would not do: both follow
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import IdentificationError
+from dynident.identify.fit import GAINS
 from dynident.identify.methods.direct import Loop
 from dynident.identify.methods.instrumental import IV
 from dynident.identify.methods.sampled import SampledRegression
@@ -79,3 +80,14 @@ class Witness:
             "deviations allow for it, but mend the loop, or use IV"
         )
         return text, apart
+
+
+def told_gains(factors: Mapping[str, float], std: Mapping[str, float], held: Sequence[str]) -> str:
+    """Return the note about gains of a loop that were found, and those that were held; nothing where all are known."""
+    said = [f"{name} is {factors[name]:.4g} +- {std[name]:.2g} times what the loop has" for name in factors if name not in held]
+    if held:
+        said.append(
+            f"{', '.join(held)} {'is' if len(held) == 1 else 'are'} held at what the loop has: positions alone show masses, "
+            "inertias and friction only relative to the gains of drive and controller: a factor on those is one on all of these"
+        )
+    return f"{GAINS}{'; '.join(said)}" if said else ""
