@@ -9,7 +9,7 @@ import pytest
 
 from dynident.control import ComputedTorque
 from dynident.errors import DynidentWarning, IdentificationError, LogError, SimulationError
-from dynident.identify import DIDIM, IV, TLS, WLS, OutputError, SampledRegression, base_parameters, simulated_instruments
+from dynident.identify import DIDIM, IV, TLS, WLS, Fit, OutputError, SampledRegression, base_parameters, simulated_instruments
 from dynident.mechanics import Motion
 from dynident.robots import random_motion
 from dynident.signals import Log
@@ -148,6 +148,13 @@ def test_one_of_the_gains_is_found_relative_to_the_other(robot, machine, run, wi
     loop = ClosedLoop(believed, run.reference, GAINS)
     found = OutputError(loop=loop, outputs=("position",), iterations=3).fit(without)
     assert found.held_ == GAINS[1:]
+    note = found.result_.notes[-1]
+    assert note.startswith(f"gains: {GAINS[0]} is ")
+    assert f"{GAINS[1]} is held at what the loop has" in note
+    assert note in found.result_.summary()
+    again = Fit.from_dict(found.result_.to_dict())  # no effort, so no deviation of efforts
+    assert np.isnan(again.sigma).all()
+    np.testing.assert_array_equal(again.values, found.result_.values)
     assert found.factors_[GAINS[1]] == 1.0
     assert abs(found.factors_[GAINS[0]] - 1.0 / 1.1) < 4.0 * found.factors_std_[GAINS[0]]
     assert found.factors_std_[GAINS[0]] < 0.03

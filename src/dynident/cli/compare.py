@@ -12,6 +12,7 @@ from dynident.cli.consoles import out, print_json, progress
 from dynident.cli.core import AS_NEEDED, NO_LOOP
 from dynident.cli.estimators import FilterOptions, LoopOptions
 from dynident.cli.shared import AS_LOGGED, AS_WRITTEN, AsJson, Debug, Effort, LogOptions, Robot, RobotOptions, Terms, app
+from dynident.cli.words import in_options
 from dynident.errors import DynidentError
 
 
@@ -49,5 +50,5 @@ def compare(
     if as_json:
         print_json(found.table())
     else:
-        out.print(found.summary())
+        out.print(in_options(found.summary()))
     return 0

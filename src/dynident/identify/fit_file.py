@@ -98,7 +98,7 @@ def fit_from_dict(data: Mapping[str, Any], mechanism: Mechanism | None) -> Fit:
             active=np.array([v != "dropped" for v in verdicts]),
             combinations=_stored_numbers(E, (len(E), b), "combinations"),
             groups=groups,
-            sigma=_stored_numbers(list(data["sigma"].values()), (len(data["sigma"]),), "sigma"),
+            sigma=_stored_sigma(list(data["sigma"].values())),
             rows=int(data["rows"]),
             condition=float("inf") if data["condition"] is None else float(data["condition"]),
             standard=moving.parameters.replace(
@@ -141,6 +141,13 @@ def _stored_numbers(values: Any, shape: tuple[int, ...], what: str) -> NDArray[n
             f"this is not a whole fit: '{what}' needs {' x '.join(map(str, shape))} finite numbers; identify again"
         )
     return array
+
+
+def _stored_sigma(values: list[Any]) -> NDArray[np.float64]:
+    """Return the deviations of the efforts; NaN for all where none were fitted."""
+    if values and np.isnan(array_of(values, "sigma")).all():
+        return np.full(len(values), np.nan)
+    return _stored_numbers(values, (len(values),), "sigma")
 
 
 def _stored_flags(values: Any, size: int, what: str) -> NDArray[np.bool_] | None:

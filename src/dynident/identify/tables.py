@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 REMOVED = "removal "  # how the notes about parameters that were dropped begin, ...
 REFUTED = "refuted: "  # ... those about conditions that the data do not meet ...
-LATE = "delay: "  # ... and that about efforts that are late or early
+LATE = "delay: "  # ... that about efforts that are late or early ...
+GAINS = "gains: "  # ... and that about gains of the loop, found or held
 MOSTLY = 0.5  # part of the squared residual
 NUMBERED = "because they are only numbered"  # how the note about channels that have other names than the joints ends
 
@@ -100,7 +101,7 @@ def summary_of(fit: Fit) -> str:
             f"most of the residual of {', '.join(rests)} is made near standstill, where friction may be anything "
             "within its limits; standstill=0.1 (--standstill 0.1) leaves that out of the fit and of its errors"
         )
-    lines += [note for note in fit.notes if note.startswith((REFUTED, LATE))]
+    lines += [note for note in fit.notes if note.startswith((REFUTED, LATE, GAINS))]
     lines += dict.fromkeys(note for note in fit.notes if note.endswith(NUMBERED))
     if impossible:
         lines.append(

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
+RISEN = 3.0  # of their median: so far thresholds rise at rest before it is said
+
 
 @dataclass(frozen=True)
 class Event:
@@ -140,11 +142,25 @@ class MonitorRecord(Result):
             found = self._numbers(i)
             text = "  ".join(f"{found[key]:>9.3g}" for key in ("rms", "largest", "threshold"))
             lines.append(f"{name:<{width}}  {text}  {found['largest_share']:>6.2f}  {100 * found['within_two_sigma']:.0f} %")
+        lines += self._at_rest()
         for e in self.events:
             lines.append(
                 f"event {e.start:.3f} to {e.end:.3f} s: '{e.joint}' {e.torque:+.3g}, {e.share:.1f} times its threshold"
             )
         return "\n".join(lines if self.events else [*lines, "no event"])
+
+    def _at_rest(self) -> list[str]:
+        """Say why torques are above the thresholds of the table and no event, where joints stand."""
+        watched = [i for i in range(len(self.joints)) if np.isfinite(self.threshold[:, i]).any()]
+        high = {i: float(np.nanmax(self.threshold[:, i])) for i in watched}
+        rising = [i for i in watched if high[i] > RISEN * np.nanmedian(self.threshold[:, i])]
+        if not rising:
+            return []
+        most = max(rising, key=lambda i: high[i])
+        return [
+            "thresholds are medians: where a joint stands its friction may be anything within its limits, and they rise (up to "
+            f"{high[most]:.3g}, '{self.joints[most]}'); share is torque over threshold at the same time"
+        ]
 
     def plot(self) -> Any:
         """Draw the external torque of every joint within its thresholds, events marked."""

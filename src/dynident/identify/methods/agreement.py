@@ -9,6 +9,8 @@ Comparing positions of the simulation with its efforts would not do: both follow
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,6 +19,7 @@ from dynident.identify.fit import Fit
 from dynident.identify.methods.direct import Loop
 from dynident.identify.methods.instrumental import IV
 from dynident.identify.methods.sampled import SampledRegression
+from dynident.identify.tables import GAINS
 
 Array = NDArray[np.float64]
 
@@ -67,3 +70,14 @@ def _witness(evidence: SampledRegression, loop: Loop, active: NDArray[np.bool_])
     except IdentificationError:
         return None
     return fit if estimator.strength_ > WEAK else None
+
+
+def told_gains(factors: Mapping[str, float], std: Mapping[str, float], held: Sequence[str]) -> str:
+    """Return the note about gains of a loop that were found, and those that were held; nothing where all are known."""
+    said = [f"{name} is {factors[name]:.4g} +- {std[name]:.2g} times what the loop has" for name in factors if name not in held]
+    if held:
+        said.append(
+            f"{', '.join(held)} {'is' if len(held) == 1 else 'are'} held at what the loop has: positions alone show masses, "
+            "inertias and friction only relative to the gains of drive and controller: a factor on those is one on all of these"
+        )
+    return f"{GAINS}{'; '.join(said)}" if said else ""

@@ -33,6 +33,7 @@ Array = NDArray[np.float64]
 LAGS = 10
 SURE = 1e-3  # probability of chance below which a test is believed
 CERTAIN = 1e-12  # relative eigenvalue of cov(d) below which a direction has no difference
+NEVER = 1e-12  # probability below which no test is so exact
 SMALL, LARGE = 0.5, 2.0  # bias, in standard deviations, that can be ignored; that decides
 
 
@@ -214,7 +215,8 @@ def _test_words(found: BiasDiagnosis, reason: str) -> list[str]:
         words.append(f"instruments against least squares: not tested; {reason}")
     else:
         worst, size = found._largest(found.difference)
-        test = f"Hausman {found.hausman:.0f} for {found.degrees} degrees of freedom, p = {found.probability:.2g}"
+        chance = f"p = {found.probability:.2g}" if found.probability > NEVER else f"p < {NEVER:g}"
+        test = f"Hausman {found.hausman:.0f} for {found.degrees} degrees of freedom, {chance}"
         if found.probability >= SURE:
             words.append(f"instruments and least squares agree ({test})")
         elif size < SMALL:

@@ -12,6 +12,7 @@ A witness that knows no controller tells whether the simulated loop is the robot
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +22,7 @@ from dynident.identify.base import natural_spread
 from dynident.identify.estimators import LeastSquares, group_sigma
 from dynident.identify.factor import RowGroup, Solution, solve, triangle
 from dynident.identify.fit import Fit
-from dynident.identify.methods.agreement import contradiction
+from dynident.identify.methods.agreement import contradiction, told_gains
 from dynident.identify.methods.direct import Loop, check_loop, filtered_motion, model_of
 from dynident.identify.methods.generalised import filtered
 from dynident.identify.methods.sampled import SampledRegression, Stretch, rows_along, sampled
@@ -124,6 +125,26 @@ class OutputError(LeastSquares):
         noise = [max(float(np.std(m - s)), 1e-12) for m, s in zip(measured, now, strict=True)]
         stacked = np.vstack([block / s for block, s in zip(J, noise, strict=True)])
         return _visible(problem, stacked)
+
+    def fit(self, regression: Regression, active: NDArray[np.bool_] | None = None) -> Self:
+        """Estimate base parameters and gains; see `OLS.fit`. A note of the result tells the gains.
+
+        Parameters
+        ----------
+        regression : Regression
+            Evidence with its samples.
+        active : ndarray of bool (b,), optional
+            Base parameters to estimate. All when omitted.
+
+        Returns
+        -------
+        self
+            With `factors_`, `factors_std_` and `held_` beside what every estimator has.
+        """
+        super().fit(regression, active)
+        if said := told_gains(self.factors_, self.factors_std_, self.held_):
+            self.result_ = replace(self.result_, notes=(*self.result_.notes, said))
+        return self
 
     def _estimate(self, regression: Regression, active: NDArray[np.bool_]) -> tuple[Solution, Array]:
         evidence = sampled(regression, "OutputError")
