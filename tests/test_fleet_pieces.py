@@ -110,20 +110,25 @@ def rewrite_in_small_chunks(path) -> None:
         writer.finish()
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [({"cutoff": CUTOFF, "method": "fourier", "period": 10.0}, "cannot be cut"), ({}, "give cutoff=")],
-)
-def test_what_cannot_be_cut_is_said(robot, tmp_path, options, words):
+def test_the_band_of_long_logs_alone_is_chosen_by_their_beginnings(robot, log, tmp_path):
+    """All of this log is its first block: the band is that of the log itself."""
+    log.save(tmp_path / "long.parquet")
+    with ThreadPoolExecutor(1) as pool:
+        rows = [{"serial": "A", "log": str(tmp_path / "long.parquet")}]
+        found = identify(robot, rows, tmp_path / "out", client=pool, piece=PIECE)
+    assert found.refused == ()
+    (source,) = found.evidence(robot, "A").sources
+    (chosen,) = di.Regression.from_logs(robot, [log]).sources
+    assert source["cutoff"] == chosen["cutoff"]
+
+
+def test_what_cannot_be_cut_is_said(robot, tmp_path):
     path = tmp_path / "long.parquet"
     pq.write_table(pa.table({"t": np.arange(40000.0), "x": np.random.default_rng(0).normal(size=40000)}), path)
+    options = {"cutoff": CUTOFF, "method": "fourier", "period": 10.0}
     with ThreadPoolExecutor(1) as pool:
-        try:
-            found = identify(robot, [{"serial": "A", "log": str(path)}], client=pool, piece=PIECE, **options)
-            said = found.refused[0].sentence
-        except DynidentError as error:
-            said = str(error)
-    assert words in said
+        found = identify(robot, [{"serial": "A", "log": str(path)}], client=pool, piece=PIECE, **options)
+    assert "cannot be cut" in found.refused[0].sentence
 
 
 def test_a_long_log_that_would_unpack_beyond_all_measure_is_refused(robot, tmp_path):

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import dynident as di
+from dynident.cli.reproduce import _run
 from dynident.reproduce import Reproduction, Row, Table
 
 CHEAP = (
@@ -173,3 +174,20 @@ def test_friction_at_the_joints_comes_from_a_log_of_the_motors() -> None:
     found = [row for row in made("cft-log").rows if row.name.startswith(("q2", "q4"))]
     assert len(found) == 6
     assert all(abs(row.relative) < 0.01 for row in found)
+
+
+def test_a_lost_scheduler_is_one_note(capsys: pytest.CaptureFixture[str]) -> None:
+    class FutureCancelledError(Exception):
+        """What a client of Dask raises for every task when the scheduler is gone."""
+
+    class Client:
+        def submit(self, *_: object) -> Client:
+            return self
+
+        def result(self) -> object:
+            raise FutureCancelledError("scheduler-connection-lost")
+
+    results, failed = _run(["prs3-table-3", "prs3-table-4", "prs3-table-5"], None, None, Client())
+    assert results == []
+    assert len(failed) == 3
+    assert capsys.readouterr().err.count("the connection to the scheduler was lost") == 1

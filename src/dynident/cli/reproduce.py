@@ -16,6 +16,7 @@ from dynident.errors import DynidentError
 from dynident.outputs import output_set
 
 PAGE = "reproduce.html"
+LOST = "the connection to the scheduler was lost, with this and what was still to come; give the names that are missing again"
 
 
 @app.command(epilog="Examples: dynident reproduce --list    dynident reproduce cft-table-6    dynident reproduce --all -o out/")
@@ -69,6 +70,13 @@ def _computed(name: str) -> di.reproduce.Reproduction:
     return di.reproduce.entry_of(name).run()
 
 
+def _why(error: Exception) -> str:
+    """Return why something could not be made."""
+    if type(error).__name__ in ("FutureCancelledError", "CancelledError"):
+        return LOST
+    return str(error) if isinstance(error, DynidentError) else f"{type(error).__name__}: {error}"
+
+
 def _run(
     wanted: list[str], output: Path | None, tell: Callable[[str], None] | None, client: Any
 ) -> tuple[list[di.reproduce.Reproduction], dict[str, str]]:
@@ -88,8 +96,9 @@ def _run(
             except Exception as error:
                 if len(entries) == 1:
                     raise
-                failed[entry.name] = str(error) if isinstance(error, DynidentError) else f"{type(error).__name__}: {error}"
-                note(f"{entry.name} could not be made: {failed[entry.name]}")
+                failed[entry.name] = _why(error)
+                if LOST not in list(failed.values())[:-1]:  # with the scheduler all that is left is lost: one note will do
+                    note(f"{entry.name} could not be made: {failed[entry.name]}")
                 continue
             if tell is not None:
                 tell(f"{results[-1].summary()}\n")

@@ -43,12 +43,11 @@ def choose_bands(session: Session, entries: Sequence[LogEntry]) -> dict[str, dic
 
 
 def _band(session: Session, job: Job, logs: Sequence[str]) -> dict[str, float] | str:
-    """Return the band of the first logs that can be used and fit into memory."""
+    """Return the band of the first logs that can be used and fit into memory, or of the beginnings of logs that do not."""
     small = [log for log in logs if not _long(job, log)]
-    if not small:
-        raise DynidentError(f"all logs of robot '{job.name}' are cut into pieces, which need one cut-off; give cutoff=")
-    for first in range(0, len(small), 4 * BAND_LOGS):
-        _, future = next(completed(session.client, choose_band, [(job, small[first : first + 4 * BAND_LOGS])]))
+    tried = small or logs
+    for first in range(0, len(tried), 4 * BAND_LOGS):
+        _, future = next(completed(session.client, choose_band, [(job, tried[first : first + 4 * BAND_LOGS], not small)]))
         found: dict[str, float] | str = future.result()
         if not isinstance(found, str):
             break

@@ -26,7 +26,7 @@ for (const box of document.querySelectorAll('.scroll')) {
   const rows = [...box.querySelectorAll('tbody tr')];
   if (rows.length < 8) continue;
   const field = document.createElement('input');
-  field.type = 'search'; field.placeholder = 'search'; field.setAttribute('aria-label', 'search');
+  field.type = 'search'; field.className = 'filter'; field.placeholder = 'search'; field.setAttribute('aria-label', 'search');
   const count = document.createElement('span');
   count.className = 'note'; count.textContent = ' ' + rows.length;
   field.addEventListener('input', () => {
@@ -51,6 +51,8 @@ for (const box of document.querySelectorAll('.scroll')) {
     const sort = () => {
       rows.sort((a, b) => { const x = value(a), y = value(b);
         return sign * (typeof x === 'number' && typeof y === 'number' ? x - y : String(x).localeCompare(String(y))); });
+      for (const other of head.parentNode.children) other.removeAttribute('aria-sort');
+      head.setAttribute('aria-sort', sign > 0 ? 'ascending' : 'descending');
       sign = -sign;
       rows[0].parentNode.append(...rows);
     };
@@ -148,7 +150,7 @@ def _robots(result: FleetResult) -> Html:
         )
     rows += [(serial, "", "0", "", "", badge("not fitted", "bad"), "", why) for serial, why in result.failed.items()]
     heads = ("serial", "type", "logs", "training error", "held-out error", "verdict", "deviation [std]", "in")
-    return table(heads, rows, "Click a head to sort; every robot has a page.", numeric=(2, 3, 4, 6))
+    return table(heads, rows, "Click a head to sort; every robot has a page.", numeric=(2, 3, 4, 6), short=(0,))
 
 
 def _score(result: FleetResult, robot: RobotEstimate) -> float | None:
@@ -225,7 +227,7 @@ def _changes(found: Sequence[Deviation], label: str) -> Html:
     ]
     heads = ("serial", "type", "parameter", label, "of nominal", "std", "by chance", "not told from")
     note = "by chance: probability that a robot without a fault differs as much in any of its parameters"
-    return table(heads, rows, note, numeric=(3, 4, 5, 6))
+    return table(heads, rows, note, numeric=(3, 4, 5, 6), short=(0,))
 
 
 def _nominal(own: FleetType, robots: Sequence[RobotEstimate]) -> list[Html]:

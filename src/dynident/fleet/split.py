@@ -82,6 +82,12 @@ def layout_of(path: str, robot: Mechanism, reading: Mapping[str, Any], options: 
         return Layout(reader.samples, lost, factor, taps, margin, tuple(pairwise(edges)), reader.content)
 
 
+def beginning(path: str, reading: Mapping[str, Any]) -> Log:
+    """Return the first block of a long log."""
+    with _reader(path, reading) as reader:
+        return reader.log(0, min(BLOCK, reader.samples))  # type: ignore[no-any-return]
+
+
 def piece_evidence(
     path: str,
     layout: Layout,

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from dynident.errors import DynidentError, DynidentWarning, IdentificationError
 from dynident.fleet.engine import keep_freed_memory, refuse_other, worker_memory
 from dynident.fleet.results import RobotEstimate, RobotPeriod
-from dynident.fleet.split import Layout, layout_of, one_source, piece_evidence
+from dynident.fleet.split import Layout, beginning, layout_of, one_source, piece_evidence
 from dynident.fleet.storage import local_copy, size_of
 from dynident.identify import MAP, WLS, BaseParameters, Regression, base_parameters
 from dynident.mechanism import Mechanism
@@ -95,14 +95,17 @@ def read(path: str, reading: Mapping[str, Any]) -> Log:
         return Log.read(file, **{**reading, "name": Path(path).name})
 
 
-def choose_band(job: Job, paths: Sequence[str]) -> dict[str, float] | str:
-    """Return the band in which the first logs of a type are explained best, or the sentence of the last that was refused."""
+def choose_band(job: Job, paths: Sequence[str], long: bool = False) -> dict[str, float] | str:
+    """Return the band in which the first logs of a type are explained best, or the sentence of the last that was refused.
+
+    Of long logs the first block is used.
+    """
     base, logs, said = job.base(), [], "no log"
     with one_core(), warnings.catch_warnings():
         warnings.simplefilter("ignore", DynidentWarning)
         for path in paths:
             try:
-                log = read(path, job.reading)
+                log = beginning(path, job.reading) if long else read(path, job.reading)
                 Regression.from_log(job.robot, log, base, **job.options)
                 logs.append(log)
             except DynidentError as error:
