@@ -208,4 +208,5 @@ class FunctionEquations(ExcitationEquations):
         object.__setattr__(self, "seen", np.ones((self.equations, len(self.names)), dtype=np.bool_))
 
     def _rows(self, x: Array, v: Array, a: Array, out: Array | None) -> Array:
-        return np.reshape(self.function(x, v, a), (self.seen.size, len(x)))
+        found = np.reshape(self.function(x, v, a), (self.seen.size, len(x)))
+        return np.ascontiguousarray(found, dtype=np.float64)  # whatever order and type of numbers the function has
