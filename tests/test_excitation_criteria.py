@@ -245,6 +245,12 @@ def test_function_equations():
     f = Objective(FunctionEquations(rows, 1, ("s", "v2", "a"), 1), Fourier(0.5, 3), Criterion.parse("d"), np.linspace(0, 2, 50))
     assert gradient_error(f, start(f)) < 1e-6
 
+    def other_order(q, v, a):  # samples first in memory, as regressors have them
+        return np.asfortranarray(rows(q, v, a))
+
+    again = replace(f, equations=replace(f.equations, function=other_order))
+    assert again.cost(start(f)) == f.cost(start(f))
+
 
 @pytest.mark.parametrize(
     ("make", "words"),

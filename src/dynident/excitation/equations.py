@@ -201,4 +201,5 @@ class FunctionEquations(ExcitationEquations):
 
     def rows(self, x: Array, v: Array, a: Array, out: Array | None = None) -> Array:
         """Return what the function gives, entry by entry."""
-        return np.reshape(self.function(x, v, a), (self.seen.size, len(x)))
+        found = np.reshape(self.function(x, v, a), (self.seen.size, len(x)))
+        return np.ascontiguousarray(found, dtype=np.float64)  # whatever order and type of numbers the function has

@@ -86,7 +86,8 @@ class MachineCode:
             raise DynidentError(f"{what}: the text is no LLVM IR ({' '.join(str(error).split())[:200]}); correct it") from error
         module.triple, module.data_layout = target()[0], str(machine.target_data)
         if passes:
-            options = binding.create_pipeline_tuning_options(speed_level=1)  # more costs twice the time and gains nothing
+            # A higher level costs twice the time and gains nothing; in large modules nothing is gained by more than inlining.
+            options = binding.create_pipeline_tuning_options(speed_level=1 if text.count("\n") <= LARGE else 0)
             options.loop_vectorization = options.slp_vectorization = False  # the printer has done that
             builder = binding.create_pass_builder(machine, options)
             builder.getModulePassManager().run(module, builder)
