@@ -60,7 +60,7 @@ def fit_content(fit: Fit) -> dict[str, Any]:
             "scales": dict(fit.scales),
             "inflation": None if fit.inflation is None else fit.inflation.tolist(),
             "training_std": None if fit.training_std is None else fit.training_std.tolist(),
-            "training_parts": None if fit.training_parts is None else fit.training_parts.tolist(),
+            "training_columns": None if fit.training_columns is None else fit.training_columns.tolist(),
             "speeds": dict(fit.speeds),
             "before": None if fit.before is None else fit.before.tolist(),
         },
@@ -95,8 +95,8 @@ def fit_from_dict(data: Mapping[str, Any], mechanism: Mechanism | None) -> Fit:
         verdicts, b, belief = [row["verdict"] for row in rows], base.rank, dict(data.get("belief") or {})
         groups, p = tuple(data["sigma"]), len(moving.parameters)
 
-        def numbers(key: str, size: int) -> Array | None:
-            return None if belief.get(key) is None else _stored_numbers(belief[key], (size,), key)
+        def numbers(key: str, *shape: int) -> Array | None:
+            return None if belief.get(key) is None else _stored_numbers(belief[key], shape, key)
 
         E = array_of(data["combinations"], "combinations")
         return Fit(
@@ -132,7 +132,7 @@ def fit_from_dict(data: Mapping[str, Any], mechanism: Mechanism | None) -> Fit:
             scales={str(name): float(value) for name, value in dict(belief.get("scales") or {}).items()},
             inflation=numbers("inflation", len(groups)),
             training_std=numbers("training_std", len(groups)),
-            training_parts=numbers("training_parts", len(groups)),
+            training_columns=numbers("training_columns", len(groups), b),
             speeds={str(name): float(value) for name, value in dict(belief.get("speeds") or {}).items()},
             before=numbers("before", b),
         )
