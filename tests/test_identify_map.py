@@ -10,6 +10,7 @@ import pytest
 
 import dynident as di
 from dynident.errors import DynidentWarning, IdentificationError
+from dynident.friction import TERMS
 from dynident.identify import MAP, WLS, Fit, Knowledge, Regression, Undetermined, base_parameters
 from dynident.identify.blocks import jackknife
 from dynident.mechanics import inverse_dynamics
@@ -205,6 +206,34 @@ def test_at_rest_friction_may_be_anything():
     fc = np.array([fit.standard[f"fc_joint_{i}"] for i in (1, 2, 3)])
     assert np.all(fit.predict(rest).std >= fc / np.sqrt(3.0))
     assert np.median(fit.predict(motion).std) < 0.5 * np.max(fc)
+
+
+def test_model_errors_grow_with_the_terms_that_make_them():
+    robot = arm(PLANAR, gravity=DOWN_Y)
+    fit = replace(MAP().fit(told(robot, noise=0.5)).result_, speeds={})  # without what friction at rest adds
+    fit = replace(fit, covariance=0.0 * fit.covariance)
+    motion = smooth(robot.dof, 1500, seed=0)  # that of the training: the variances of the terms add up to sigma^2 in the mean
+    a = fit.training_columns * np.abs(fit.values)
+    share = fit.sigma[:, None] ** 2 / (a * a.sum(axis=1, keepdims=True) + 1e-300)
+    np.testing.assert_allclose(np.sum(share * a**2, axis=1), fit.sigma**2, rtol=1e-9)
+    np.testing.assert_allclose(fit.predict(motion).std.mean(axis=0), fit.sigma, rtol=0.3)
+    fast = di.Motion(motion.t, motion.q, 4.0 * motion.v, 16.0 * motion.a)
+    faster = di.Motion(motion.t, motion.q, 1e6 * motion.v, 1e12 * motion.a)
+    assert np.all(fit.predict(fast).std.max(axis=0) > 4.0 * fit.sigma)
+    slow = di.Motion(motion.t, motion.q, 0.1 * motion.v, 0.01 * motion.a)
+    assert np.all(fit.predict(slow).std >= fit.sigma - 1e-12)  # what was left out of the fit is not known better than that
+    columns = np.abs(fit.equations.equations(faster, None, fit.base.columns)[0])
+    terms = np.einsum("nbt,b->tn", columns, np.abs(fit.values))
+    assert np.all(fit.predict(faster).std <= np.hypot(terms, fit.sigma) + 1e-9)  # no term is wrong by more than itself
+
+
+def test_joint_terms_that_do_not_act_are_not_believed_in():
+    robot = arm(RRR, terms=("ia", "fv", "fc", "off"))
+    values = {f"{term}_joint_{i}": size for term, size in (("ia", 0.0), ("off", 0.0), ("fc", 10.0)) for i in (1, 2, 3)}
+    scales = MAP().fit(told(robot.with_parameters(robot.parameters.replace(values)), noise=0.02)).result_.scales
+    rotor, coulomb, offset = (scales[TERMS[name].meaning] for name in ("ia", "fc", "off"))
+    assert max(rotor, offset) < 0.1
+    assert coulomb > 0.3
 
 
 def test_stretches_add_up_and_survive_the_disc(tmp_path):

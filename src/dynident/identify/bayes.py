@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dynident.errors import IdentificationError
 from dynident.identify.blocks import at_least_jackknife, jackknife
-from dynident.identify.estimators import WLS, Estimator, relative_error, training_parts, training_std, typical_speeds
+from dynident.identify.estimators import WLS, Estimator, relative_error, training_columns, training_std, typical_speeds
 from dynident.identify.fit import Fit
 from dynident.identify.physical import cone_of, consistent
 from dynident.identify.posterior import Posterior, estimate
@@ -116,7 +116,7 @@ class MAP(Estimator):
             scales=posterior.scales,
             inflation=posterior.inflation,
             training_std=training_std(regression, covariance),
-            training_parts=training_parts(regression, values),
+            training_columns=training_columns(regression),
             speeds=typical_speeds(regression),
         )
         return self

@@ -215,13 +215,12 @@ def training_std(regression: Regression, covariance: Array) -> Array:
     return np.array(parts)
 
 
-def training_parts(regression: Regression, beta: Array) -> Array:
-    """Return the mean over the training rows of every joint of sum_k (w_k beta_k)^2: how much torque its terms make."""
-    parts = []
-    for group in regression.groups:
-        terms = np.sum((group.R[:, :-1] * beta[group.columns]) ** 2)
-        parts.append(float(terms) / max(group.count, 1))
-    return np.array(parts)
+def training_columns(regression: Regression) -> Array:
+    """Return the root mean square of every column over the training rows of every joint, (groups, b)."""
+    result = np.zeros((len(regression.groups), regression.base.rank))
+    for own, group in zip(result, regression.groups, strict=True):
+        own[group.columns] = np.linalg.norm(group.R[:, :-1], axis=0) / np.sqrt(max(group.count, 1))
+    return result
 
 
 def typical_speeds(regression: Regression) -> dict[str, float]:

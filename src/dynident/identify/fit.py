@@ -81,8 +81,8 @@ class Fit(Tabular, Result):
         By how much dependent residuals inflate the variance of the parameters, per joint.
     training_std : ndarray (groups,), optional
         Root mean square of the parameters' share in `Prediction.std` over the training data, per joint.
-    training_parts : ndarray (groups,), optional
-        Mean of sum_k (w_k beta_k)^2 over the training data, per joint: the size of what its terms contribute.
+    training_columns : ndarray (groups, b), optional
+        Root mean square of the columns w_k over the training data, per joint: where a motion leaves what was trained.
     speeds : mapping of str to float
         Root mean square speed of joints in the training data.
     before : ndarray (b,), optional
@@ -114,7 +114,7 @@ class Fit(Tabular, Result):
     scales: Mapping[str, float] = field(default_factory=dict)
     inflation: Array | None = None
     training_std: Array | None = None
-    training_parts: Array | None = None
+    training_columns: Array | None = None
     speeds: Mapping[str, float] = field(default_factory=dict)
     before: Array | None = None
 
@@ -185,10 +185,11 @@ class Fit(Tabular, Result):
     def predict(self, motion: MotionLike, temperature: Array | None = None, load: Array | None = None) -> Prediction:
         """Predict the efforts of a motion, tau = W beta, with var = w cov w^T + sigma_g^2 (least squares).
 
-        With a belief (`MAP`) var = w cov w^T + sigma_g^2 max(1, s / s_train) + rest, where sigma_g is that of stretches that
-        were left out and s = sum_k (w_k beta_k)^2 the size of what the terms contribute: model errors grow with it where a
-        motion leaves what was trained. Near standstill friction may be anything within its limits: rest is fc^2 / 3 there, or
-        what residuals at rest had in training, where that was more; sigma_g then is that of residuals in motion.
+        With a belief (`MAP`) var = w cov w^T + max(sigma_g^2, sum_k (eta_k w_k beta_k)^2) + rest, where sigma_g is that of
+        stretches that were left out and eta_k^2 = sigma_g^2 / (a_k sum_l a_l), at most 1, with a_k the root mean square of
+        w_k beta_k in training: model errors grow with the terms that make them where a motion leaves what was trained. Near
+        standstill friction may be anything within its limits: rest is fc^2 / 3 there, or what residuals at rest had in
+        training, where that was more; sigma_g then is that of residuals in motion.
 
         With loops the columns are the projected rows of ``fit.equations``; `actuator_torques` distributes them to motors.
 

@@ -23,7 +23,7 @@ Array = NDArray[np.float64]
 LARGEST = 1e100  # squares and products of such numbers stay finite
 NUMBERS = ("start", "end", "cutoff", "bandwidth")
 BELIEF: tuple[str, ...] = ("free", "free_relative", "description_relative", "standard_std", "determined", "scales")
-BELIEF += ("inflation", "training_std", "training_parts", "speeds", "before")
+BELIEF += ("inflation", "training_std", "training_columns", "speeds", "before")
 
 
 def fit_content(fit: Fit) -> dict[str, Any]:
@@ -86,8 +86,8 @@ def fit_from_dict(data: Mapping[str, Any], mechanism: Mechanism | None) -> Fit:
         verdicts, b, belief = [row["verdict"] for row in rows], base.rank, dict(data.get("belief") or {})
         groups, p = tuple(data["sigma"]), len(moving.parameters)
 
-        def numbers(key: str, size: int) -> Array | None:
-            return None if belief.get(key) is None else _stored_numbers(belief[key], (size,), key)
+        def numbers(key: str, *shape: int) -> Array | None:
+            return None if belief.get(key) is None else _stored_numbers(belief[key], shape, key)
 
         E = array_of(data["combinations"], "combinations")
         return Fit(
@@ -123,7 +123,7 @@ def fit_from_dict(data: Mapping[str, Any], mechanism: Mechanism | None) -> Fit:
             scales={str(name): float(value) for name, value in dict(belief.get("scales") or {}).items()},
             inflation=numbers("inflation", len(groups)),
             training_std=numbers("training_std", len(groups)),
-            training_parts=numbers("training_parts", len(groups)),
+            training_columns=numbers("training_columns", len(groups), b),
             speeds={str(name): float(value) for name, value in dict(belief.get("speeds") or {}).items()},
             before=numbers("before", b),
         )

@@ -5,10 +5,11 @@
 c_g is the inflation by dependent residuals (`dynident.identify.blocks`), s_f the scale of a family. The scales maximise the
 evidence, the probability of the data with all parameters integrated out, by MacKay's fixed point
 
-    s_f^2 = (sum x_k^2 + 1) / (gamma_f + 1),        gamma_f = sum (1 - var(x_k) / s_f^2),
+    s_f^2 = (sum x_k^2 + h_f) / (gamma_f + h_f),        gamma_f = sum (1 - var(x_k) / s_f^2),
 
-the number of well determined parameters; the ones are a weak belief that d is the right size. Where data are good, the second
-sum is negligible; where they say nothing, x stays at zero and phi at the description.
+the number of well determined parameters. h_f is the weight of the belief that d is the right size, in observations: one for
+bodies; next to none for joint terms, whose d is no more than a bound. Where data are good, the second sum is negligible; where
+they say nothing, x stays at zero and phi at the description.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 
 from dynident.identify.blocks import ENOUGH_ROWS, inflation, squares, stretch_products
 from dynident.identify.factor import FEWEST_BLOCKS, triangle
-from dynident.identify.prior import Prior
+from dynident.identify.prior import DESCRIBED, UNDESCRIBED, Prior
 from dynident.identify.regression import Regression
 
 Array = NDArray[np.float64]
@@ -32,6 +33,7 @@ UNSURE = 0.05  # part of the noise that errors of left-out stretches may differ 
 SCALES = 60
 CONVERGED = 1e-3
 LARGEST, SMALLEST = 1e3, 1e-3  # scales, in units of d
+SIZE_OF_BODIES, SIZE_OF_TERMS = 1.0, 0.01  # h: without the second, a family that the data do not show would have no scale
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,13 +122,14 @@ def estimate(regression: Regression, prior: Prior, sigma: Array) -> Posterior:
     extra = prior.rows * prior.unit * ~held
     rest = prior.values - prior.rows @ prior.mean
     s2 = np.ones(len(prior.families))
+    h = np.array([SIZE_OF_BODIES if each in (DESCRIBED, UNDESCRIBED) else SIZE_OF_TERMS for each in prior.families])
     beta, correction = None, 1.0
     for turn in range(REWEIGHTINGS):
         c = np.ones(len(sigma)) if beta is None else inflation(regression, beta, sigma, correction)
         T = weighted_triangle(regression, 1.0 / (sigma * np.sqrt(c)))
         A = np.vstack([T[:, :-1] @ M, extra])
         y = np.concatenate([T[:, -1] - T[:, :-1] @ beta0, rest])
-        x, s2 = _evidence(A, y, prior.family, s2)
+        x, s2 = _evidence(A, y, prior.family, s2, h)
         beta = beta0 + M @ x
         previous, sigma = sigma, np.maximum(_sigma(regression, beta, M, A, s2[prior.family], sigma, c, held), floor)
         scale = np.where(held, 0.0, np.sqrt(s2[prior.family]))
@@ -148,8 +151,8 @@ def estimate(regression: Regression, prior: Prior, sigma: Array) -> Posterior:
     return Posterior(prior, scale, x, root, target, sigma, c, betas, out, scales)
 
 
-def _evidence(A: Array, y: Array, family: NDArray[np.int64], s2: Array) -> tuple[Array, Array]:
-    """Return x and the squared scales that maximise the evidence."""
+def _evidence(A: Array, y: Array, family: NDArray[np.int64], s2: Array, h: Array) -> tuple[Array, Array]:
+    """Return x and the squared scales that maximise the evidence; `h` is the weight of d per family."""
     U, d, Vt = np.linalg.svd(A, full_matrices=False)
     project = U.T @ y
     free = family >= 0
@@ -161,8 +164,8 @@ def _evidence(A: Array, y: Array, family: NDArray[np.int64], s2: Array) -> tuple
         u, w, vt = np.linalg.svd(B, full_matrices=False)
         x = s * (vt.T @ (w / (w**2 + 1.0) * (u.T @ project)))
         gamma = np.einsum("ik,i->k", vt**2, w**2 / (w**2 + 1.0))
-        new = np.array([(float(np.sum(x[m] ** 2)) + 1.0) / (float(np.sum(gamma[m])) + 1.0) for m in member])
-        new = np.clip(new, SMALLEST**2, LARGEST**2)
+        own, shown = (np.array([float(np.sum(each[m])) for m in member]) for each in (x**2, gamma))
+        new = np.clip((own + h) / (shown + h), SMALLEST**2, LARGEST**2)
         change = float(np.max(np.abs(np.log(new / s2))))
         s2 = new
         if change < 2.0 * CONVERGED:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 ROWS = 1024  # samples at a time
+TINY = np.finfo(float).tiny
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,8 +84,7 @@ def predicted(
     effort, std, share = np.empty((len(betas), *shape)), np.empty(shape), np.empty(shape)
     told = [shares(fit.sources if fit.speeds else (), name) for name in fit.equations.names]
     moving, resting = (np.array(x) * _of_groups(fit, fit.sigma) ** 2 for x in zip(*told, strict=True))
-    parts = _of_groups(fit, np.full(len(fit.groups), np.inf) if fit.training_parts is None else fit.training_parts)
-    parts = np.where(parts > 0.0, parts, np.inf)
+    errors = _model_errors(fit, moving)
     L = _root(fit.covariance)
     signals = fit.equations.signals(temperature, load, len(motion)) or {}
     firsts = range(0, len(motion), ROWS)
@@ -96,8 +96,8 @@ def predicted(
         effort[:, piece] = np.einsum("nbt,mb->mtn", W, betas, optimize=True) - known.T
         spread = np.einsum("kb,nbt->nkt", L, W, optimize=True)
         share[piece] = np.sqrt(np.einsum("nkt,nkt->tn", spread, spread))
-        beyond = np.einsum("nbt,b->tn", W**2, fit.values**2) / parts
-        residual = moving * np.maximum(1.0, beyond) + _resting(fit, motion.v[piece], resting)
+        beyond = np.einsum("nbt,nb->tn", W**2, errors)
+        residual = np.maximum(moving, beyond) + _resting(fit, motion.v[piece], resting)
         std[piece] = np.sqrt(share[piece] ** 2 + residual)
     return effort, std, share
 
@@ -105,6 +105,26 @@ def predicted(
 def _of_groups(fit: Fit, values: Array) -> Array:
     known = dict(zip(fit.groups, values, strict=True))
     return np.array([known.get(name, np.nan) for name in fit.equations.names])
+
+
+def _model_errors(fit: Fit, variance: Array) -> Array:
+    """Return the variance (n, b) of each base parameter that stands for the model error of a joint, zero without a belief.
+
+    If all terms w_k beta_k of a joint, of root mean square a_k in training, are wrong by the same share however correlated,
+    the error is at most eta sum_k |w_k beta_k| with eta = sigma / sum_k a_k, and by Cauchy and Schwarz its square at most
+
+        sum_k (eta_k w_k beta_k)^2,     eta_k^2 = sigma^2 / (a_k sum_l a_l),
+
+    which is sigma^2 in the mean over the training data. No term is wrong by more than itself: eta_k <= 1.
+    """
+    result = np.zeros((len(fit.equations.names), fit.base.rank))
+    if fit.training_columns is not None:
+        known = dict(zip(fit.groups, fit.training_columns, strict=True))
+        for own, name, square in zip(result, fit.equations.names, variance, strict=True):
+            if name in known:
+                a = known[name] * np.abs(fit.values)
+                own[:] = fit.values**2 * square / np.maximum(a * np.sum(a), max(square, TINY))
+    return result
 
 
 def _resting(fit: Fit, v: Array, known: Array) -> Array:
