@@ -343,7 +343,7 @@ def _on_side(robot: VirtualRobot, rho: Array) -> Array:
     """Return positions or velocities of the log's channels."""
     mechanism = robot.mechanism
     if robot.sensors.side == "motor":
-        return rho * np.array([drive.transmission.ratio for drive in robot.drives])
+        return np.asarray(rho * np.array([drive.transmission.ratio for drive in robot.drives]))
     if mechanism.loops:
         return np.asarray(rho / np.array([next(iter(actuator.coupling.values())) for actuator in mechanism.actuators]))
     return np.asarray(rho @ np.linalg.pinv(mechanism.actuator_matrix[0]).T)
