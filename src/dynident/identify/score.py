@@ -48,7 +48,8 @@ class Score(Tabular, Result):
     all_samples : Metrics
         Errors of every sample without the parallel low-pass: also what no rigid-body model explains (ripple, noise).
     coverage : float
-        Share of the measurements within two standard deviations; about 0.95 when the model and its noise are right.
+        Share of the measurements within two standard deviations; about 0.95 when the model and its noise are right. NaN of a
+        fit to positions alone, which knows no noise of efforts.
     training : bool
         True when the log was (partly) used for the fit, which proves nothing.
     quality : Quality
@@ -100,14 +101,18 @@ class Score(Tabular, Result):
         kind = "training data" if self.training else "held out"
         return f"Score(log '{self.name}', {kind}: relative error {100 * self.metrics.relative:.2f} %; summary() has the table)"
 
+    def _covered(self) -> str:
+        if not np.isfinite(self.coverage):
+            return "no deviations of efforts: the fit is one to positions"
+        return f"within two standard deviations: {100 * self.coverage:.1f} %"
+
     def summary(self) -> str:
         """Return the metrics as a text table, with a warning when this is training data."""
         head = f"log '{self.name}'" + (" - TRAINING DATA, not a validation" if self.training else " (held out)")
         lines = [
             head,
             self.metrics.summary(),
-            f"within two standard deviations: {100 * self.coverage:.1f} %; "
-            f"all samples, not low-passed: {100 * self.all_samples.relative:.2f} %",
+            f"{self._covered()}; all samples, not low-passed: {100 * self.all_samples.relative:.2f} %",
         ]
         if np.isfinite(self.description):
             lines.append(
@@ -251,6 +256,8 @@ def score_fit(fit: Fit, log: Log, allow_training: bool = False) -> Score:
         with np.errstate(divide="ignore", invalid="ignore"):
             leverage = open_share / np.array([trained[name] for name in joints])
     coverage = float(np.mean(np.abs(measured - predicted)[used] <= 2.0 * std[used]))
+    if np.isnan(fit.sigma).all():  # positions alone know no noise of efforts
+        coverage = float("nan")
     notes = (*matched.notes, *prepared.explanation.splitlines())
     absent = _not_carried(fit, measured, predicted, motion, keep, low_pass)
     if absent is not None:

@@ -63,6 +63,15 @@ class Observability:
     verdict: str
 
 
+def _share(relative: float) -> str:
+    """Return a relative deviation in per cent, as far as two decimals tell it."""
+    if not np.isfinite(relative):
+        return "-"
+    if relative >= 10.0:
+        return ">999%"
+    return "<0.01%" if 0.0 < relative < 5e-5 else f"{100 * relative:.2f}%"
+
+
 def summary_of(fit: Fit) -> str:
     """Return the text; `Fit.summary` is the public way."""
     table = fit.observability()
@@ -76,13 +85,17 @@ def summary_of(fit: Fit) -> str:
         f"{'base parameter':<{width}}  {'value':>12}  {'std':>10}  {'rel.':>8}  {'description':>12}  verdict",
     ]
     for row, before in zip(table, fit.described, strict=True):
-        percent = "-" if not np.isfinite(row.relative) else f"{100 * row.relative:.2f}%" if row.relative < 10.0 else ">999%"
-        numbers = f"{row.value:>12.5g}  {row.std:>10.3g}  {percent:>8}  {before:>12.5g}"
+        numbers = f"{row.value:>12.5g}  {row.std:>10.3g}  {_share(row.relative):>8}  {before:>12.5g}"
         lines.append(f"{row.name:<{width}}  {numbers}  {row.verdict}")
     counts = ", ".join(f"{verdicts.count(v)} {v}" for v in dict.fromkeys(verdicts))
     impossible = [c.name for c in fit.consistency() if not c.ok]
     lines.append(f"verdicts: {counts}")
-    if fit.free is not None and not blind:
+    if blind:
+        lines.append(
+            "no efforts: the deviations are those of proportions; all masses, inertias and friction have the scale of the "
+            "gains of drives and controller, and an error of a gain comes on top"
+        )
+    elif fit.free is not None:
         lines.append(
             f"training error: description {100 * fit.description_relative:.2f} %, this model "
             f"{100 * fit.training_relative:.2f} %, least squares alone {100 * fit.free_relative:.2f} %"

@@ -33,6 +33,13 @@ MEANING = {
 }
 
 
+def _share(relative: float) -> str:
+    """Return a relative deviation in per cent, as far as one decimal tells it."""
+    if relative >= 10.0:
+        return "> 999 %"
+    return "< 0.1 %" if 0.0 < relative < 5e-4 else percent(relative, 1)
+
+
 def parameters(fit: Fit) -> Html:
     """Return the base parameters as table and figure."""
     table_ = fit.observability()
@@ -42,7 +49,7 @@ def parameters(fit: Fit) -> Html:
             row.name,
             number(row.value, 5),
             number(row.std, 3),
-            percent(row.relative, 1) if not row.relative >= 10.0 else "> 999 %",
+            _share(row.relative),
             pretty_unit(row.unit),
             badge(row.verdict, VERDICT_KIND[row.verdict]),
             number(float(prior[i])),

@@ -190,10 +190,11 @@ def standard_estimators(
     if not evidence.mechanism.loops:
         found["EKF"], found["UKF"] = Kalman(rate=100.0), Kalman(kind="unscented", rate=100.0)
     if loop is not None:
-        found["IV simulated"] = IV(instruments=simulated_instruments(loop, WLS().fit(evidence).result_))
+        possible = MAP(recovery="physical").fit(evidence).result_  # least squares may ask for what cannot be simulated
+        found["IV simulated"] = IV(instruments=simulated_instruments(loop, possible))
         found["DIDIM"] = DIDIM(loop=loop)
         if evidence.base.rank <= MOST:
-            found["OutputError"] = OutputError(loop=loop, start=WLS().fit(evidence).result_, iterations=4)
+            found["OutputError"] = OutputError(loop=loop, start=possible, iterations=4)
     found["WLS physical"] = WLS(recovery="physical")
     found["MAP"] = MAP()
     return found

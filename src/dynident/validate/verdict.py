@@ -15,6 +15,7 @@ from dynident.friction import term_of
 from dynident.pages import number, percent
 from dynident.results import Result
 from dynident.tables import Tabular
+from dynident.validate.gains import LEAST, gain_factors, rescaled, told
 from dynident.validate.passivity import feeding_laws
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ SIGN_LIMIT = 3.0  # standard deviations below zero at which a sign is wrong
 NEXT = {
     "held_out_error": "look where the residual is large: at standstill or reversals choose another friction law (--friction), "
     "everywhere alike check units, signs and gains of the efforts",
+    "gains": "check gain, unit and sign of the efforts of this log against those of the training; where friction is most of "
+    "the effort, it may have changed with temperature or wear",
     "generalisation": "record a richer motion (dynident excite designs one) and fit both logs together",
     "joints": "check sign, gain and unit of the effort of these joints; where it is small, more load or speed shows it better",
     "coverage": "the noise is not the only error: try a richer friction law (--friction) or fit more logs",
@@ -161,7 +164,7 @@ def judge(fit: Fit, scores: Sequence[Score] = ()) -> Verdict:
 
     require(fit, Fit, "fit")
     held_out = [score for score in scores if not score.training]
-    checks = [*_predictions(fit, held_out), *_data(fit), *_model(fit)]
+    checks = [*_predictions(fit, held_out), *_data(fit, bool(held_out)), *_model(fit)]
     scored = tuple(
         {
             "log": s.name,
@@ -205,21 +208,33 @@ def _predictions(fit: Fit, held_out: Sequence[Score]) -> list[Check]:
             f"relative error on held-out data is {100 * error:.2f} % (limit {100 * RELATIVE_LIMIT:.0f} %)",
         )
     ]
-    if any(source.get("effort_kind") == "none" for source in fit.sources):
+    noise = dict(zip(fit.groups, fit.sigma, strict=True))
+    blind = _blind(fit)
+    bearable = 0.0 if blind else min(RELATIVE_LIMIT, GAP_LIMIT * fit.training_relative)  # a factor explains what fails
+    factors = [
+        gain_factors(score, np.array([noise[joint] for joint in score.joints])) if score.metrics.relative > bearable else {}
+        for score in held_out
+    ]
+    checks += _gains(held_out, factors, blind)
+    if blind:
         return checks  # a fit to positions alone knows neither the noise of efforts nor a training error
+    # What follows tells whether the motion was rich enough and the noise is known: a wrong gain is not asked twice.
+    judged = [rescaled(score, own) for score, own in zip(held_out, factors, strict=True)]
+    error = max(score.metrics.relative for score in judged)
     gap = error / fit.training_relative if fit.training_relative > 0 else 1.0
+    less = " without that factor" if any(factors) else ""
     checks.append(
         _check(
             "generalisation",
             gap,
             GAP_LIMIT,
-            f"held-out error is {gap:.2f} times the training error (limit {GAP_LIMIT:g}; more means too little excitation)",
+            f"held-out error{less} is {gap:.2f} times the training error (limit {GAP_LIMIT:g}; more means "
+            "too little excitation)",
         )
     )
-    noise = dict(zip(fit.groups, fit.sigma, strict=True))
     bad = {
         joint: float(share)
-        for score in held_out
+        for score in judged
         for joint, share, rmse in zip(score.joints, score.metrics.relative_per_joint, score.metrics.rmse, strict=True)
         if share > JOINT_LIMIT and rmse > NOISE_LIMIT * noise[joint]
     }
@@ -234,13 +249,13 @@ def _predictions(fit: Fit, held_out: Sequence[Score]) -> list[Check]:
             else "every joint is predicted",
         )
     )
-    coverage = min(score.coverage for score in held_out)
+    coverage = min(score.coverage for score in judged)
     checks.append(
         _check(
             "coverage",
             coverage,
             COVERAGE_LIMIT,
-            f"{100 * coverage:.0f} % of the held-out measurements lie within two standard deviations (at least "
+            f"{100 * coverage:.0f} % of the held-out measurements{less} lie within two standard deviations (at least "
             f"{100 * COVERAGE_LIMIT:.0f} % wanted, 95 % expected)",
             least=True,
         )
@@ -290,23 +305,52 @@ def _predictions(fit: Fit, held_out: Sequence[Score]) -> list[Check]:
     return checks
 
 
-def _data(fit: Fit) -> list[Check]:
+def _gains(held_out: Sequence[Score], factors: Sequence[dict[str, float]], blind: bool) -> list[Check]:
+    """Return the check of factors on efforts that explain the errors of held-out logs, none where there are none."""
+    if not any(factors):
+        return []
+    cause = "a gain that differs from " + ("the simulated loop" if blind else "the training, or a unit, or a sign")
+    sentences = [
+        f"{told(own, score.joints)}: {cause} explains more than nine tenths of the squared error on '{score.name}'"
+        for score, own in zip(held_out, factors, strict=True)
+        if own
+    ]
+    largest = max(abs(k - 1.0) for own in factors for k in own.values())
+    return [_check("gains", largest, LEAST, "; ".join(sentences))]
+
+
+def _blind(fit: Fit) -> bool:
+    """Return whether the fit is one to positions alone."""
+    return any(source.get("effort_kind") == "none" for source in fit.sources)
+
+
+def _efforts(fit: Fit, held_out: bool) -> Check:
+    """Return which joints have efforts that were fitted; without any, only a held-out log can show the scale."""
+    if _blind(fit):
+        tested = "the held-out efforts test that scale" if held_out else "no log with efforts tests that scale"
+        sentence = (
+            "no efforts were fitted: masses, inertias and friction have the scale of the gains of drives and controller, and "
+            f"{tested}"
+        )
+        return Check("efforts", held_out, float(len(fit.equations.names)), 0.0, sentence)
+    unused = [name for name in fit.equations.names if name not in fit.groups]
+    return _check(
+        "efforts",
+        float(len(unused)),
+        0.0,
+        f"no usable efforts of {', '.join(unused)}: what only they show rests on the description"
+        if unused
+        else "all joints have usable efforts",
+    )
+
+
+def _data(fit: Fit, held_out: bool) -> list[Check]:
     """Return what the training data tell: suspicions, joints without efforts, condition, excitation, precision."""
     doubts = fit.suspicions
     checks = [
         _check("suspicions", float(len(doubts)), 0.0, "; ".join(doubts) if doubts else "nothing looks wrong with the data")
     ]
-    unused = [name for name in fit.equations.names if name not in fit.groups]
-    checks.append(
-        _check(
-            "efforts",
-            float(len(unused)),
-            0.0,
-            f"no usable efforts of {', '.join(unused)}: what only they show rests on the description"
-            if unused
-            else "all joints have usable efforts",
-        )
-    )
+    checks.append(_efforts(fit, held_out))
     if fit.scales:  # a belief keeps what data do not show: determinacy is judged by what it leaves open
         return checks
     checks.append(

@@ -4,6 +4,9 @@
 
 Only efforts are measured: positions come from a simulation with the drive's own controller, so no noise of q and no
 differentiation is in the regressor. In a stiff loop the simulated motion hardly depends on beta, and a few steps are enough.
+
+Least squares may ask for a robot that cannot be: a mass matrix that is not positive definite, a loop that is unstable. Then the
+step is halved until the robot can be simulated. Its mass matrix is linear in the parameters, so a short step always can.
 """
 
 from __future__ import annotations
@@ -15,8 +18,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.errors import IdentificationError
+from dynident.errors import DynidentWarning, IdentificationError, SimulationError, warn
 from dynident.identify.base import BaseParameters, recover_standard
+from dynident.identify.bayes import MAP
 from dynident.identify.estimators import WLS, LeastSquares
 from dynident.identify.factor import Solution
 from dynident.identify.fit import Fit
@@ -28,6 +32,8 @@ from dynident.mechanics import Motion
 from dynident.mechanism import Mechanism
 
 Array = NDArray[np.float64]
+
+HALVINGS = 6  # of a step to a robot that cannot be simulated
 
 
 class Loop(Protocol):
@@ -111,9 +117,9 @@ class DIDIM(LeastSquares):
     loop : ClosedLoop
         The closed loop with the controller of the robot, one reference per log (`dynident.simulate.ClosedLoop`).
     start : Fit, optional
-        Where to begin; the description when omitted.
+        Where to begin; the description when omitted, or the possible bodies of `MAP` where that cannot be simulated.
     iterations : int
-        Largest number of simulations of every log.
+        Largest number of steps, each a simulation of every log.
     convergence : float
         Change of the parameters, in standard deviations, at which to stop.
     recovery : {"prior", "minimum_norm", "physical"}
@@ -133,27 +139,66 @@ class DIDIM(LeastSquares):
         evidence = sampled(regression, "DIDIM")
         loop = check_loop(self.loop, evidence, "DIDIM")
         self._check_least(iterations=1)
-        model = evidence.mechanism if self.start is None else self.start.identified
-        beta = np.full(evidence.base.rank, np.nan)
+        model, parts = self._begin(evidence, loop, active)
+        beta, share = np.full(evidence.base.rank, np.nan), 1.0
         self.converged_ = False
         for i in range(self.iterations):
-            parts = []
-            for k, part in enumerate(evidence.stretches):
-                W = rows_along(evidence, part, filtered_motion(loop.motion(model, k, part.motion.t), part))
-                parts.append(replace(part, W=tuple(W)))
             rows = [list(zip(part.W, part.y, strict=True)) for part in parts]
             groups = evidence.with_rows(rows).groups
-            self.evidence_ = replace(evidence, groups=groups, stretches=tuple(parts))
+            self.evidence_ = replace(evidence, groups=groups, stretches=parts)
             solution, sigma = WLS(tolerance=self.tolerance)._estimate(self.evidence_, active)
             self.n_iter_ = i + 1
             step, beta = solution.beta - beta, solution.beta
             spread = np.sqrt(np.diag(solution.covariance()))
-            if np.all(np.abs(step[solution.solved]) <= self.convergence * spread[solution.solved]):
+            # A part of a step changes the motion by that part only.
+            if np.all(np.abs(step[solution.solved]) <= share * self.convergence * spread[solution.solved]):
                 self.converged_ = True
                 break
-            known = np.vstack([solution.combinations, np.eye(beta.size)[~active]])
-            model = model_of(evidence.base, beta, known)
+            if i + 1 < self.iterations:
+                known = np.vstack([solution.combinations, np.eye(beta.size)[~active]])
+                model, parts, share = _toward(evidence, loop, model, model_of(evidence.base, beta, known))
+        if share < 1.0:
+            warn(
+                "DIDIM: the estimate is no robot that can be simulated, so the motion is that of a model "
+                f"{100 * share:.2g} % of the last step towards it; recovery='physical' makes its bodies possible",
+                DynidentWarning,
+            )
         return solution, sigma
+
+    def _begin(
+        self, evidence: SampledRegression, loop: Loop, active: NDArray[np.bool_]
+    ) -> tuple[Mechanism, tuple[Stretch, ...]]:
+        """Return the first model and the rows along its motion."""
+        if self.start is not None:
+            return self.start.identified, _along(evidence, loop, self.start.identified)
+        try:
+            return evidence.mechanism, _along(evidence, loop, evidence.mechanism)
+        except SimulationError:  # as described, without rotors perhaps, it is unstable under the gains of the robot
+            model = MAP(recovery="physical").fit(evidence, active).result_.identified
+            return model, _along(evidence, loop, model)
 
     def _covariance(self, regression: Regression, solution: Solution, sigma: Array) -> Array:
         return coloured_covariance(self.evidence_, solution, sigma)
+
+
+def _along(evidence: SampledRegression, loop: Loop, model: Mechanism) -> tuple[Stretch, ...]:
+    """Return the evidence with the rows of a model's simulated motion."""
+    return tuple(
+        replace(part, W=tuple(rows_along(evidence, part, filtered_motion(loop.motion(model, k, part.motion.t), part))))
+        for k, part in enumerate(evidence.stretches)
+    )
+
+
+def _toward(
+    evidence: SampledRegression, loop: Loop, model: Mechanism, target: Mechanism
+) -> tuple[Mechanism, tuple[Stretch, ...], float]:
+    """Return the model at the end of a step, or of the part of it that can be simulated, its rows, and that part."""
+    here, there = model.parameters.values, target.parameters.values
+    for halving in range(HALVINGS + 1):
+        share = 0.5**halving
+        found = target if halving == 0 else target.with_parameters(target.parameters.replace(here + share * (there - here)))
+        try:
+            return found, _along(evidence, loop, found), share
+        except SimulationError as error:
+            refusal = error
+    raise refusal

@@ -3,8 +3,12 @@
     x = (q, v, beta),    q' = v,    v' = M(q, beta)^-1 (tau + w - h(q, v, beta)),    beta' = 0,    z = q + n
 
 M and h are linear in beta, so they come from the regressor: M e_i = (W(q, v, e_i) - W(q, v, 0)) beta, h = W(q, v, 0) beta, and
-dv'/dbeta = -M^-1 W(q, v, v'). Positions are never differentiated. The extended filter linearises, the unscented one (scaled,
+dv'/dbeta = -M^-1 W(q, v, v'). Accelerations are never measured. The extended filter linearises, the unscented one (scaled,
 [Julier2004]) passes points through the equations. Covariances are kept symmetric and updated in Joseph's form.
+
+Friction is taken along the filtered velocity of the log. With the velocity of the state a step would go back and forth over the
+jump of dry friction, and friction that damps a small inertia within less than a step would make the integration unstable: the
+filter would take both for inertia. Around reversals friction is known to its spread only, which enlarges w.
 """
 
 from __future__ import annotations
@@ -15,11 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import IdentificationError
+from dynident.friction import JointTerm, term_of
+from dynident.identify.bayes import MAP
 from dynident.identify.blocks import inflation
 from dynident.identify.estimators import WLS, LeastSquares, group_sigma
 from dynident.identify.factor import Solution
 from dynident.identify.methods.noise import effort_share
 from dynident.identify.methods.sampled import SampledRegression, Stretch, sampled
+from dynident.identify.prior import prior_of
 from dynident.identify.regression import Regression
 from dynident.identify.rows import Rows
 from dynident.mechanics import Motion
@@ -42,8 +49,8 @@ class Kalman(LeastSquares):
     kind : {"extended", "unscented"}
         How the equations are linearised.
     inflation : float
-        The filter begins at the WLS estimate with this many times its standard deviations: what WLS knew counts
-        1 / inflation^2 of the data, and its bias is forgotten.
+        The filter begins at possible bodies (`MAP`), with the description as its belief and with the evidence of WLS, whose
+        standard deviations count this many times: WLS is 1 / inflation^2 of the data, and its bias is forgotten.
     position_noise : float or sequence of float, optional
         Standard deviation of the positions [rad, m]; that of the log when omitted.
     drift : float
@@ -73,10 +80,10 @@ class Kalman(LeastSquares):
             raise IdentificationError("Kalman: the filter needs a robot without loops and the efforts of all its joints")
         solution, sigma = WLS(tolerance=self.tolerance)._estimate(regression, active)
         own = sigma * np.sqrt(effort_share(evidence, solution, sigma))  # without what noise of q adds to residuals
-        P = self.inflation**2 * solution.covariance()
+        beta, P = self._start(regression, solution, active)
         walk = self.drift**2 * solution.covariance()
         model = _Model(evidence)
-        beta, used, squares = solution.beta, 0, 0.0
+        used, squares = 0, 0.0
         # The noise of rows is that of a band; the filter sees efforts of the whole band up to its own rate.
         for part in evidence.stretches:
             noise = self._noise(part)
@@ -86,6 +93,17 @@ class Kalman(LeastSquares):
         self.final_ = P
         found = replace(solution, beta=beta)
         return found, group_sigma(regression, found)
+
+    def _start(self, regression: Regression, solution: Solution, active: NDArray[np.bool_]) -> tuple[Array, Array]:
+        """Return where the filter begins, (b,) and (b, b): possible bodies, the description's belief, and little of WLS."""
+        fit = MAP(recovery="physical").fit(regression, active).result_
+        prior, scales = prior_of(regression), fit.scales or {}
+        size = prior.unit * np.array([*(scales[name] for name in prior.families), 0.0])[prior.family]
+        B = (regression.base.regrouping * size) * active[:, None]
+        P, H = B @ B.T, solution.combinations
+        own = self.inflation**2 * solution.covariance()[np.ix_(solution.solved, solution.solved)]
+        P = P - P @ H.T @ np.linalg.solve(H @ P @ H.T + own, H @ P)
+        return fit.values, 0.5 * (P + P.T)
 
     def _noise(self, part: Stretch) -> Array:
         n = part.positions.shape[1]
@@ -107,15 +125,36 @@ class Kalman(LeastSquares):
 
 
 class _Model:
-    """Accelerations of a robot, and their derivatives, as functions of base parameters."""
+    """Accelerations of a robot, and their derivatives, as functions of base parameters; friction apart."""
 
     def __init__(self, evidence: SampledRegression) -> None:
-        self.code = Rows(evidence.mechanism).compiled(evidence.base.columns)
-        self.n = evidence.mechanism.dof
+        robot = evidence.mechanism
+        self.code = Rows(robot).compiled(evidence.base.columns)
+        self.n = robot.dof
+        laws = {own.name for own in robot.own_columns if own.coordinate}
+        names = [robot.parameters.names[c] for c in evidence.base.columns]
+        terms = [term_of(name) for name in names]
+        rubs = [name in laws or (t is not None and t.friction) for name, t in zip(names, terms, strict=True)]
+        self.rubbing = np.flatnonzero(rubs)
+        jumps = [name in laws or (t is not None and _jumps(t)) for name, t in zip(names, terms, strict=True)]
+        self.jumping = np.flatnonzero(jumps)
+        pairs = list(zip(self.code.seen, self.code.first, strict=True))
+        self._rubs = np.concatenate([at + np.flatnonzero(np.isin(own, self.rubbing)) for own, at in pairs])
 
     def _flat(self, q: Array, v: Array, a: Array) -> Array:
-        """Return the rows of all equations, samples last."""
-        return self.code.whole(Motion(np.arange(q.shape[0], dtype=np.float64), q, v, a))
+        """Return the rows of all equations, samples last, without friction."""
+        flat = self.code.whole(Motion(np.arange(q.shape[0], dtype=np.float64), q, v, a))
+        flat[self._rubs] = 0.0
+        return flat
+
+    def friction(self, motion: Motion, size: int) -> Array:
+        """Return the columns of friction (N, n, b) along a measured motion: its jumps are where the robot turned round."""
+        flat = self.code.whole(Motion(motion.t, motion.q, motion.v, np.zeros_like(motion.a)))
+        found = np.zeros((len(motion), self.n, size))
+        for i, (own, at) in enumerate(zip(self.code.seen, self.code.first, strict=True)):
+            rubs = np.flatnonzero(np.isin(own, self.rubbing))
+            found[:, i, own[rubs]] = flat[at + rubs].T
+        return found
 
     def torques(self, q: Array, v: Array, a: Array, beta: Array) -> Array:
         """Return W beta (n, N) at N states, with one beta (b,) or one each (b, N)."""
@@ -126,7 +165,7 @@ class _Model:
         return np.stack([np.einsum("bN,bN->N", flat[at : at + own.size], beta[own]) for own, at in parts])
 
     def accelerations(self, q: Array, v: Array, beta: Array, tau: Array) -> tuple[Array, Array]:
-        """Return v' (N, n) and M^-1 (N, n, n) at N states, with one beta (b,) or one each (N, b)."""
+        """Return v' (N, n) and M^-1 (N, n, n) at N states, with one beta (b,) or one each (N, b), tau less friction."""
         N, n = q.shape
         a = np.repeat(np.vstack([np.zeros((1, n)), np.eye(n)]), N, axis=0)
         own = beta if beta.ndim == 1 else np.tile(beta.T, (1, n + 1))
@@ -144,21 +183,67 @@ class _Model:
         ahead = q[:-1] + dt / 6.0 * (2.0 * v[:-1] + 4.0 * middle + dt * a)
         return np.asarray(np.sqrt(np.mean((q[1:] - ahead) ** 2, axis=0)))
 
-    def derivatives(self, q: Array, v: Array, beta: Array, tau: Array) -> tuple[Array, Array, Array]:
-        """Return v' (n,), its derivatives (n, 2 n + b) by q, v and beta, and M^-1, at one state."""
+    def derivatives(self, q: Array, v: Array, beta: Array, tau: Array, rubbing: Array) -> tuple[Array, Array, Array]:
+        """Return v' (n,), its derivatives (n, 2 n + b) by q, v and beta, and M^-1, at one state, tau less friction."""
         n = self.n
         (a,), (inverse,) = self.accelerations(q[None], v[None], beta, tau)
         step = SMALL * np.maximum(1.0, np.concatenate([np.abs(q), np.abs(v)]))
         shifts = np.vstack([np.diag(step), -np.diag(step), np.zeros((1, 2 * n))])
-        Q, V = q + shifts[:, :n], v + shifts[:, n:]
-        V = np.where(np.sign(V) == np.sign(v), V, v)  # the jump of dry friction is no slope
-        flat = self._flat(Q, V, np.repeat(a[None], 4 * n + 1, axis=0))
+        flat = self._flat(q + shifts[:, :n], v + shifts[:, n:], np.repeat(a[None], 4 * n + 1, axis=0))
         slopes = np.zeros((n, 2 * n + beta.size))
+        slopes[:, 2 * n :] = rubbing
         for i, (own, at) in enumerate(zip(self.code.seen, self.code.first, strict=True)):
             torque = beta[own] @ flat[at : at + own.size]
             slopes[i, : 2 * n] = (torque[: 2 * n] - torque[2 * n : 4 * n]) / (2.0 * step)
-            slopes[i, 2 * n + own] = flat[at : at + own.size, -1]
+            slopes[i, 2 * n + own] += flat[at : at + own.size, -1]
         return a, -inverse @ slopes, inverse
+
+
+def _jumps(term: JointTerm) -> bool:
+    """Return whether a joint term has another value on the other side of standstill."""
+    still, sides = np.zeros(2), np.array([-1e-9, 1e-9])
+    return bool(np.ptp(term.column(still, sides, still)) > 1e-6)
+
+
+@dataclass(frozen=True, eq=False)
+class _Inputs:
+    """What acts in the steps of a filter: means over the step and over its first half.
+
+    Efforts (K, n), columns of friction (K, n, b), and the variance of the efforts in every step (K, n).
+    """
+
+    tau: Array
+    first: Array
+    rubbing: Array
+    rubbing_first: Array
+    variance: Array
+
+    def less_friction(self, k: int, beta: Array) -> tuple[Array, Array]:
+        """Return the efforts of a step and of its first half without friction, with one beta (b,) or one each (N, b)."""
+        return self.tau[k] - beta @ self.rubbing[k].T, self.first[k] - beta @ self.rubbing_first[k].T
+
+
+def _turning(friction: Array, count: int, every: int, part: Stretch) -> Array:
+    """Return the variance (K, n) of the efforts by friction that jumps, around the steps in which a joint turns round.
+
+    A filtered velocity is known to half a period of the cut-off: within that time of its change of sign the joint may move
+    either way or stand, and friction is known to its spread only. An error that lasts m steps counts like white noise of m
+    times its variance.
+    """
+    width = max(1, round(0.5 * part.rate / part.cutoff)) if part.cutoff > 0.0 else 1
+    sums = [np.vstack([np.zeros((1, friction.shape[1])), np.cumsum(x, axis=0)]) for x in (friction, friction**2)]
+    starts = np.maximum(np.arange(count) * every - width, 0)
+    ends = np.minimum((np.arange(count) + 1) * every + width, len(friction))
+    mean, square = ((x[ends] - x[starts]) / (ends - starts)[:, None] for x in sums)
+    return np.asarray(np.maximum(square - mean**2, 0.0) * max(1.0, 2.0 * width / every))
+
+
+def _means(x: Array, count: int, every: int) -> tuple[Array, Array]:
+    """Return means of samples over steps and over their first halves, by trapezoids."""
+    between = 0.5 * (x[:-1] + x[1:])
+    whole = between[: count * every].reshape(count, every, *x.shape[1:]).mean(axis=1)
+    ends = x[: count * every + 1 : every]
+    return whole, whole + 0.25 * (ends[:-1] - ends[1:])
 
 
 def _run(
@@ -177,15 +262,15 @@ def _run(
     every = max(1, round(part.rate / rate))
     count = (len(part.motion) - 1) // every
     dt = every / part.rate
-    between = 0.5 * (part.effort[:-1] + part.effort[1:])  # trapezoids: what acted between two samples
-    tau = between[: count * every].reshape(count, every, n).mean(axis=1)
-    ends = part.effort[: count * every + 1 : every]
-    first = tau + 0.25 * (ends[:-1] - ends[1:])  # mean of the first half of a step
     z = part.positions[::every][: count + 1]
-    noise = np.maximum(noise, model.step_error(part, beta, first, tau, every, dt))
+    columns = model.friction(part.motion, b)
     # Rows low-passed at the decimator's cut-off have the variance s^2; white noise has rate / (2 cut-off) times it per sample.
     band = part.decimator.cutoff if part.decimator.factor > 1 else 0.5 * part.rate
-    tau_variance = sigma**2 * max(1.0, 0.5 / dt / band)
+    variance = sigma**2 * max(1.0, 0.5 / dt / band)
+    variance = variance + _turning(columns[..., model.jumping] @ beta[model.jumping], count, every, part)
+    given = _Inputs(*_means(part.effort, count, every), *_means(columns, count, every), variance)
+    free = (given.first - given.rubbing_first @ beta, given.tau - given.rubbing @ beta)
+    noise = np.maximum(noise, model.step_error(part, beta, *free, every, dt))
     x = np.concatenate([z[0], part.motion.v[0], beta])
     C = np.zeros((2 * n + b, 2 * n + b))
     speed = np.abs(part.motion.v[0] - part.measured.v[0]) + noise * part.rate / 10.0
@@ -197,7 +282,7 @@ def _run(
     used, squares = 0, 0.0
     for k in range(count):
         try:
-            x, C = step(model, x, C, first[k], tau[k], dt, tau_variance)
+            x, C = step(model, x, C, given, k, dt)
         except np.linalg.LinAlgError:  # a mass matrix or a covariance that cannot be
             squares = np.nan
             break
@@ -212,19 +297,21 @@ def _run(
             break
     if not np.isfinite(squares):
         raise IdentificationError(
-            f"Kalman: the {kind} filter diverged at {part.t[0] + k * dt:.3g} s; a smaller inflation=, a larger "
-            "position_noise= or a higher rate= helps"
+            f"Kalman: the {kind} filter diverged at {part.motion.t[0] + k * dt:.3g} s: its mass matrix is no longer that of a "
+            "robot; a motion with larger accelerations shows the inertias better, a smaller inflation= or a larger "
+            "position_noise= trusts these data less"
         )
     return x[2 * n :], C[2 * n :, 2 * n :], used, squares
 
 
-def _extended(model: _Model, x: Array, C: Array, first: Array, tau: Array, dt: float, variance: Array) -> tuple[Array, Array]:
+def _extended(model: _Model, x: Array, C: Array, given: _Inputs, k: int, dt: float) -> tuple[Array, Array]:
     """Advance mean and covariance by one step: midpoint rule, Simpson's for the positions, second-order transition."""
     n = model.n
     q, v, beta = x[:n], x[n : 2 * n], x[2 * n :]
+    tau, first = given.less_friction(k, beta)
     (a,), _ = model.accelerations(q[None], v[None], beta, first)
     middle_q, middle_v = q + 0.5 * dt * v, v + 0.5 * dt * a
-    a, slopes, inverse = model.derivatives(middle_q, middle_v, beta, tau)
+    a, slopes, inverse = model.derivatives(middle_q, middle_v, beta, tau, given.rubbing[k])
     A = np.zeros((2 * n, x.size))
     A[:n, n : 2 * n] = np.eye(n)
     A[n:] = slopes
@@ -232,11 +319,11 @@ def _extended(model: _Model, x: Array, C: Array, first: Array, tau: Array, dt: f
     F[: 2 * n] += dt * A + 0.5 * dt**2 * A[:, : 2 * n] @ A
     moved = np.concatenate([q + dt / 6.0 * (2.0 * v + 4.0 * middle_v + dt * a), v + dt * a, beta])
     G = np.vstack([0.5 * dt**2 * inverse, dt * inverse, np.zeros((beta.size, n))])
-    result = F @ C @ F.T + (G * variance) @ G.T
+    result = F @ C @ F.T + (G * given.variance[k]) @ G.T
     return moved, 0.5 * (result + result.T)
 
 
-def _unscented(model: _Model, x: Array, C: Array, first: Array, tau: Array, dt: float, variance: Array) -> tuple[Array, Array]:
+def _unscented(model: _Model, x: Array, C: Array, given: _Inputs, k: int, dt: float) -> tuple[Array, Array]:
     """Advance mean and covariance by one step: scaled points through the same rules."""
     n, L = model.n, x.size
     free = np.flatnonzero(np.diag(C) > 0.0)
@@ -252,6 +339,7 @@ def _unscented(model: _Model, x: Array, C: Array, first: Array, tau: Array, dt: 
     centre = weights.copy()
     centre[0] += 3.0 - ALPHA**2  # 1 - alpha^2 + beta, beta = 2 for normal errors
     q, v, beta = points[:, :n], points[:, n : 2 * n], points[:, 2 * n :]
+    tau, first = given.less_friction(k, beta)
     a, inverse = model.accelerations(q, v, beta, first)
     middle_v = v + 0.5 * dt * a
     a, inverse = model.accelerations(q + 0.5 * dt * v, middle_v, beta, tau)
@@ -260,5 +348,5 @@ def _unscented(model: _Model, x: Array, C: Array, first: Array, tau: Array, dt: 
     off = moved - mean
     result = (off.T * centre) @ off
     G = np.vstack([0.5 * dt**2 * inverse[0], dt * inverse[0], np.zeros((L - 2 * n, n))])
-    result += (G * variance) @ G.T
+    result += (G * given.variance[k]) @ G.T
     return mean, 0.5 * (result + result.T)

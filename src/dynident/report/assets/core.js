@@ -118,7 +118,7 @@ function text(value, digits = 4) {
 
 function cellValue(cell) {
   const raw = cell ? cell.textContent.trim() : "";
-  const plain = raw.replaceAll("−", "-").replaceAll("\u2009", "").replace(/\s*%$/, "").split(" ± ")[0];
+  const plain = raw.replaceAll("−", "-").replaceAll("\u2009", "").replace(/\s*%$/, "").replace(/^[<>] /, "").split(" ± ")[0];
   if (plain === "∞") return Infinity;
   if (plain === "-∞") return -Infinity;
   return plain !== "" && Number.isFinite(Number(plain)) ? Number(plain) : plain === "–" ? null : raw.toLowerCase();
