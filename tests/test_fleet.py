@@ -269,6 +269,8 @@ def entry(serial="A", robot="arm", log="x.csv") -> LogEntry:
         ([], "the fleet has no log"),
         ([entry(), entry(robot="leg", log="y.csv")], "a serial is one robot"),
         ([entry(), entry()], "listed twice"),
+        ([entry(serial="A1"), entry(serial="a1", log="y.csv")], "the serials 'A1' and 'a1' would share their files"),
+        ([entry(serial="é1"), entry(serial="\u0e91", log="y.csv")], "would share their files"),
         ([entry(), entry(serial="B")], "of 'A' and of 'B'"),
         ([entry(robot="wheel")], "which the fleet does not know"),
         ([{"serial": "A", "log": "x.csv", "robot": "arm", "date": "May"}], "write it as YYYY-MM-DD"),
