@@ -80,6 +80,7 @@ def companion_files(folder: Path, robot: di.Mechanism, log: di.Log, other: di.Lo
         (folder / name).write_text(text, encoding="utf-8")
     _lerobot(folder / "lerobot.parquet", other)
     _matlab73(folder / "log73.mat", other)
+    _matlab5(folder / "plain.mat", other)
     _recording(folder)
     _results(folder, robot, log, other)
 
@@ -104,6 +105,15 @@ def _matlab73(path: Path, log: di.Log) -> None:
             file.create_dataset(name, data=values.T, track_times=False).attrs["MATLAB_class"] = np.bytes_("double")
     with path.open("r+b") as stream:
         stream.write(b"MATLAB 7.3 MAT-file".ljust(124) + b"\x00\x02IM")
+
+
+def _matlab5(path: Path, log: di.Log) -> None:
+    """Write a structure, cells, texts and an array of structures, not packed: mutations of packed ones end at the checksum."""
+    from scipy.io import savemat  # noqa: PLC0415 - slow
+
+    several = np.array([(1.0, "a"), (2.0, "b")], dtype=[("x", object), ("y", object)])
+    run = {"t": log.t, "q": log.position, "tau": log.effort, "about": {"robot": "arm2", "rate": 100.0}}
+    savemat(path, {"run": run, "cells": np.array([log.t[:3], "text"], dtype=object), "several": several}, do_compression=False)
 
 
 def _recording(folder: Path) -> None:

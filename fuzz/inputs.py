@@ -130,7 +130,7 @@ FORMATS = (
     Format("log csv.gz", "log.csv.gz", ZIPPED, (_log("log.csv.gz"),), 2),
     *(Format(f"log {kind}", f"log.{kind}", BINARY, (_log(f"log.{kind}"),), 2) for kind in ("mat", "h5", "parquet")),
     *(Format(f"log {kind}", f"log.{kind}", BINARY, (_log(f"log.{kind}"),), 1) for kind in ("mcap", "bag", "db3")),
-    *(Format(f"log {name}", name, BINARY, (_log(name),), 1) for name in ("lerobot.parquet", "log73.mat")),
+    *(Format(f"log {name}", name, BINARY, (_log(name),), 1) for name in ("lerobot.parquet", "log73.mat", "plain.mat")),
     Format("packet", "packet.bin", BINARY, (read(lambda: decode(Path("packet.bin").read_bytes())),)),
     Format("campaign", "campaign/campaign.json", TREE, (read(read_campaign, "campaign"),), 2),
     Format("campaign to resume", "campaign/campaign.json", TREE, (read(_again, "campaign"),)),

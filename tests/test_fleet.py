@@ -10,6 +10,7 @@ import shutil
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import unquote
 
 import numpy as np
 import pytest
@@ -218,7 +219,7 @@ def test_the_report_names_every_robot_and_runs_only_its_own_script(case, done, t
     page = write_fleet_report(tmp_path, replace(done, robots=(strange, *done.robots[1:])))
     text = page.read_text()
     for link in re.findall(r'href="(robots/[^"]+)"', text):
-        assert (tmp_path / link).is_file()
+        assert (tmp_path / unquote(link)).is_file()  # as a browser reads it
     assert "<b>../x" not in text
     assert "&lt;b&gt;../x" in text
     (script,) = re.findall(r"<script>(.*)</script>", text, re.S)
@@ -269,6 +270,8 @@ def entry(serial="A", robot="arm", log="x.csv") -> LogEntry:
         ([], "the fleet has no log"),
         ([entry(), entry(robot="leg", log="y.csv")], "a serial is one robot"),
         ([entry(), entry()], "listed twice"),
+        ([entry(serial="A1"), entry(serial="a1", log="y.csv")], "the serials 'A1' and 'a1' would share their files"),
+        ([entry(serial="é1"), entry(serial="\u0e91", log="y.csv")], "would share their files"),
         ([entry(), entry(serial="B")], "of 'A' and of 'B'"),
         ([entry(robot="wheel")], "which the fleet does not know"),
         ([{"serial": "A", "log": "x.csv", "robot": "arm", "date": "May"}], "write it as YYYY-MM-DD"),

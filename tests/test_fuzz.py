@@ -36,7 +36,7 @@ def test_mutated_files_are_read_or_refused() -> None:
 
 
 def test_wrong_calls_name_the_argument() -> None:
-    tallies = fuzz_calls(150, 7, rooms=("friction", "mechanism", "trajectory", "signals", "validate"), results=False)
+    tallies = fuzz_calls(150, 7, rooms=("export", "friction", "mechanism", "trajectory", "signals", "validate"), results=False)
     assert not any(tally.bad for tally in tallies), table(tallies)
 
 

@@ -150,3 +150,8 @@ def test_comments_cannot_be_left() -> None:
     assert "\n" not in comment("x\ny")
     assert '"""' not in comment('x """ y')
     assert not comment("ends in a backslash \\").endswith("\\")
+
+
+def test_an_unknown_operation_is_refused(graph: Graph) -> None:
+    with pytest.raises(DynidentError, match="op is 'arcsin'; give one of add, sub"):
+        graph.make("arcsin", graph.symbol("x"))

@@ -236,3 +236,28 @@ def test_code_for_a_named_older_processor(tmp_path: Path, processor: str, width:
         [sys.executable, "-c", OLD.replace("WIDTH", str(width))], env=environment, capture_output=True, text=True, check=False
     )
     assert done.stdout.strip() == "agrees", done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "array", "told"),
+    [
+        ("x", np.zeros((9, 2)), r"array 'x' of 'f' has the shape \(9, 2\); it needs 3 numbers per sample, 9 samples"),
+        ("x", np.zeros((8, 3)), "shape \\(8, 3\\)"),
+        ("r", np.zeros((2, 8)), "shape \\(2, 8\\)"),
+        ("r", np.zeros((1, 9)), "shape \\(1, 9\\)"),
+        ("p", np.zeros(1), "shape \\(1,\\)"),
+        ("y", np.zeros((9, 0)), "shape \\(9, 0\\)"),
+        ("y", np.zeros(3), "shape \\(3,\\)"),
+    ],
+)
+def test_arrays_that_are_too_small_are_refused_before_memory_beside_them_is_touched(
+    name: str, array: np.ndarray, told: str
+) -> None:
+    graph = g.Graph()
+    total = graph.symbol("x[2]") + graph.symbol("r[1]") * graph.symbol("p[1]")
+    code = g.Compiled(g.Function("f", {"x": 3, "r": 2}, {"y": [total]}, {"p": 2}, frozenset({"r"})))
+    right = {"x": np.ones((9, 3)), "r": np.ones((2, 9)), "p": np.ones(2), "y": np.zeros((9, 1))}
+    code(9, right)
+    assert np.all(right["y"] == 2.0)
+    with pytest.raises(DynidentError, match=told):
+        code(9, {**right, name: array})

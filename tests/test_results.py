@@ -18,7 +18,7 @@ import pytest
 from numpy.typing import NDArray
 
 import dynident as di
-from dynident.files import PACKED, parsed, read_json
+from dynident.files import _huge, parsed, read_packed
 from dynident.friction import Coulomb, FrictionLaw, Viscous
 from dynident.results import Result
 from dynident.robots import dualv
@@ -300,10 +300,49 @@ def test_packed_arrays_may_be_long_and_the_rest_may_not(tmp_path: Path, monkeypa
     path = made.save(tmp_path / "long.json")
     size = path.stat().st_size
     monkeypatch.setattr("dynident.files.BYTES", size - 10_000)
-    same(Study.from_dict(read_json(made.save(path), "a result", most=PACKED)), made)
+    same(Study.from_dict(read_packed(made.save(path), "a result")), made)
     path.write_text(json.dumps({"kind": "x", "values": [0] * size}), encoding="utf-8")
     with pytest.raises(di.DynidentError, match="more than 0 MB; this cannot be meant"):
         di.load(path)
-    monkeypatch.setattr("dynident.results.PACKED", size - 1)
+    monkeypatch.setattr("dynident.files.PACKED", size - 1)
     with pytest.raises(di.DynidentError, match="more than is read back; save parts of it"):
         made.save(path)
+
+
+def test_a_hostile_file_does_not_grow_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Long arrays never become text, are handed out once and keep the size of their numbers; small objects are counted."""
+    path = tmp_path / "long.json"
+    made = replace(study(), long=np.ones((700, 2)))
+    data = json.loads(made.save(path).read_text(encoding="utf-8"))
+    first, second = (read_packed(path, "a result")["long"]["base64"] for _ in range(2))
+    assert isinstance(first, memoryview) and first == second == data["long"]["base64"].encode()
+    twice = {**data, "notes": {"base64": 0}, "pairs": {"base64": 0}}
+    path.write_text(json.dumps(twice), encoding="utf-8")
+    assert read_packed(path, "a result")["notes"] == {"base64": 0}
+    with pytest.raises(di.DynidentError, match=r"pairs' is 'a packed array', not a list"):
+        Study.from_dict(twice)
+    with pytest.raises(di.DynidentError, match=r"not an array of numbers \(dtype int8\)"):
+        Study.from_dict({**data, "long": {**data["long"], "dtype": "|i1", "shape": [11200]}})
+    monkeypatch.setattr("dynident.files.NESTED", 100)
+    path.write_text(json.dumps({"kind": "x", "values": [{}] * 99}), encoding="utf-8")
+    with pytest.raises(di.DynidentError, match="more than 100 objects and lists"):
+        di.load(path)
+    monkeypatch.setattr("dynident.files.PACKED", 1 << 20)
+    with path.open("wb") as stream:
+        stream.truncate(1 << 40)  # a terabyte that no disk holds is refused unread
+    with pytest.raises(di.DynidentError, match="more than 1 MB; this cannot be meant"):
+        di.load(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "begin"),
+    [
+        ('{"a": ' + "1" * 309 + "}", 6),
+        ('{"é": 0b' + "1" * 250 + "}", 6),
+        ('{"a": "' + "A" * 600 + '", "b": 0x' + "f" * 250 + "}", 615),
+        ('{"a": ' + "1" * 308 + "}", None),
+        ('{"a": 1.' + "1" * 400 + "}", None),
+    ],
+)
+def test_numbers_of_hundreds_of_digits_are_found_in_long_texts(text: str, begin: int | None) -> None:
+    assert _huge(text) == begin

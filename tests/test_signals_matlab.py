@@ -110,6 +110,19 @@ def test_an_array_of_structures_is_named_with_what_to_do_in_matlab(tmp_path: Pat
         Log.read(tmp_path / "seven.mat", "joint_torque")
 
 
+def test_thousands_of_objects_and_missing_parts_are_one_sentence(tmp_path: Path) -> None:
+    many = [opaque(f"data{k}", "timetable") for k in range(300)]
+    with pytest.raises(LogError, match=r"'data0' is a timetable.* 295 more objects") as refused:
+        Log.read(matlab5(tmp_path / "many.mat", *many, gains=[1.0, 2.0]), "joint_torque")
+    assert len(str(refused.value)) < 1500
+    shape = element(5, struct.pack("<ii", 1, 1))
+    small = struct.pack("<II", 4 << 16 | 14, 0)  # a variable of nothing
+    cells = variable(1, shape, element(1, b"cells"), small * 1000)
+    np.testing.assert_array_equal(Log.read(matlab5(tmp_path / "cells.mat", cells, **ARRAYS), "joint_torque").position, Q)
+    with pytest.raises(LogError, match="the fields of 's' have names of 0 letters; the file is damaged"):
+        Log.read(matlab5(tmp_path / "cut.mat", variable(2, shape, element(1, b"s")), **ARRAYS), "joint_torque")
+
+
 @pytest.mark.parametrize("cell", ["{:g} sec", "17-Nov-2026 14:00:{:06.3f}"])
 def test_times_as_matlab_writes_them_into_text(tmp_path: Path, cell: str) -> None:
     rows = [f"{cell.format(t)},{q:.17g},{tau:.17g}" for t, q, tau in zip(T, Q[:, 0], TAU[:, 0], strict=True)]

@@ -12,6 +12,7 @@ import tempfile
 import tomllib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from html import escape
 from pathlib import Path
 from typing import Any, Protocol
@@ -26,10 +27,13 @@ except ImportError:  # Windows: a killed run's temporary files stay
 _TEMPORARY = ".part"
 # An integer that no float holds; not a part of packed numbers (base64), in which zeros are the letter A.
 _HUGE = re.compile(r"(?<![\w.])[\d_]{309}|(?<![\w+/])0[xob][\da-fA-F_]{250}")
+_RUN, _BEHIND = b"0" * 250, re.compile(rb"[^0]")  # what every such number has, once its digits are zeros, and what ends it
+_DIGITS = bytes.maketrans(b"123456789abcdefABCDEF_", b"0" * 22)
 _OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
 BYTES = 64 << 20  # of a text that people write: limits, plans, designs
-PACKED = 512 << 20  # of a result with packed arrays, which take less memory than their text; the rest of it has BYTES too
-_ARRAY = re.compile(r'"base64": "[A-Za-z0-9+/=]{1024,}"')
+PACKED = 512 << 20  # of a result with packed arrays; what is not packed has BYTES too
+NESTED = 4 << 20  # objects and lists of a text: each takes up to 200 bytes of memory, and may be two characters
+_ARRAY, _LONG = b'"base64": "', 1024  # how a packed array begins in a file, and the characters of one that never becomes text
 
 
 def read_regular(path: str | os.PathLike[str], most: int | None = None) -> bytes:
@@ -48,36 +52,75 @@ def read_regular(path: str | os.PathLike[str], most: int | None = None) -> bytes
         return stream.read()
 
 
-def too_large(text: str, most: int = BYTES) -> bool:
-    """Return whether a text has more than `most` characters, or more than BYTES outside of packed arrays."""
-    if len(text) <= BYTES:
-        return False
-    return len(text) > most or len(text) - sum(found.end() - found.start() for found in _ARRAY.finditer(text)) > BYTES
-
-
-def read_text(path: str | os.PathLike[str], what: str, form: str = "text in UTF-8", most: int = BYTES) -> str:
+def read_text(path: str | os.PathLike[str], what: str, form: str = "text in UTF-8") -> str:
     """Return the content of a plain file of bounded size."""
-    reason = None
+    return _decoded(_read(path, what, BYTES), path, what, form)
+
+
+def _read(path: str | os.PathLike[str], what: str, most: int) -> bytes:
+    """Return the bytes of a plain file of at most so many; a larger one is not read."""
     try:
-        mode = Path(path).stat().st_mode
-        if not stat.S_ISREG(mode):  # a pipe would wait for ever
-            reason = "it is a directory; give a file" if stat.S_ISDIR(mode) else "it is not a regular file"
+        info = Path(path).stat()
+        if stat.S_ISDIR(info.st_mode):
+            reason = "it is a directory; give a file"
+        elif not stat.S_ISREG(info.st_mode):  # a pipe would wait for ever
+            reason = "it is not a regular file"
+        elif info.st_size > most:
+            reason = f"it holds more than {most >> 20} MB; this cannot be meant"
         else:
-            with Path(path).open(encoding="utf-8") as stream:
-                content = stream.read(most + 1)
-            if not too_large(content, most):
-                return content
-            reason = f"it holds more than {(most if len(content) > most else BYTES) >> 20} MB; this cannot be meant"
-    except UnicodeDecodeError as error:
-        reason = f"it is not {form} ({error.reason} at byte {error.start})"
+            return read_regular(path, most)
     except (OSError, TypeError) as error:
         reason = getattr(error, "strerror", None) or str(error)
     raise DynidentError(f"cannot read {what} from '{path}': {reason}")
 
 
-def read_json(path: str | os.PathLike[str], what: str, kind: type[DynidentError] = DynidentError, most: int = BYTES) -> Any:
+def _decoded(data: bytes, path: str | os.PathLike[str], what: str, form: str) -> str:
+    """Return bytes of a file as text, with the ends of lines that Python has."""
+    try:
+        return data.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
+    except UnicodeDecodeError as error:
+        reason = f"it is not {form} ({error.reason} at byte {error.start})"
+    raise DynidentError(f"cannot read {what} from '{path}': {reason}")
+
+
+def read_json(path: str | os.PathLike[str], what: str, kind: type[DynidentError] = DynidentError) -> Any:
     """Return the plain data of a JSON file; errors are of class `kind`."""
-    return _read_as("JSON", json.loads, path, what, kind, most)
+    return _read_as("JSON", json.loads, path, what, kind)
+
+
+def read_packed(path: str | os.PathLike[str], what: str) -> Any:
+    """Return the plain data of a JSON file with packed arrays; the long ones are bytes, for `results.array_of` to unpack."""
+    parts, arrays = _cut(_read(path, what, PACKED))
+    if sum(map(len, parts)) > BYTES:
+        raise DynidentError(f"cannot read {what} from '{path}': it holds more than {BYTES >> 20} MB; this cannot be meant")
+
+    def whole(found: dict[str, Any]) -> dict[str, Any]:
+        number = found.get("base64")
+        if isinstance(number, int):
+            found["base64"] = arrays.pop(number, number)  # once: a number that a file repeats stands for nothing
+        return found
+
+    loads = partial(json.loads, object_hook=whole) if arrays else json.loads
+    return _parsed_as("JSON", loads, _decoded(b"".join(parts), path, what, "valid JSON"), path, what)
+
+
+def too_large(data: bytes) -> bool:
+    """Return whether `read_packed` would refuse a file for its size."""
+    return len(data) > PACKED or (len(data) > BYTES and sum(map(len, _cut(data)[0])) > BYTES)
+
+
+def _cut(data: bytes) -> tuple[list[memoryview | bytes], dict[int, memoryview]]:
+    """Return the parts of JSON with numbers in place of its long packed arrays, and these arrays by number."""
+    view, done, at = memoryview(data), 0, 0
+    parts: list[memoryview | bytes] = []
+    arrays: dict[int, memoryview] = {}
+    while (found := data.find(_ARRAY, at)) >= 0 and (end := data.find(b'"', found + len(_ARRAY))) >= 0:
+        begin, at = found + len(_ARRAY), end + 1
+        if end - begin >= _LONG:
+            parts += view[done : begin - 1], b"%d" % len(arrays)
+            arrays[len(arrays)] = view[begin:end]
+            done = at
+    return [*parts, view[done:]], arrays
 
 
 def read_toml(path: str | os.PathLike[str], what: str, kind: type[DynidentError] = DynidentError) -> dict[str, Any]:
@@ -98,36 +141,48 @@ def _toml(text: str) -> dict[str, Any]:
     return tables
 
 
-def _read_as(
-    form: str,
-    loads: Callable[[str], Any],
-    path: str | os.PathLike[str],
-    what: str,
-    kind: type[DynidentError],
-    most: int = BYTES,
-) -> Any:
+def _read_as(form: str, loads: Callable[[str], Any], path: str | os.PathLike[str], what: str, kind: type[DynidentError]) -> Any:
     """Read a text file and parse it."""
     try:
-        text = read_text(path, what, f"valid {form}", most)
-        if not text.strip():
-            raise DynidentError(f"cannot read {what} from '{path}': the file is empty")
-        return parsed(loads, text)
+        return _parsed_as(form, loads, read_text(path, what, f"valid {form}"), path, what)
     except DynidentError as error:
         raise kind(str(error)) from error
+
+
+def _parsed_as(form: str, loads: Callable[[str], Any], text: str, path: str | os.PathLike[str], what: str) -> Any:
+    """Parse the text of a file."""
+    if not text.strip():
+        raise DynidentError(f"cannot read {what} from '{path}': the file is empty")
+    try:
+        return parsed(loads, text)
     except ValueError as error:
-        raise kind(f"cannot read {what} from '{path}': it is not valid {form} ({error}); correct the file") from error
+        raise DynidentError(f"cannot read {what} from '{path}': it is not valid {form} ({error}); correct the file") from error
 
 
 def parsed(loads: Callable[[str], Any], text: str) -> Any:
     """Return what `json.loads` or `tomllib.loads` makes of a text; every failure is a `ValueError` that tells why."""
-    plain = _ARRAY.sub("", text)  # packed numbers are most of a long file, and slow to search
-    if found := _HUGE.search(plain):
-        before = visible(plain[max(found.start() - 40, 0) : found.start() + 8].rpartition("\n")[2])
+    if (begin := _huge(text)) is not None:
+        before = visible(text[max(begin - 40, 0) : begin + 8].rpartition("\n")[2])
         raise ValueError(f"it holds a number of hundreds of digits: '{before}...'")
+    if text.count("{") + text.count("[") > NESTED:
+        raise ValueError(f"it holds more than {NESTED} objects and lists")
     try:
         return loads(text)
     except RecursionError:
         raise ValueError("its lists are nested too deeply") from None
+
+
+def _huge(text: str) -> int | None:
+    """Return where a number of hundreds of digits begins. Only long runs of digits are looked at: a text may be long."""
+    runs = text.encode("ascii", "replace").translate(_DIGITS)  # one byte per character
+    at = runs.find(_RUN)
+    while at >= 0:
+        for begin in (at, max(at - 2, 0)):  # 0x stands before its run
+            if _HUGE.match(text, begin):
+                return begin
+        behind = _BEHIND.search(runs, at)
+        at = -1 if behind is None else runs.find(_RUN, behind.end())
+    return None
 
 
 def visible(text: str) -> str:

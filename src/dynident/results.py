@@ -14,6 +14,7 @@ import inspect
 import json
 import math
 import os
+import reprlib
 import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
@@ -26,7 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynident.errors import DynidentError
-from dynident.files import PACKED, read_json, too_large, write_atomic
+from dynident.files import read_packed, too_large, write_atomic
 
 __all__ = ["Result", "load"]
 
@@ -101,11 +102,11 @@ class Result(Frozen):
             The file.
         """
         kind = kind_of(type(self))
-        text = json.dumps(_written(self, _packed), indent=1, allow_nan=False)
-        if too_large(text, PACKED):
-            size = f"it needs {len(text) >> 20} MB, more than is read back"
+        data = json.dumps(_written(self, _packed), indent=1, allow_nan=False).encode("ascii")
+        if too_large(data):
+            size = f"it needs {len(data) >> 20} MB, more than is read back"
             raise DynidentError(f"cannot save {kind} to '{path}': {size}; {self._less}")
-        return write_atomic(path, text)
+        return write_atomic(path, data)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -151,7 +152,7 @@ def load(path: str | os.PathLike[str], mechanism: Any = None) -> Any:
     if str(path).lower().endswith(LOGS):
         room = import_module("dynident")
         return room.Log.read(path) if mechanism is None else room.Regression.load(path, mechanism)
-    data = read_json(path, "a result", most=PACKED)
+    data = read_packed(path, "a result")
     kind = data.get("kind") if isinstance(data, dict) else None
     if not isinstance(kind, str):
         raise DynidentError(f"'{path}' is not a result of dynident: it has no 'kind'; give a file written by save(path)")
@@ -267,7 +268,10 @@ def _hints(cls: type) -> dict[str, Any]:
 
 
 def _wrong(where: str, value: object, wanted: str) -> DynidentError:
-    return DynidentError(f"'{where}' is {str(value)[:60]!r}, not {wanted}; the file was cut or edited, write it again")
+    if isinstance(value, Mapping) and "base64" in value:
+        value = "a packed array"
+    told = value if isinstance(value, str) else reprlib.repr(value)  # a long list is never a text as a whole
+    return DynidentError(f"'{where}' is {told[:60]!r}, not {wanted}; the file was cut or edited, write it again")
 
 
 def _built(cls: type, data: Any, where: str) -> Any:
@@ -397,9 +401,9 @@ def array_of(value: Any, where: str, dtype: Any = np.float64) -> Any:
     try:
         if isinstance(value, Mapping):
             stored = np.dtype(value["dtype"])
-            if stored.kind not in "biufc":
+            if stored.kind not in "biufc" or 2 * stored.itemsize < np.dtype(dtype).itemsize:  # no file grows in memory
                 raise ValueError(f"dtype {stored}")
-            content = base64.b64decode(value["base64"], validate=True)
+            content = binascii.a2b_base64(value["base64"], strict_mode=True)
             return np.frombuffer(content, dtype=stored).reshape(value["shape"]).astype(dtype, casting="same_kind")
         if not isinstance(value, list | np.ndarray):
             raise TypeError("no list")

@@ -12,7 +12,7 @@ import io
 import math
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from inspect import signature
 from pathlib import Path
@@ -22,6 +22,7 @@ import numpy as np
 
 from dynident.errors import DynidentError
 from dynident.files import read_text, read_toml
+from dynident.fleet.results import file_name
 from dynident.fleet.storage import matching
 from dynident.mechanism import Mechanism, read_robot
 from dynident.signals import prepare
@@ -256,8 +257,9 @@ def _pattern(pattern: str, robots: Mapping[str, Mechanism]) -> list[LogEntry]:
 
 
 def _checked(entries: Sequence[LogEntry], robots: Mapping[str, Mechanism]) -> tuple[LogEntry, ...]:
-    """Return entries sorted, after refusing what would be counted for two robots or twice."""
+    """Return entries sorted, after refusing what would be counted for two robots or twice, or would share files."""
     types: dict[str, str] = {}
+    _check_names("types", robots)
     seen: dict[str, LogEntry] = {}
     for entry in entries:
         if entry.robot not in robots:
@@ -274,7 +276,20 @@ def _checked(entries: Sequence[LogEntry], robots: Mapping[str, Mechanism]) -> tu
             both = "twice" if whose == entry.serial else f"of '{whose}' and of '{entry.serial}'"
             raise DynidentError(f"log '{entry.log}' is listed {both}; list every log once")
         seen[entry.log] = entry
+    _check_names("serials", types)
     return tuple(sorted(entries, key=lambda e: (e.robot, e.serial, e.date, e.log)))
+
+
+def _check_names(what: str, names: Iterable[str]) -> None:
+    """Refuse names whose files would be one and the same where a file system ignores capitals."""
+    files: dict[str, str] = {}
+    for name in names:
+        first = files.setdefault(file_name(name).lower(), name)
+        if first != name:
+            raise DynidentError(
+                f"the {what} '{first}' and '{name}' would share their files on disks that ignore capitals; "
+                "write one robot in one way, and two robots in two that differ in more"
+            )
 
 
 def _robot(file: Path, name: str, table: Any) -> Mechanism:

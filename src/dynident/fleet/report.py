@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from urllib.parse import quote
 
 import numpy as np
 from numpy.typing import NDArray
@@ -124,7 +125,7 @@ def _cards(result: FleetResult, bad: int, deviating: int, drifting: int) -> Html
 
 
 def _link(serial: str) -> Html:
-    return tag("a", serial, href=f"robots/{file_name(serial)}.html")
+    return tag("a", serial, href=quote(f"robots/{file_name(serial)}.html"))  # a browser takes % for a code
 
 
 def _robots(result: FleetResult) -> Html:
@@ -324,12 +325,12 @@ def _curve(robot: RobotEstimate, parameter: int) -> Html:
 
 def _robot_page(robot: RobotEstimate, own: FleetType) -> Html:
     """Return the page of one robot."""
-    name = file_name(robot.serial)
+    fit = quote(f"{file_name(robot.serial)}.fit.json")
     head = join(
         [
             tag("h1", f"Robot {robot.serial}"),
             tag("p", f"type {robot.robot}, {several(len(robot.logs), 'log')}, {robot.rows} equations", class_="lead"),
-            tag("p", tag("a", "all robots", href="../report.html"), ", ", tag("a", "its fit", href=f"{name}.fit.json")),
+            tag("p", tag("a", "all robots", href="../report.html"), ", ", tag("a", "its fit", href=fit)),
         ]
     )
     checks = [(badge("ok", "ok") if c.ok else badge("not ok", "bad"), c.name, c.sentence) for c in robot.verdict.checks]

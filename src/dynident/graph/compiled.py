@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
@@ -29,6 +30,8 @@ class Compiled:
     def __init__(self, function: Function, width: int | None = None) -> None:
         self.function = _without_expressions(function)
         self._arrays = self.function.arrays
+        outputs = {name: len(entries) for name, entries in self.function.outputs.items()}
+        self._sizes = {**self.function.inputs, **self.function.shared, **outputs}
         self.width = vector_width() if width is None else width
         if not isinstance(self.width, int | np.integer) or self.width not in WIDTHS:
             raise DynidentError(f"width is {str(self.width)[:20]}; give the samples per step, one of {str(WIDTHS)[1:-1]}")
@@ -43,7 +46,7 @@ class Compiled:
         to each other (rows: each entry's samples next to each other).
         """
         whole = samples - samples % self.width
-        table = self._table(arrays)  # it must live until the calls are done
+        table = self._table(arrays, samples)  # it must live until the calls are done
         place = table.ctypes.data
         if whole and threads:
             over_samples(whole, lambda i, j: self._call(i, (j - i) // self.width, place), self.width)
@@ -61,8 +64,16 @@ class Compiled:
         function, call, width, table = self.function, self._call, self.width, self._table(arrays)
         table[[name in function.outputs for name in self._arrays], 2] = 0
         place = table.ctypes.data
+        given, made = (
+            min((self._by_sample(name, arrays[name]).shape[0] for name in names), default=sys.maxsize)
+            for names in (function.inputs, function.outputs)
+        )
 
         def piece(first: int, last: int, _table: object = table) -> None:  # which lives as long as the function
+            if last > given or last - first > made:
+                raise DynidentError(
+                    f"'{function.name}' is asked for samples {first} to {last} of {given}, {made} at once at most"
+                )
             steps = (last - first) // width
             call(first, steps, place)
             if steps * width < last - first:
@@ -74,12 +85,24 @@ class Compiled:
 
         return piece
 
-    def _table(self, arrays: Mapping[str, Array]) -> NDArray[np.int64]:
+    def _table(self, arrays: Mapping[str, Array], samples: int = 0) -> NDArray[np.int64]:
         """Return where the arrays are: address, stride in numbers, and bytes from one sample to the next."""
-        return np.array([self._place(name, arrays[name]) for name in self._arrays], dtype=np.int64)
+        return np.array([self._place(name, arrays[name], samples) for name in self._arrays], dtype=np.int64)
 
-    def _place(self, name: str, array: Array) -> tuple[int, int, int]:
+    def _place(self, name: str, array: Array, samples: int) -> tuple[int, int, int]:
         """Return the address of an array, its stride in numbers, and the bytes from one sample to the next."""
+        size = self._sizes[name]
+        if name in self.function.shared:
+            enough = array.size >= size
+        elif name in self.function.rows:
+            enough = array.shape[0] >= size and array.shape[-1] >= samples
+        else:
+            enough = array.shape[0] >= samples and array.size >= size * array.shape[0]
+        if not enough:  # machine code would read or write beside it
+            raise DynidentError(
+                f"array '{name}' of '{self.function.name}' has the shape {array.shape}; it needs {size} numbers per sample"
+                + f", {samples} samples" * bool(samples)
+            )
         if array.size and (array.dtype != np.float64 or (array.shape[-1] > 1 and array.strides[-1] != 8)):
             raise DynidentError(f"array '{name}' of '{self.function.name}' must be float64, its last axis contiguous")
         stride = array.strides[0] // 8 if array.ndim > 1 else 1
@@ -104,7 +127,7 @@ class Compiled:
             if name in function.inputs or None in function.outputs[name]:
                 own = self._by_sample(name, padded[name])
                 own[:count], own[count:] = given[first:last], given[last - 1]
-        table = self._table(padded)
+        table = self._table(padded, self.width)
         self._call(0, 1, table.ctypes.data)
         for name in function.outputs:
             self._by_sample(name, arrays[name])[first:last] = self._by_sample(name, padded[name])[:count]

@@ -359,6 +359,8 @@ class Graph:
 
     def make(self, op: str, *args: Node) -> Node:
         """Return one of the `OPERATIONS`, by its name."""
+        if op not in OPERATIONS:
+            raise DynidentError(f"op is '{op}'; give one of {', '.join(OPERATIONS)}")
         if op in LOGICAL:
             return self.compare(op, *args)
         if op in ("min", "max"):

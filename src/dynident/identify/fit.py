@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DynidentError, IdentificationError
-from dynident.files import read_json
+from dynident.files import read_packed
 from dynident.identify.base import BaseParameters
 from dynident.identify.prediction import Prediction, predicted
 from dynident.identify.rows import Projection, Rows
@@ -417,7 +417,7 @@ class Fit(Tabular, Result):
         Fit
             The same fit.
         """
-        data = read_json(path, "a fit")
+        data = read_packed(path, "a fit")
         try:
             return cls.from_dict(data, mechanism)
         except DynidentError as error:

@@ -22,7 +22,7 @@ _CLOCK = re.compile(
     r"\s*(?P<half>[AP]M)?\s*(?:Z|UTC|[+-]\d\d:?\d\d)?",
     re.I | re.ASCII,
 )
-_DURATION = re.compile(r"(?P<n>\d+(?:\.\d*)?)\s*(?P<unit>sec|min|hr)", re.ASCII)  # as MATLAB prints its durations
+_DURATION = re.compile(r"(?P<n>\d{1,18}(?:\.\d*)?)\s*(?P<unit>sec|min|hr)", re.ASCII)  # as MATLAB prints its durations
 _NANOSECONDS = {"sec": 10**9, "min": 60 * 10**9, "hr": 3600 * 10**9}
 
 

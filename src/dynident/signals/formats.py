@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from dynident.errors import LogError, missing_extra
-from dynident.signals.matlab import Unread, read_matlab
+from dynident.signals.matlab import Unread, first_notes, read_matlab
 from dynident.signals.records import read_json
 from dynident.signals.rows import read_text
 from dynident.signals.tables import (
@@ -138,7 +138,7 @@ def _read_mat(data: bytes, room: int) -> Content:
 
     walk("", read_matlab(data, room))
     text = arrays.pop("dynident_log", None)
-    return Content(arrays, own_metadata(str(text)) if text is not None else None, notes=[note for note in notes if note])
+    return Content(arrays, own_metadata(str(text)) if text is not None else None, notes=first_notes(notes))
 
 
 def _read_hdf5(data: bytes, room: int, transpose: bool = False) -> Content:
@@ -162,7 +162,7 @@ def _read_hdf5(data: bytes, room: int, transpose: bool = False) -> Content:
                 check_room(needed, room, f"dataset '{place[:60]}', with those before it,")
                 values = item[()]
                 arrays[place] = values.T if transpose else values
-    return Content(dict(sorted(arrays.items())), notes=[note for note in notes if note])
+    return Content(dict(sorted(arrays.items())), notes=first_notes(notes))
 
 
 def _unread(item: Any, h5py: Any) -> Unread | None:

@@ -12,8 +12,9 @@ from __future__ import annotations
 import io
 import math
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -31,11 +32,13 @@ _REMEDIES = {
 }
 _HARMLESS = ("string", "function_handle", "categorical", "containers.Map")
 DEPTH, PARTS = 16, 10_000  #: levels of structures, and cells or fields of one
+NOTES = 5  #: notes about what is not read
 _NUMBERS = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8", 13: "u8"}
 _TEXTS = {1: "latin-1", 2: "utf-8", 4: "utf-16", 16: "utf-8", 17: "utf-16", 18: "utf-32"}
 _MATRIX, _PACKED = 14, 15
 _CELL, _STRUCT, _CHAR, _NUMERIC, _OPAQUE = 1, 2, 4, range(6, 16), 17
 _COMPLEX = 0x0800  # of the flags
+_NOTHING = (1, memoryview(b""))  # type and data of an element that is missing
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,14 @@ class Unread:
             return ""
         remedy = _REMEDIES.get(self.class_, "save('run.mat', 't', 'q', 'tau') with arrays of its numbers").format(name)
         return f"{NOT_READ} '{name}' is a {self.class_}, an object that only MATLAB opens; there write {remedy}"
+
+
+def first_notes(notes: Iterable[str]) -> list[str]:
+    """Return the first few notes about what is not read, and how many more there are: a file may have thousands."""
+    told = [note for note in notes if note]
+    return (
+        told if len(told) <= NOTES else [*told[:NOTES], f"{NOT_READ} {len(told) - NOTES} more objects or arrays of structures"]
+    )
 
 
 def read_matlab(data: bytes, room: int) -> dict[str, Any]:
@@ -128,36 +139,38 @@ def _matrix(body: memoryview, order: str, depth: int) -> tuple[str, Any]:
     flags = int(_numbers(*header[0], order)[0]) if len(header[0][1]) >= 4 else 0
     class_ = flags & 0xFF
     if class_ == _OPAQUE:  # its parts are flags, name, "MCOS", class, and a number in the hidden part of the file
-        return _text(header[1][1]), Unread(_text(next(parts, (1, memoryview(b"")))[1]))
+        return _text(header[1][1]), Unread(_text(next(parts, _NOTHING)[1]))
     shape = tuple(int(n) for n in _numbers(*header[1], order)[:32])
     name = _text(header[2][1])
     count = math.prod(shape)
     if class_ == _CELL:
         if count > PARTS:
             raise LogError(f"'{name}' has {count} cells; at most {PARTS} are read")
-        return name, [_matrix(part, order, depth + 1)[1] for kind, part in parts if kind == _MATRIX]
+        cells = islice(parts, count)
+        return name, [_matrix(part, order, depth + 1)[1] for kind, part in cells if kind == _MATRIX]
     if class_ == _STRUCT and count > 1:
         return name, Unread("struct", count)
     if class_ == _STRUCT and count == 1:
-        width = int(next(iter(_numbers(*next(parts), order)), 0))
-        names = bytes(next(parts)[1])
+        width = int(next(iter(_numbers(*next(parts, _NOTHING), order)), 0))
+        names = bytes(next(parts, _NOTHING)[1])
         if not 0 < width <= 1024 or len(names) > width * PARTS:
             raise LogError(f"the fields of '{name}' have names of {width} letters; the file is damaged")
         fields = [names[k : k + width].split(b"\0")[0].decode("latin-1") for k in range(0, len(names), width)]
-        values = [_matrix(part, order, depth + 1)[1] if kind == _MATRIX else None for kind, part in parts]
+        own = islice(parts, len(fields))
+        values = [_matrix(part, order, depth + 1)[1] if kind == _MATRIX else None for kind, part in own]
         return name, dict(zip(fields, values, strict=False))
     if class_ == _CHAR:
-        kind, part = next(parts, (1, memoryview(b"")))
+        kind, part = next(parts, _NOTHING)
         end = "-le" if order == "<" else "-be"
         code = _TEXTS.get(kind, "latin-1")
         return name, bytes(part).decode(code + end if code in ("utf-16", "utf-32") else code, "replace")
     if class_ not in _NUMERIC:
         return name, None
-    values = _numbers(*next(parts, (2, memoryview(b""))), order)
+    values = _numbers(*next(parts, _NOTHING), order)
     if values.size != count or count < 0:
         raise LogError(f"'{name}' says that it is {shape} but has {values.size} numbers; the file is damaged")
     if flags & _COMPLEX:
-        imaginary = _numbers(*next(parts, (2, memoryview(b""))), order)
+        imaginary = _numbers(*next(parts, _NOTHING), order)
         if imaginary.size != count:
             raise LogError(f"'{name}' says that it is complex but has {imaginary.size} imaginary parts; the file is damaged")
         values = values + 1j * imaginary

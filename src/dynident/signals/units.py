@@ -100,7 +100,7 @@ def _factor(quantity: str, unit: object, effort_kind: str | None, per_unit: obje
         if per_unit is None:
             told = f"unit of {quantity} is '{unit}', but nothing says how many make a rad (or m)"
             raise LogError(f"{told}; give counts_per_unit=1303.8 for an encoder with 8192 counts per turn")
-        if not isinstance(per_unit, int | float) or not math.isfinite(per_unit) or per_unit == 0.0:
+        if not isinstance(per_unit, int | float) or not math.isfinite(per_unit) or abs(per_unit) < 1e-300:
             raise LogError(f"counts_per_unit={per_unit} is no number of counts; it must be finite and not zero")
         expected = {"position": "", "reference": "", "velocity": "s", "acceleration": "s2"}[quantity]
         if derivative != expected:
