@@ -14,6 +14,7 @@ import dynident as di
 from dynident.errors import DescriptionError, IdentificationError, SimulationError
 from dynident.graph import Graph, evaluate_nodes, parse, write_text
 from dynident.identify.friction import fit_robot
+from dynident.identify.rows import Rows
 from dynident.mechanics import close_motion
 from dynident.mechanism import apply_sidecar, write_sidecar
 from dynident.report import write_report
@@ -268,6 +269,19 @@ def test_coefficients_are_identified_and_known_ones_are_left_alone(tmp_path: Pat
     np.testing.assert_allclose(di.inverse_dynamics(fit.identified, motion), fit.predict(motion).effort, atol=1e-8)
     without = di.WLS().fit(di.Regression.from_log(arm(), log)).result_
     assert without.score(other).metrics.relative > 10.0 * score.metrics.relative
+
+
+def test_code_for_a_coefficient_that_is_looked_for_is_not_used_where_it_is_known() -> None:
+    """Both robots have one geometry; the code of one must not run with the numbers of the other, in either order."""
+    bare, motion = arm(), smooth(2, 50, seed=4)
+    tau, columns = np.zeros((50, 2)), np.arange(len(bare.parameters))
+    for flags in ((False, True, False), (True, False, True)):
+        for known in flags:
+            force = replace(COUNTERBALANCE, energy=f"{STRETCH} + {1 + flags[0]}", known=known)  # code of its own per order
+            robot = bare.with_forces(force)
+            y = Rows(robot).equations(motion, tau, columns)[1]
+            expected = di.inverse_dynamics(bare, motion) - di.inverse_dynamics(robot, motion) if known else tau
+            np.testing.assert_allclose(y.T, expected, rtol=0.0, atol=1e-9)
 
 
 def test_known_coefficients_are_called_known_and_forces_by_their_names(tmp_path: Path) -> None:

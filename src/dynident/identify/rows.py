@@ -138,10 +138,10 @@ class Rows:
         return W, y
 
     def compiled(self, columns: NDArray[np.int64]) -> CompiledRows:
-        """Return the machine code of these equations, made once per geometry, base columns and projection."""
-        wanted = tuple(int(c) for c in columns)
+        """Return the machine code of these equations, made once per geometry, base columns, known columns and projection."""
+        wanted, known = tuple(columns.tolist()), tuple(self.mechanism.known_columns.tolist())
         projection = self.projection if self.mechanism.loops else "independent"
-        return cached(self.mechanism, ("rows", wanted, projection), lambda: CompiledRows(self, wanted)).of(self)
+        return cached(self.mechanism, ("rows", wanted, known, projection), lambda: CompiledRows(self, wanted)).of(self)
 
     def signals(self, temperature: Array | None, load: Array | None, samples: int) -> Signals | None:
         """Return ``T`` [degree Celsius] and ``load`` [N m, N], (N, laws) each, from columns as in `efforts`; None if unused."""

@@ -99,7 +99,8 @@ class Assembly:
     @cached_property
     def base(self) -> BaseParameters:
         """Base parameters of bodies and terms."""
-        return cached(self.bare.mechanism, "base of bodies and terms", lambda: base_parameters(self.bare.mechanism))
+        bare = self.bare.mechanism
+        return cached(bare, ("base of bodies and terms", tuple(bare.known_columns.tolist())), lambda: base_parameters(bare))
 
     @cached_property
     def code(self) -> CompiledRows:
