@@ -87,7 +87,7 @@ def _timed(work: object) -> float:
 
 
 def _published(name: str, least: float, budget: float, **settings: float) -> list[Result]:
-    """Design within the limits of a robot of document 4."""
+    """Design within the limits of a robot of [Roldan2017]."""
     from dynident import robots
 
     robot = getattr(robots, name)
@@ -156,7 +156,7 @@ def chance(budget: float = 12.0, many: int = 10_000) -> list[Result]:
         best[name] = found.values(Trajectory.from_vector(FAMILY, x))[name]
     others = {f"best of {many} random motions": best}
     hand = by_hand(robot, limits, FAMILY.duration)
-    others["harmonic sines of document 3"] = found.values(hand["harmonic sines"])
+    others["harmonic sines of [Pagani2022]"] = found.values(hand["harmonic sines"])
     lowest = FAMILY.highest / max(er3a_c60.SINES)  # same band
     sines = harmonic_sines(lowest, er3a_c60.SINES, fade=0.5 * (FAMILY.duration - 1.0 / lowest))  # same length
     other = design(robot, limits, both, 0.6 * budget, sines, base=base, samples=SAMPLES, starts=4)
