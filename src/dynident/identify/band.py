@@ -90,8 +90,12 @@ def evidence_in_one_band(
         return said(compress() if alone else compress(cutoff=found.frequency, band=width(found.frequency)), found.frequency, "")
     stretches = max(2, -(-BLOCKS // len(logs)))  # the same for all, so that they can be compared
     evidence = [compress(stretches, cutoff=cutoff, band=width(cutoff)) for cutoff in tried]
+    while len(evidence) > 1 and evidence[0].rows <= base.rank:  # a short log has too few rows in the narrowest bands
+        tried, evidence = tried[1:], evidence[1:]
+    if len(evidence) == 1:
+        return said(evidence[0], tried[0], "")
     errors = np.array([_errors(own, evidence[0]) for own in evidence])
-    chosen, sentence = _choose(tried, errors, tried.index(found.frequency))
+    chosen, sentence = _choose(tried, errors, tried.index(max(found.frequency, tried[0])))
     return said(evidence[chosen], tried[chosen], sentence)
 
 

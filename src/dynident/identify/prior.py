@@ -3,8 +3,13 @@
     phi = phi0 + d x,        x_k ~ N(0, s_f^2) for every parameter k of a family f
 
 d are units in which a parameter may plausibly be off: m, m r and m r^2 of every body (r: distance of its mass from its origin),
-and for friction, rotor and offset terms what would explain all of a joint's torque. The scales s_f, one per family, are not
-chosen here: the data choose them (`dynident.identify.posterior`).
+and for friction and rotor terms what would explain all of a joint's torque. The scales s_f, one per family, are not chosen
+here: the data choose them (`dynident.identify.posterior`).
+
+All friction of a joint is one family, and its offset belongs to it: friction that differs between the directions and takes
+energy in both has an offset between -fc and fc, so the offset's unit is fc / sqrt(3), the deviation of a uniform distribution.
+A joint that moves in one direction only shows the sum of both. As families of their own one of them would take it all, with a
+deviation that claims to know it.
 """
 
 from __future__ import annotations
@@ -29,6 +34,8 @@ Value = float | tuple[float, float]
 """A number, or a number with its standard deviation."""
 
 DESCRIBED, UNDESCRIBED = "bodies of the description", "bodies without a description"
+FRICTION, OTHER = "friction and offsets", "other terms"
+ASYMMETRY = 3.0**-0.5  # offset over friction
 EXACT = 1e-4  # relative deviation of a known value that is given without one
 CENTRE = 1e-3  # deviation of a known centre of mass [m]
 BEYOND = 1e9  # no mass [kg] and no distance [m] of a robot
@@ -137,8 +144,16 @@ def prior_of(regression: Regression, known: Knowledge | None = None) -> Prior:
     }
     for k in range(inertial, len(names)):
         term = TERMS.get(laws[names[k]]) if names[k] in laws else term_of(names[k])  # coulomb.fc is what fc is
-        label.append(term.meaning if term else "other terms")
         unit[k] = largest[k] if largest[k] > 0.0 else unit[k]
+        if term is None:
+            label.append(OTHER)
+        elif term.friction:
+            label.append(FRICTION)
+        elif term is TERMS["off"]:
+            label.append(FRICTION)
+            unit[k] *= ASYMMETRY
+        else:
+            label.append(term.meaning)
     if not np.any(mass):
         _units_of_data(unit[:inertial], largest[:inertial])
     for name, value in known.terms.items():
