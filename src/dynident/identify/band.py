@@ -90,7 +90,7 @@ def evidence_in_one_band(
         return said(compress() if alone else compress(cutoff=found.frequency, band=width(found.frequency)), found.frequency, "")
     stretches = max(2, -(-BLOCKS // len(logs)))  # the same for all, so that they can be compared
     evidence = [compress(stretches, cutoff=cutoff, band=width(cutoff)) for cutoff in tried]
-    while len(evidence) > 1 and evidence[0].rows <= base.rank:  # a short log has too few rows in the narrowest bands
+    while len(evidence) > 1 and not _comparable(evidence[0], evidence[-1]):
         tried, evidence = tried[1:], evidence[1:]
     if len(evidence) == 1:
         return said(evidence[0], tried[0], "")
@@ -131,6 +131,12 @@ def _candidates(found: Cutoff) -> list[float]:
     if found.highest > STEP**2 * found.frequency:
         above = [STEP * found.frequency, min(STEP**3 * found.frequency, found.highest)]
     return [*below, found.frequency, *above]
+
+
+def _comparable(narrow: Regression, wide: Regression) -> bool:
+    """Return whether a band has rows enough for a fit and for the same stretches of time; a short log may have too few."""
+    same = all(len(a.counts) == len(b.counts) for a, b in zip(narrow.groups, wide.groups, strict=True))
+    return same and narrow.rows > narrow.base.rank
 
 
 def _errors(own: Regression, judged: Regression) -> Array:
