@@ -22,9 +22,9 @@ from dynident.identify.base import BaseParameters
 from dynident.identify.blocks import squares
 from dynident.identify.delay import effort_delay
 from dynident.identify.estimators import WLS
-from dynident.identify.factor import BLOCKS
 from dynident.identify.matching import match
 from dynident.identify.merging import joined_source, same_band
+from dynident.identify.periods import BLOCKS
 from dynident.identify.posterior import estimate
 from dynident.identify.prior import prior_of
 from dynident.identify.regression import Regression

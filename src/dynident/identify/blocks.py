@@ -12,7 +12,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.identify.factor import FEWEST_BLOCKS, FEWEST_ROWS, RowGroup
+from dynident.identify.factor import RowGroup
+from dynident.identify.periods import FEWEST_BLOCKS, FEWEST_ROWS
 from dynident.identify.regression import Regression
 
 Array = NDArray[np.float64]

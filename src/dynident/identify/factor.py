@@ -15,7 +15,6 @@ has a few hundred rows instead of a few hundred thousand samples.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -27,6 +26,7 @@ from numpy.typing import NDArray
 from dynident.errors import IdentificationError
 from dynident.graph import Products
 from dynident.identify.base import BaseParameters
+from dynident.identify.periods import Stretches, period_of, stretches_of
 from dynident.identify.rows import Relation, Rows, Signals
 from dynident.identify.states import random_motion
 from dynident.mechanics import Motion, closure_starts
@@ -38,10 +38,6 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 T = TypeVar("T")
-BLOCKS = 12  # contiguous stretches of time per log whose cross products are kept beside the factor ...
-FEWEST_ROWS = 12  # ... each with at least this many rows, ...
-FEWEST_BLOCKS = 4  # ... but so many of a short log: fewer tell nothing about dependence and the scatter of estimates, ...
-SHORT_ROWS = 4  # ... each of at least this many rows
 MOST_BLOCKS = 48  # of a fit; neighbours are merged beyond
 ROWS = 1024  # samples per tile at most
 CACHE = 260_000  # bytes of rows of a tile: they are read soon after they are written, and should still be in the cache
@@ -196,10 +192,10 @@ def factors_of(
         return compiled.relation(used[k], columns[k], lambda: random_motion(mechanism, count))
 
     times = [outputs for _, outputs in spans]
-    groups = accumulate(names, columns, tiles, filter_.independence, None if gone.size else relation, places, times, stretches)
+    kept = stretches_of(times[-1].stop, stretches, period_of(motion) / filter_.factor)
+    groups = accumulate(names, columns, tiles, filter_.independence, None if gone.size else relation, places, times, kept)
     if fit_for_use is not None:
-        edges = block_edges(len(fit_for_use), stretches)
-        inside = np.add.reduceat(fit_for_use.astype(np.int64), edges[:-1], axis=0).T.tolist()
+        inside = kept.sums(fit_for_use.astype(np.int64)).T.tolist()
         groups = tuple(replace(group, count=sum(n), counts=tuple(n)) for group, n in zip(groups, inside, strict=True))
     return groups
 
@@ -219,11 +215,11 @@ def accumulate(
     relations: Callable[[int], Relation] | None = None,
     places: list[NDArray[np.int64]] | None = None,
     outputs: Sequence[slice] | None = None,
-    stretches: int | None = None,
+    stretches: Stretches | None = None,
 ) -> tuple[RowGroup, ...]:
     """Reduce tiles of rows to one factor per group, all cores at work; `places` are the rows of each group, in order if None.
 
-    `outputs` are the rows of each tile in time; with it the cross products of stretches of time are kept too.
+    `outputs` are the rows of each tile in time; with `stretches` of them their cross products are kept too.
 
     Cross products are summed first, which is twice as fast as reflections. One joint may see base parameters only in fixed
     combinations; `relations` tells for a group which columns are independent and what the others are of them, known from the
@@ -235,17 +231,15 @@ def accumulate(
         places = np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:-1])
     gram = Products.of(places)
 
-    edges = block_edges(outputs[-1].stop if outputs else 0, stretches).tolist()
-
     def products(share: list[int]) -> tuple[Array, int]:
-        sums, count, work = gram.sums(len(edges) - 1), 0, Workspace()
+        sums, count, work = gram.sums(stretches.count if stretches else 1), 0, Workspace()
         rows = np.empty((0, 0))
         for t in share:
             found = tiles[t](work)
             if found is not rows:  # else the same memory again
                 rows, add = found, gram.adding(found, sums)
             width = rows.shape[1]
-            for part in _parts(outputs[t], edges) if outputs else [(0, 0, width)]:
+            for part in stretches.parts(outputs[t]) if stretches and outputs else [(0, 0, width)]:
                 add(*part)
             count += width
         return sums, count
@@ -274,28 +268,9 @@ def accumulate(
             for k, i in enumerate(unsafe):
                 found[i] = triangle(np.vstack([part[k] for part in folded]))
     total = sum(part[1] for part in parts)
-    counts = tuple(int(n) for n in np.diff(edges)) if outputs else (total,)
+    counts = tuple(stretches.sums(np.ones(total, dtype=np.int64)).tolist()) if stretches else (total,)
     groups = zip(labels, columns, found, kept, strict=True)
     return tuple(RowGroup(label, c, R, total, independence, P, counts) for label, c, R, P in groups if R is not None)
-
-
-def block_edges(rows: int, stretches: int | None = None) -> NDArray[np.int64]:
-    """Return where the stretches of time begin and end that a log of so many rows is kept in."""
-    own = max(rows // FEWEST_ROWS, min(rows // SHORT_ROWS, FEWEST_BLOCKS), 1)
-    count = min(stretches or min(BLOCKS, own), max(rows, 1))
-    return np.linspace(0, rows, count + 1).astype(np.int64)
-
-
-def _parts(rows: slice, edges: list[int]) -> list[tuple[int, int, int]]:
-    """Return the stretches that the rows of a tile belong to, each with the first and the last (not included) of its rows."""
-    parts = []
-    for stretch in range(max(bisect_right(edges, rows.start) - 1, 0), len(edges) - 1):
-        begin, end = max(edges[stretch], rows.start), min(edges[stretch + 1], rows.stop)
-        if begin >= rows.stop:
-            break
-        if begin < end:
-            parts.append((stretch, begin - rows.start, end - rows.start))
-    return parts
 
 
 def _related_triangle(products: Array, kept: NDArray[np.int64], T: Array) -> Array | None:

@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.identify.blocks import ENOUGH_ROWS, inflation, squares, stretch_products
-from dynident.identify.factor import FEWEST_BLOCKS, triangle
+from dynident.identify.factor import triangle
+from dynident.identify.periods import FEWEST_BLOCKS
 from dynident.identify.prior import DESCRIBED, UNDESCRIBED, Prior
 from dynident.identify.regression import Regression
 
