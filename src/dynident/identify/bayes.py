@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import IdentificationError
-from dynident.identify.blocks import at_least_jackknife, jackknife
+from dynident.identify.blocks import at_least_jackknife, inflation, jackknife
 from dynident.identify.estimators import WLS, Estimator, relative_error, training_columns, training_std, typical_speeds
 from dynident.identify.fit import Fit
 from dynident.identify.physical import cone_of, consistent
@@ -74,7 +74,7 @@ class MAP(Estimator):
             prior = _dropping(prior, base.regrouping[~chosen])
         with one_blas_thread():
             posterior = estimate(regression, prior, free.sigma_)
-            spread = posterior.covariance()
+            spread = posterior.covariance() * repeated(regression, posterior)
             x, notes = posterior.x, regression.notes
             if self.recovery != "prior" and chosen.all():
                 always = self.recovery == "physical"
@@ -84,6 +84,7 @@ class MAP(Estimator):
         K = base.regrouping
         covariance = at_least_jackknife(K @ spread @ K.T, posterior.left_out)
         believed = K**2 @ (prior.unit * posterior.scale) ** 2
+        known = training_std(regression, covariance)
         values = base.values(phi)
         values[~chosen] = 0.0
         covariance[~chosen] = covariance[:, ~chosen] = 0.0
@@ -98,7 +99,7 @@ class MAP(Estimator):
             active=chosen,
             combinations=np.eye(base.rank),
             groups=tuple(group.name for group in regression.groups),
-            sigma=np.maximum(posterior.held_out, posterior.sigma * np.sqrt([g.independence for g in regression.groups])),
+            sigma=_noise(regression, posterior, known),
             rows=regression.rows,
             condition=free.condition_,
             standard=robot.parameters.replace(phi, provenance=f"identified, {how}"),
@@ -115,11 +116,28 @@ class MAP(Estimator):
             determined=std < DETERMINED * prior.unit * posterior.scale,
             scales=posterior.scales,
             inflation=posterior.inflation,
-            training_std=training_std(regression, covariance),
+            training_std=known,
             training_columns=training_columns(regression),
             speeds=typical_speeds(regression),
         )
         return self
+
+
+def _noise(regression: Regression, posterior: Posterior, known: Array) -> Array:
+    """Return the deviation per row of what the parameters do not explain, (groups,).
+
+    The error of stretches that were left out of the fit holds the uncertainty of the parameters, `known` (groups,) along these
+    motions, which predictions add for their own motion.
+    """
+    white = posterior.sigma * np.sqrt([group.independence for group in regression.groups])
+    return np.asarray(np.sqrt(np.maximum(posterior.held_out**2 - known**2, white**2)))
+
+
+def repeated(regression: Regression, posterior: Posterior) -> float:
+    """Return by how much variances grow because a periodic motion meets the same errors of the model again and again."""
+    beta = regression.base.values(posterior.standard())
+    by_phase = inflation(regression, beta, posterior.sigma, by_phase=True)
+    return float(max(1.0, by_phase[0] / posterior.inflation[0]))
 
 
 def _deviations(posterior: Posterior, spread: Array, columns: NDArray[np.int64]) -> Array:

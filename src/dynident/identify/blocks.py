@@ -24,23 +24,33 @@ RANK = 1e-9  # eigenvalues of the scaled products below this part of the largest
 STUDENT = (0.9218, 1.4297, 1.53125, 1.25, 1.0)
 
 
-def inflation(regression: Regression, beta: Array, sigma: Array, correction: float = 1.0) -> Array:
+def inflation(regression: Regression, beta: Array, sigma: Array, correction: float = 1.0, by_phase: bool = False) -> Array:
     """Return c >= 1 of every joint: all alike, since the joints are weighed against each other by their residuals.
+
+    `by_phase` takes stretches at the same phase of a periodic motion together: their errors of the model are the same ones.
 
     The stretches of a very short log tell of its estimates' scatter (see `jackknife`) but are too short to tell of dependence.
     """
     found, expected = 0.0, 0.0
     for group, deviation in zip(regression.groups, sigma, strict=True):
         if len(group.counts) >= FEWEST_BLOCKS and group.count >= ENOUGH_ROWS and group.columns.size:
-            own, wanted = _scores(group, beta)
+            own, wanted = _scores(_by_phase(group) if by_phase else group.products, beta[group.columns])
             found, expected = found + own / deviation**2, expected + wanted
     return np.full(len(sigma), max(1.0, correction * found / expected) if expected >= 1.0 else 1.0)
 
 
-def _scores(group: RowGroup, beta: Array) -> tuple[float, float]:
+def _by_phase(group: RowGroup) -> Array:
+    """Return the cross products of every phase, the sums over its stretches."""
+    phase = np.unique(group.phases, return_inverse=True)[1]
+    result = np.zeros((int(phase.max()) + 1, *group.products.shape[1:]))
+    np.add.at(result, phase, group.products)
+    return result
+
+
+def _scores(products: Array, beta: Array) -> tuple[float, float]:
     """Return sum_b g_b^T G^-1 g_b of one joint, and what it would be for independent residuals of variance 1."""
-    G = group.products[:, :-1, :-1]
-    score = G @ beta[group.columns] - group.products[:, :-1, -1]
+    G = products[:, :-1, :-1]
+    score = G @ beta - products[:, :-1, -1]
     size = np.sqrt(np.diagonal(G.sum(axis=0)))
     size = np.where(size > 0.0, size, 1.0)
     values, vectors = np.linalg.eigh(G.sum(axis=0) / np.outer(size, size))

@@ -66,11 +66,14 @@ class RowGroup:
     independence: float = 1.0  # independent rows per row; below 1 when the rows were low-passed together
     products: Array = None  # type: ignore[assignment]  # (K, k + 1, k + 1) of stretches of time, adding up to R^T R
     counts: tuple[int, ...] = ()  # rows of each stretch
+    phases: tuple[int, ...] = ()  # stretches of one number saw the same states of a periodic motion; empty: each its own
 
     def __post_init__(self) -> None:
         if self.products is None:
             object.__setattr__(self, "products", (self.R.T @ self.R)[None])
             object.__setattr__(self, "counts", (self.count,))
+        if not self.phases:
+            object.__setattr__(self, "phases", tuple(range(len(self.counts))))
 
     def residual(self, beta: Array) -> float:
         """Return ||W beta - tau||^2."""
@@ -88,13 +91,21 @@ class RowGroup:
         count = self.count + other.count
         independence = (self.count * self.independence + other.count * other.independence) / max(count, 1)
         products = np.concatenate([self.products, other.products])
-        return RowGroup(self.name, self.columns, R, count, independence, products, (*self.counts, *other.counts))
+        counts, phases = (*self.counts, *other.counts), self._beside(other.phases)
+        return RowGroup(self.name, self.columns, R, count, independence, products, counts, phases)
+
+    def _beside(self, phases: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the own phases and those of another log, which are others."""
+        return (*self.phases, *(max(self.phases) + 1 + each for each in phases))
 
     def padded(self, before: int, after: int) -> RowGroup:
         """Return the same evidence with empty stretches around it, where other joints have some."""
         size = self.R.shape[1]
         products = np.concatenate([np.zeros((before, size, size)), self.products, np.zeros((after, size, size))])
-        return replace(self, products=products, counts=(*(0,) * before, *self.counts, *(0,) * after))
+        ends = tuple(range(before + after))
+        phases = self._beside(ends)[len(self.phases) :]
+        phases = (*phases[:before], *self.phases, *phases[before:])
+        return replace(self, products=products, counts=(*(0,) * before, *self.counts, *(0,) * after), phases=phases)
 
     def fewer(self, most: int = MOST_BLOCKS) -> RowGroup:
         """Return the same evidence with neighbouring stretches merged until there are at most `most`."""
@@ -103,7 +114,7 @@ class RowGroup:
             return self
         first = np.unique(np.linspace(0, K, most, endpoint=False).astype(int))
         counts = tuple(int(c) for c in np.add.reduceat(self.counts, first))
-        return replace(self, products=np.add.reduceat(self.products, first, axis=0), counts=counts)
+        return replace(self, products=np.add.reduceat(self.products, first, axis=0), counts=counts, phases=())
 
 
 class Workspace:
@@ -270,7 +281,8 @@ def accumulate(
     total = sum(part[1] for part in parts)
     counts = tuple(stretches.sums(np.ones(total, dtype=np.int64)).tolist()) if stretches else (total,)
     groups = zip(labels, columns, found, kept, strict=True)
-    return tuple(RowGroup(label, c, R, total, independence, P, counts) for label, c, R, P in groups if R is not None)
+    phases = stretches.phases if stretches else ()
+    return tuple(RowGroup(label, c, R, total, independence, P, counts, phases) for label, c, R, P in groups if R is not None)
 
 
 def _related_triangle(products: Array, kept: NDArray[np.int64], T: Array) -> Array | None:

@@ -1,8 +1,8 @@
 """Stretches of time whose evidence is kept apart, and the period of a motion that repeats itself.
 
 Errors of a model are functions of the state: a motion that is repeated P times meets the same ones P times and learns nothing
-new about them. Neighbouring stretches would take its periods for independent witnesses and state deviations that are too small
-by sqrt(P). All samples at the same phase of a periodic motion are therefore one stretch: left out together, and correlated.
+new about them. Who takes periods for independent witnesses states deviations that are too small by up to sqrt(P). The stretches
+of a periodic motion are therefore the phases of its period, each of some periods, and it is kept which are of the same phase.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ BLOCKS = 12  # stretches per log ...
 FEWEST_ROWS = 12  # ... each with at least this many rows, ...
 FEWEST_BLOCKS = 4  # ... but so many of a short log: fewer tell nothing about dependence and the scatter of estimates, ...
 SHORT_ROWS = 4  # ... each of at least this many rows
+GROUPS = 2  # of periods, which tell of changes from period to period
 SAMPLES = 4096  # of a motion, at the most, whose period is looked for
 SAME = 0.01  # squared difference over the sum of squares of two periods: states within a seventh of their size are the same
 FURTHER = 0.5  # the same where a motion has left its state, so that it can come back
@@ -32,11 +33,12 @@ class Stretches:
 
     edges: tuple[int, ...]  # (S + 1,) where segments begin and end
     owner: tuple[int, ...]  # (S,)
+    phases: tuple[int, ...]  # (count,) stretches of one number saw the same states
 
     @property
     def count(self) -> int:
         """Number of stretches."""
-        return max(self.owner) + 1
+        return len(self.phases)
 
     def parts(self, rows: slice) -> list[tuple[int, int, int]]:
         """Return the stretches that rows belong to, each with the first and the last (not included) row from rows.start on."""
@@ -60,11 +62,16 @@ def stretches_of(rows: int, asked: int | None = None, period: float = np.inf) ->
     """Return the stretches of a log of so many rows, phases where it repeats itself every `period` rows."""
     own = max(rows // FEWEST_ROWS, min(rows // SHORT_ROWS, FEWEST_BLOCKS), 1)
     count = min(asked or min(BLOCKS, own), max(rows, 1))
-    if count < 2 or period < count or 2.0 * period > rows:
+    if count < FEWEST_BLOCKS or period < count or 2.0 * period > rows:
         edges = np.linspace(0, rows, count + 1).astype(np.int64)
-        return Stretches(tuple(edges.tolist()), tuple(range(count)))
-    edges = np.arange(0.0, rows, period / count).astype(np.int64)
-    return Stretches((*edges.tolist(), rows), tuple((np.arange(edges.size) % count).tolist()))
+        return Stretches(tuple(edges.tolist()), tuple(range(count)), tuple(range(count)))
+    phases = max(count // GROUPS, FEWEST_BLOCKS)
+    edges = np.arange(0.0, rows, period / phases).astype(np.int64)
+    segment = np.arange(edges.size)
+    group = segment * (count // phases) // segment.size
+    return Stretches(
+        (*edges.tolist(), rows), tuple((group * phases + segment % phases).tolist()), (*range(phases),) * (count // phases)
+    )
 
 
 def period_of(motion: Motion) -> float:

@@ -30,7 +30,9 @@ def packed(regression: Regression) -> bytes:
     about = {
         "format": "dynident-regression-2",
         "parameters": list(regression.mechanism.parameters.names),
-        "groups": [[group.name, group.count, group.independence, list(group.counts)] for group in regression.groups],
+        "groups": [
+            [group.name, group.count, group.independence, list(group.counts), list(group.phases)] for group in regression.groups
+        ],
         "sources": [dict(source) for source in regression.sources],
         "options": dict(regression.options),
         "notes": list(regression.notes),
@@ -60,9 +62,15 @@ def load_regression(
                 raise IdentificationError(f"{what} is not a Regression file")
             groups = tuple(
                 RowGroup(
-                    name, data[f"columns{i}"], data[f"R{i}"], int(count), float(independence), data[f"products{i}"], tuple(n)
+                    name,
+                    data[f"columns{i}"],
+                    data[f"R{i}"],
+                    int(count),
+                    float(independence),
+                    data[f"products{i}"],
+                    *(tuple(each) for each in stretches),  # counts, and phases since 0.3
                 )
-                for i, (name, count, independence, n) in enumerate(about["groups"])
+                for i, (name, count, independence, *stretches) in enumerate(about["groups"])
             )
             columns, fingerprint = data["columns"], data["fingerprint"]
             names, sources, options, notes = (about[key] for key in ("parameters", "sources", "options", "notes"))
