@@ -116,7 +116,8 @@ class Regression:
             Temperature [degree Celsius] and load [N m or N] of the joints (of the motors with loops), where friction laws need
             them.
         stretches : int, optional
-            Number of contiguous stretches of time whose evidence is kept apart; up to 12 when omitted, with 12 rows each.
+            Number of stretches of time (of a periodic motion: of phases) whose evidence is kept apart; up to 12 when omitted,
+            with 12 rows each.
 
         Returns
         -------
