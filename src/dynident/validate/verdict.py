@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -39,7 +39,7 @@ SIGN_LIMIT = 3.0  # standard deviations below zero at which a sign is wrong
 # What to do when a check fails, by its name.
 NEXT = {
     "held_out_error": "look where the residual is large: at standstill or reversals choose another friction law (--friction), "
-    "everywhere alike check units, signs and gains of the efforts",
+    "everywhere alike check units, signs and gains of the efforts, and that log and description are of the same robot",
     "gains": "check gain, unit and sign of the efforts of this log against those of the training; where friction is most of "
     "the effort, it may have changed with temperature or wear",
     "generalisation": "record a richer motion (dynident excite designs one) and fit both logs together",
@@ -232,23 +232,7 @@ def _predictions(fit: Fit, held_out: Sequence[Score]) -> list[Check]:
             "too little excitation)",
         )
     )
-    bad = {
-        joint: float(share)
-        for score in judged
-        for joint, share, rmse in zip(score.joints, score.metrics.relative_per_joint, score.metrics.rmse, strict=True)
-        if share > JOINT_LIMIT and rmse > NOISE_LIMIT * noise[joint]
-    }
-    listed = ", ".join(f"{joint} {100 * share:.0f} %" for joint, share in bad.items())
-    checks.append(
-        _check(
-            "joints",
-            float(len(bad)),
-            0.0,
-            f"error of single joints against their own effort: {listed} (limit {100 * JOINT_LIMIT:.0f} %)"
-            if bad
-            else "every joint is predicted",
-        )
-    )
+    checks.append(_joints(judged, noise))
     coverage = min(score.coverage for score in judged)
     checks.append(
         _check(
@@ -303,6 +287,28 @@ def _predictions(fit: Fit, held_out: Sequence[Score]) -> list[Check]:
         )
         checks.append(replace(check, ok=left_open <= OPEN_LIMIT))
     return checks
+
+
+def _joints(scores: Sequence[Score], noise: Mapping[str, float]) -> Check:
+    """Return which joints are not predicted: large errors against their own effort that are more than noise."""
+    bad: dict[str, float] = {}
+    noisy: dict[str, float] = {}
+    for score in scores:
+        for joint, share, rmse in zip(score.joints, score.metrics.relative_per_joint, score.metrics.rmse, strict=True):
+            if share > JOINT_LIMIT:
+                found = bad if rmse > NOISE_LIMIT * noise[joint] else noisy
+                found[joint] = max(float(share), found.get(joint, 0.0))
+
+    def listed(joints: Mapping[str, float]) -> str:
+        return ", ".join(f"{joint} {100 * share:.0f} %" for joint, share in joints.items())
+
+    if bad:
+        sentence = f"error of single joints against their own effort: {listed(bad)} (limit {100 * JOINT_LIMIT:.0f} %)"
+    elif noisy:
+        sentence = f"every joint is predicted but for noise, which is most of the effort of: {listed(noisy)}"
+    else:
+        sentence = "every joint is predicted"
+    return _check("joints", float(len(bad)), 0.0, sentence)
 
 
 def _gains(held_out: Sequence[Score], factors: Sequence[dict[str, float]], blind: bool) -> list[Check]:
@@ -417,7 +423,7 @@ def _model(fit: Fit) -> list[Check]:
             "possible_bodies",
             float(len(impossible)),
             0.0,
-            f"standard parameters of {', '.join(impossible)} are physically impossible (use recovery='physical')"
+            f"standard parameters of {', '.join(impossible)} are physically impossible"
             if impossible
             else "every body is physically possible",
         )
