@@ -164,6 +164,8 @@ def test_a_base_with_legs_is_said_to_be_held(folder, capsys):
         ("give decimation=1 (then", "give --decimation 1 (then"),
         ("use projection='gls'", "use --projection gls"),
         ("degrees taken for radians (position=deg)?", "degrees taken for radians (--unit position=deg)?"),
+        ("milliseconds taken for seconds (time=ms)?", "milliseconds taken for seconds (--unit time=ms)?"),
+        ("standstill=0.1 (--standstill 0.1) leaves it out", "--standstill 0.1 leaves it out"),
         ("add it with separate=True", "add it with separate=True"),
         ("--lock is 'j2=x'; give name=position", "--lock is 'j2=x'; give name=position"),
     ],

@@ -273,3 +273,17 @@ def test_options_reach_the_fit():
     assert fit.rows == regression.rows == 1500
     assert fit.condition == pytest.approx(WLS().fit(regression).condition_, rel=0.2)
     assert fit.values.shape == beta.shape
+
+
+def test_an_f_test_that_can_refuse_nothing_is_told():
+    """Sixty rows that are worth eleven: every removal passes, although the residuals grow by far."""
+    rng = np.random.default_rng(3)
+    Y, beta = rng.normal(size=(60, 10)), np.linspace(1.0, 0.05, 10)
+    tau = Y @ beta + 0.02 * rng.normal(size=60)
+    names = [f"p{k}" for k in range(10)]
+    with pytest.warns(DynidentWarning, match="about 11 independent rows for 10 parameters, so that the F-test can"):
+        few = essential_parameters(Regression.from_rows(Y, tau, names, independence=0.18), OLS(), ratio=3.0)
+    assert len(few.removals) > 0
+    assert "judge the result on held-out data" in few.notes[-1]
+    with pytest.warns(DynidentWarning, match="would make the residuals grow"):
+        essential_parameters(Regression.from_rows(Y, tau, names), OLS(), ratio=3.0)

@@ -10,7 +10,7 @@ from benchmarks.population import population
 
 import dynident as di
 from dynident.identify import MAP, Regression
-from identify_cases import RRR, arm, simulated_log
+from identify_cases import LWR, RRR, UR10, arm, simulated_log
 
 pytestmark = pytest.mark.filterwarnings("ignore::dynident.DynidentWarning")
 
@@ -134,3 +134,73 @@ def test_whole_joints_that_are_exchanged_are_told():
     order = [0, 2, 1]
     found = said(replace(log, position=log.position[:, order], effort=log.effort[:, order]))
     assert found.startswith("the positions and efforts of joint_2 and joint_3 look exchanged")
+
+
+@pytest.mark.parametrize("degrees", [90, 25])
+def test_a_wrong_zero_that_joints_contradict_is_told_whatever_the_description(degrees):
+    """Axes beyond joint 3 are not parallel to it: no body can take up the angle."""
+    robot = arm(UR10[:5], prior=2)
+    log = simulated_log(robot, noise=0.005)
+    silent = robot.with_parameters(robot.parameters.replace(np.zeros(len(robot.parameters))))
+    assert said(log, silent) == ""
+    found = said(replace(log, position=log.position + np.radians([0.0, 0.0, degrees, 0.0, 0.0])), silent)
+    assert found.startswith(f"the zero of joint_3 looks {degrees} degrees off; add -{degrees} degrees to its positions")
+
+
+def test_a_wrong_zero_that_bodies_could_take_up_is_told_by_the_description():
+    robot = arm(RRR)
+    log = log_of(robot)
+    q = log.position + np.array([0.0, np.pi / 2, 0.0])
+    assert "the zero of joint_2 looks 90 degrees off; add -90 degrees" in said(replace(log, position=q), robot)
+    turned = said(replace(log, effort=-log.effort), robot)  # looks like 180 degrees, but for the friction
+    assert turned.startswith("the efforts of all joints have the opposite sign")
+
+
+def test_milliseconds_taken_for_seconds_are_told_before_all_else():
+    log = log_of()
+    assert said(replace(log, t=1000.0 * log.t)) == (
+        "the clock says 0.2 samples per second; are its stamps milliseconds taken for seconds (time=ms)?"
+    )
+
+
+def test_columns_in_another_order_are_not_taken_for_a_wrong_gain():
+    """Three joints change places: no single fault mends that, and to name the likeliest would mislead."""
+    robot = arm(LWR, prior=2)
+    motion = simulated_log(robot)
+    q, t = motion.position, 5.0 * motion.t
+    v = np.gradient(q, t, axis=0)
+    effort = di.inverse_dynamics(robot, di.Motion(t, q, v, np.gradient(v, t, axis=0)))
+    log = di.Log(
+        t=t, joints=robot.coordinate_names, position=q[:, [0, 1, 3, 4, 2, 5, 6]], effort=effort, effort_kind="joint_torque"
+    )
+    found = said(log, robot)
+    assert found.startswith("the motion does not explain the efforts: one model of all joints leaves ")
+    assert "does this log belong to this robot?" in found
+
+
+def test_bodies_that_are_described_too_light_accuse_no_joint():
+    """A tool that the description does not have weighs most at the wrist; the fit mends it, and the summary tells it."""
+    case = next(iter(population(1, seed=3, only=("elbow 4",))))
+    names, values = case.true.parameters.names, case.true.parameters.values
+    factor = np.array([0.25 if "link_4" in name else 0.6 for name in names])
+    factor[case.true.tree.inertias.size :] = 0.0
+    described = case.true.with_parameters(case.true.parameters.replace(factor * values))
+    fit = MAP().fit(Regression.from_logs(described, [case.train])).result_
+    assert fit.suspicions == ()
+    assert "description: efforts are a multiple of what it needs: joint_" in fit.summary()
+    assert "its masses look too small (is a tool or payload missing?)" in fit.summary()
+
+
+def test_suspicions_of_several_logs_are_told_once_and_name_the_log():
+    good, other = simulated_log(arm(RRR), noise=0.05), simulated_log(arm(RRR), seed=5, noise=0.05)
+    logs = [replace(log, name=name) for log, name in ((good, "one"), (other, "two"))]
+    turned = [replace(log, effort=log.effort * [1.0, -1.0, 1.0]) for log in logs]
+    sentence = "the efforts of joint_2 have the opposite sign of what other joints or the description need; turn them round"
+
+    def doubts(*of):
+        return MAP().fit(Regression.from_logs(arm(RRR), of)).result_.suspicions
+
+    assert doubts(turned[0], logs[1]) == (f"{sentence} (gain=-1) (in one)",)
+    assert doubts(*turned) == (f"{sentence} (gain=-1)",)
+    late = [replace(log, t=log.t * 1000.0 * k) for k, log in zip((1.0, 1.5), logs, strict=True)]
+    assert len(doubts(*late)) == 1  # the same but for the number

@@ -273,3 +273,12 @@ def test_a_parquet_file_is_forgotten_when_it_is_closed(tmp_path: Path) -> None:
                 stream.close()
     finally:
         gc.enable()
+
+
+def test_columns_that_were_not_used_are_told_by_families():
+    """Seven currents behind seven other columns are not hidden: they may be the efforts that are wanted."""
+    t = np.arange(50) / 100
+    table = {"t": t} | {f"q{i}": np.sin(t + i) for i in range(1, 8)} | {f"tau{i}": np.cos(t + i) for i in range(1, 8)}
+    table |= {f"{name}{i}": t + i for name in ("sm", "cur", "spare") for i in range(1, 8)}
+    log = Log.read(table, "joint_torque")
+    assert "not used: sm1 to sm7, cur1 to cur7, spare1 to spare7" in log.provenance["conversions"]

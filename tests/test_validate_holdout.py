@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dynident.errors import DynidentError
-from dynident.identify import OLS, WLS, Regression, base_parameters
+from dynident.identify import OLS, WLS, Regression, base_parameters, evaluate
 from dynident.mechanics import inverse_dynamics, regressor
 from dynident.signals import prepare
 from dynident.validate import cross_validate, hold_out, judge, split, time_blocks
@@ -179,6 +179,8 @@ def test_every_check_of_the_default_can_fail(result):
     }.items():
         assert not by_name(judge(fit, [score, wrong]))[check].ok, check
     assert "joint_2 90 %" in by_name(judge(fit, [replace(score, metrics=metrics)]))["joints"].sentence
+    far = by_name(judge(fit, [replace(score, leverage=np.array([3.0, 1.0, 1.0]), open_share=0.4)]))["leverage"]
+    assert (far.value, far.limit, far.shown) == (0.4, 0.1, ("40.00 %", "10.00 %"))  # what is shown is what decides
     doubtful = replace(fit, notes=(*fit.notes, "suspicion: the columns look exchanged"))
     assert by_name(judge(doubtful))["suspicions"].sentence == "the columns look exchanged"
     fewer = replace(fit, groups=fit.groups[:2], sigma=fit.sigma[:2], training_std=fit.training_std[:2])
@@ -188,6 +190,31 @@ def test_every_check_of_the_default_can_fail(result):
     assert "ia_joint_2" in by_name(judge(turned))["passivity"].sentence
     doubt = replace(fit, standard=fit.standard.replace({"ia_joint_2": -1.0 * fit.standard_std[k]}))
     assert by_name(judge(doubt))["passivity"].ok  # by chance below zero
+
+
+def test_joints_whose_effort_is_noise_are_not_called_predicted(result):
+    fit, score = result.fit, result.score
+    metrics = replace(score.metrics, relative_per_joint=np.array([0.1, 0.9, 0.1]), rmse=fit.sigma)
+    check = by_name(judge(fit, [replace(score, metrics=metrics)]))["joints"]
+    assert check.ok
+    assert check.sentence == "every joint is predicted but for noise, which is most of the effort of: joint_2 90 %"
+
+
+def test_a_constant_is_not_taken_for_a_gain(result):
+    """Friction of a motion in one direction is an effort that hardly varies: more of it is no other gain."""
+    fit, score = result.fit, result.score
+    rng = np.random.default_rng(0)
+    size = 50.0 * np.max(fit.sigma)
+
+    def judged(predicted, measured):
+        one = np.broadcast_to(predicted[:, None], score.measured.shape)
+        two = measured[:, None] + rng.normal(size=one.shape) * fit.sigma
+        told = replace(score, predicted=one, measured=two, metrics=evaluate(two, one, score.joints, score.t))
+        return by_name(judge(fit, [told]))
+
+    wave = np.sin(score.t)
+    assert "gains" not in judged(size * (2.0 + 0.1 * wave), size * (3.0 + 0.1 * wave))
+    assert "1.5 times those of the model" in judged(size * wave, 1.5 * size * wave)["gains"].sentence
 
 
 def test_every_check_can_fail(plain):

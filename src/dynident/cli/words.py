@@ -13,7 +13,7 @@ OPTIONS: ContextVar[frozenset[str]] = ContextVar("options", default=frozenset())
 _OTHER = {"units": "unit", "tolerance": "rank-tolerance", "key": "key-file", "peers": "peer"}
 _PHRASES = (
     # both are named already: rate= (--rate); --search (search=[...]); joints=, --joints
-    (r"\b[a-z_]+= \((?:commands: )?(--[a-z-]+)\)", r"\1"),
+    (r"\b[a-z_]+=[^ ]* \((?:commands: )?(--[a-z-]+(?: [^ )]+)?)\)", r"\1"),
     (r"(--[a-z-]+(?: \S+)?) \([a-z_]+=[^ )]*\)", r"\1"),
     (r"\b[a-z_]+=, (--[a-z-]+)", r"\1"),
     (r"\b[a-z_]+=True in Python, (--[a-z-]+)", r"\1"),
@@ -25,7 +25,7 @@ _PHRASES = (
         r"give unit 'deg' or 'mm' \(or position_side='motor'\)",
         "give --unit position=deg or position=mm (or position_side in --schema)",
     ),
-    (r"\((position=(?:deg|mm|counts))\)", r"(--unit \1)"),
+    (r"\(((?:position=(?:deg|mm|counts)|time=ms))\)", r"(--unit \1)"),
     (r" \(with_gravity\)", " (--gravity)"),
     (r" \(gravity=True\)", " (--tilt)"),
     (r"\(gain=-1\)", "(--gain, -1 for these and 1 for the others)"),

@@ -118,6 +118,7 @@ def _reduced(regression: Regression, chosen: OLS | WLS, next_one: Callable[[Fit]
     sigma, b = chosen.sigma_, int(np.count_nonzero(fit.solved))
     dependent = inflation(regression, fit.values, sigma)[0]
     rows = sum(group.count * group.independence for group in regression.groups) / dependent
+    freedom = max(rows - b, 1.0)
     removed: list[str] = []
     log: list[str] = []
 
@@ -131,8 +132,8 @@ def _reduced(regression: Regression, chosen: OLS | WLS, next_one: Callable[[Fit]
         active[worst] = False
         smaller = chosen.fit(regression, active=active).result_
         count = len(removed) + 1
-        F = max(residual(smaller.values) / whole - 1.0, 0.0) * max(rows - b, 1.0) / count if whole > 0.0 else np.inf
-        if level > 0.0 and f_distribution.isf(level, count, max(rows - b, 1.0)) < F:
+        F = max(residual(smaller.values) / whole - 1.0, 0.0) * freedom / count if whole > 0.0 else np.inf
+        if level > 0.0 and f_distribution.isf(level, count, freedom) < F:
             ended = f"removing {fit.base.names[worst]} as well would make the residuals grow (F = {F:.3g})"
             break
         removed.append(fit.base.names[worst])
@@ -147,4 +148,11 @@ def _reduced(regression: Regression, chosen: OLS | WLS, next_one: Callable[[Fit]
     text = f"{head}: {', '.join(removed)}; {ended}"
     if not ended.startswith(rule):
         warn(f"essential parameters: {ended}; the rule is not met", DynidentWarning)
+    elif level > 0.0 and removed and freedom < b:  # the full model fits much of the noise: hardly any growth contradicts it
+        weak = (
+            f"dependent residuals leave about {max(rows, 0.0):.0f} independent rows for {b} parameters, so that the F-test can "
+            f"hardly refuse a removal; residuals {100 * growth:+.2g} %: judge the result on held-out data, or record longer"
+        )
+        warn(f"essential parameters: {weak}", DynidentWarning)
+        text = f"{text}; {weak}"
     return replace(fit, notes=(*fit.notes, *log, text))

@@ -13,9 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.errors import DynidentError, IdentificationError
 from dynident.files import read_packed
 from dynident.identify.base import BaseParameters
+from dynident.identify.findings import findings
 from dynident.identify.prediction import Prediction, predicted
 from dynident.identify.rows import Projection, Rows
-from dynident.identify.suspicions import HEAD, feeding_joints
+from dynident.identify.suspicions import feeding_joints
 from dynident.identify.tables import REMOVED, Observability, Undetermined, summary_of
 from dynident.mechanics import MotionLike, as_motion
 from dynident.mechanism import Consistency, Mechanism, Parameters
@@ -238,7 +239,7 @@ class Fit(Tabular, Result):
     @property
     def suspicions(self) -> tuple[str, ...]:
         """What looks wrong with the data, in sentences (see `dynident.identify.suspicions`)."""
-        said = tuple(dict.fromkeys(note.removeprefix(HEAD) for note in self.notes if note.startswith(HEAD)))
+        said = findings(self.notes, self.sources)
         return said or feeding_joints(self.base, self.values, self.covariance, self.speeds)
 
     @property

@@ -1,4 +1,4 @@
-"""Which fault of the data would explain them better: efforts turned, exchanged, scaled, late, positions turned, exchanged.
+"""Which fault of the data would explain them better: efforts turned, exchanged, scaled, late; positions turned, exchanged, off.
 
 Joints share parameters, so that data with a fault contradict each other whatever the description says. Each fault is
 undone on some hundred samples, the model is fitted again, and the residuals are compared by
@@ -14,18 +14,25 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.identify.zeros import best_zero, shifted, wrong_zero
 from dynident.mechanics import Motion
 
 Array = NDArray[np.float64]
 
 FALL = 1.5
-CROSSED = 0.6  # of its error: so much better each of two exchanged efforts must be explained by the other joint's rows
+CROSSED = 0.6  # of its squared error: so much better each of two exchanged efforts must be explained by the other joint's rows
+HALVED = float(np.log(2.0))  # a variance
+THIN = 3  # of the samples, one: enough to see which change of the positions is worth a closer look
+WORTH = 0.5  # of the fall that is needed
 SURE = 20.0  # times the number of rows, the fall of twice the log-likelihood at least
-POOR = 0.05  # relative error (geometric mean of the joints) from which on positions are doubted too
+FREE = 0.5  # of its rows: what a joint's parameters must leave for its error alone to be known
+DOUBTED = 1.25  # times the error of joints alone from which on positions are doubted, ...
+POOR = 0.05  # ... or relative error (geometric mean of the joints) from which on they are
 SCALED = 1.15  # a gain that differs by less is no suspicion
 RIDGE = 1e-6  # of a column's square: directions that these samples do not show stay near zero
 FLOOR = 1e-6  # of a variance: better is not believed
@@ -35,6 +42,14 @@ GAINS = (1e-3, 1e-2, 0.03, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 1.18, 1.4, 2.0, 2.8, 
 REFINED = 1.2  # and then about the best of them
 DELAYS = (-0.064, -0.016, 0.016, 0.064)  # [s], likewise
 WIDE = 2.0 * np.pi  # [rad], range of a revolute joint from which on degrees are thought of
+
+
+class Equations(Protocol):
+    """Rows W (n, b, S') of a motion that has every `step`-th of the S samples."""
+
+    def __call__(self, moved: Motion, step: int = 1) -> Array:
+        """Return the rows."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,8 +71,8 @@ class Products:
         """Return the products with efforts in another order, each times a factor."""
         return replace(self, C=self.C[:, :, order] * factor, Y=self.Y[order] * factor**2)
 
-    def misfit(self) -> float:
-        """Return L of the model that all joints share, by iterated weights."""
+    def variances(self) -> Array:
+        """Return ||e_i||^2 / ||tau_i||^2 (n,) of the model that all joints share, by iterated weights."""
         square = np.where(self.Y > 0.0, self.Y, 1.0)
         variance, own = square, np.arange(len(square))
         target = self.C[own, :, own]
@@ -67,7 +82,11 @@ class Products:
             x = np.linalg.solve(G + RIDGE * np.diag(np.where(diagonal > 0.0, diagonal, 1.0)), (1.0 / variance) @ target)
             rest = self.Y - 2.0 * target @ x + np.einsum("b,ibc,c->i", x, self.P, x)
             variance = np.maximum(rest, FLOOR * square)
-        return float(np.sum(np.log(variance / square)))
+        return np.asarray(variance / square)
+
+    def misfit(self) -> float:
+        """Return L of the model that all joints share."""
+        return float(np.sum(np.log(self.variances())))
 
     def scaled(self, i: int) -> tuple[float, float]:
         """Return L with joint i's efforts times the factor that suits best, and the factor."""
@@ -104,15 +123,21 @@ class Faults:
     motion: Motion  # the mended one
     misfit: float = np.nan  # L of the mended data; NaN where there are too few to tell
     limit: float = FALL  # by how much L must fall for a fault
+    contradiction: float = 1.0  # error of the model that joints share, over that of joints alone, geometric mean
 
     def poor(self) -> bool:
         """Tell whether the data contradict themselves still, as far as these samples show."""
-        return bool(np.exp(0.5 * self.misfit / len(self.factor)) > POOR)
+        return self.error > POOR
+
+    @property
+    def error(self) -> float:
+        """Relative error of the mended data, geometric mean of the joints."""
+        return float(np.exp(0.5 * self.misfit / len(self.factor)))
 
 
 def find_faults(
     names: Sequence[str],
-    rows: Callable[[Motion], Array],
+    rows: Equations,
     motion: Motion,
     effort: Array,
     independent: float,
@@ -121,8 +146,8 @@ def find_faults(
 ) -> Faults:
     """Return the faults that the data betray by contradicting themselves.
 
-    `rows` gives W (n, b, S) of a motion of S samples, `effort` is (S, n), `independent` counts the rows of a joint, `later`
-    gives the efforts that were logged d seconds later, and `angles` are the revolute joints.
+    `rows` gives W (n, b, S) of a motion of S samples, or of every k-th of them, `effort` is (S, n), `independent` counts the
+    rows of a joint, `later` gives the efforts that were logged d seconds later, and `angles` are the revolute joints.
     """
     n = len(names)
     none = found = Faults((), (), np.arange(n), np.ones(n), motion)
@@ -138,9 +163,8 @@ def find_faults(
     others: list[tuple[float, str, Motion, NDArray[np.int64]]] = []
     for turn in range(FAULTS):
         options = list(_of_efforts(products, names, lowest - limit))
-        if turn == 0 and (options or none.poor()):
-            changes = _motions(names, motion, angles)
-            others = [(Products.of(rows(q), effort[:, order]).misfit(), text, q, order) for text, q, order in changes]
+        if turn == 0 and (options or none.poor() or _contradiction(W, products, independent) > DOUBTED):
+            others = list(_of_positions(names, rows, motion, effort, products.variances(), limit, angles))
         if turn == 0 and later is not None:
             others += [(L, text, motion, usual) for L, text in _delays(W, names, effort, later, lowest - limit)]
         if not options:
@@ -157,8 +181,22 @@ def find_faults(
     if others:
         L, text, changed, order = min(others, key=lambda other: other[0])
         if lowest - limit > L:
-            return replace(none, sentences=(text,), motion=changed, order=order, misfit=L)
-    return found
+            W, products = (W, products) if changed is motion else (moved := rows(changed), Products.of(moved, effort[:, order]))
+            found = replace(none, sentences=(text,), motion=changed, order=order, misfit=L)
+    return replace(found, contradiction=_contradiction(W, products, independent))
+
+
+def _contradiction(W: Array, products: Products, independent: float) -> float:
+    """Return by how much larger the error of the model that joints share is than that of joints alone, geometric mean.
+
+    Alone, each joint fits its b_i parameters to its noise as well: that lowers its squared error to 1 - b_i / rows.
+    """
+    free = 1.0 - np.count_nonzero(np.any(W, axis=2), axis=1) / independent
+    known = free > FREE
+    if not known.any():
+        return 1.0
+    alone = np.diagonal(products.apart())[known] / free[known]
+    return float(np.exp(0.5 * np.mean(np.log(products.variances()[known] / alone))))
 
 
 def rows_left(W: Array, independent: float) -> float:
@@ -211,22 +249,59 @@ def _of_efforts(
             yield L + FALL, said, usual, np.where(usual == i, gain, 1.0)  # a number that was fitted counts
 
 
-def _motions(names: Sequence[str], motion: Motion, angles: Sequence[int]) -> Iterator[tuple[str, Motion, NDArray[np.int64]]]:
-    """Yield sentences about positions, motions that undo what they say, and the order of the efforts that goes with them."""
+def _of_positions(
+    names: Sequence[str],
+    rows: Equations,
+    motion: Motion,
+    effort: Array,
+    before: Array,
+    limit: float,
+    angles: Sequence[int],
+) -> Iterator[tuple[float, str, Motion, NDArray[np.int64]]]:
+    """Yield L, sentence, motion and order of the efforts of the faults of positions that may make L fall by a limit.
+
+    `before` are the variances of the data as they are. Each of two exchanged joints must be explained better: what one joint
+    gains by the richer rows of another is no exchange.
+    """
+    n, b, samples = rows(motion).shape
+    step = THIN if b < 0.5 * n * (samples // THIN) else 1
+    few, some = motion[::step], effort[::step]
+
+    def misfit(changed: Motion, order: NDArray[np.int64]) -> float:
+        return Products.of(rows(changed, step), some[:, order]).misfit()
+
+    usual = np.arange(n)
+    start = misfit(few, usual)
+    for text, changed, order, pair in _motions(names, motion, angles):
+        if misfit(changed[::step], order) < start - WORTH * limit:
+            after = Products.of(rows(changed), effort[:, order]).variances()
+            if all(after[i] < CROSSED * before[order[i]] for i in pair):
+                yield float(np.sum(np.log(after))), text, changed, order
+    L, i, angle = best_zero(lambda i, angle: misfit(shifted(few, i, angle), usual), angles, start)
+    if angle and start - WORTH * limit > L:
+        changed = shifted(motion, i, angle)
+        # a number that was fitted counts
+        yield Products.of(rows(changed), effort).misfit() + FALL, wrong_zero(names[i], angle), changed, usual
+
+
+def _motions(
+    names: Sequence[str], motion: Motion, angles: Sequence[int]
+) -> Iterator[tuple[str, Motion, NDArray[np.int64], tuple[int, ...]]]:
+    """Yield sentences about positions, motions that undo what they say, the order of efforts with them, joints exchanged."""
     n = len(names)
     usual = np.arange(n)
     for i in range(n):
         sign = np.where(np.arange(n) == i, -1.0, 1.0)
-        yield f"the positions of {names[i]} look turned round; check their sign", _scaled(motion, sign), usual
+        yield f"the positions of {names[i]} look turned round; check their sign", _scaled(motion, sign), usual, ()
     for i, j in combinations(range(n), 2):
         order = np.arange(n)
         order[[i, j]] = j, i
         changed = Motion(motion.t, motion.q[:, order], motion.v[:, order], motion.a[:, order])
-        yield exchanged(names[i], names[j], "positions"), changed, usual
-        yield exchanged(names[i], names[j], "positions and efforts"), changed, order
+        yield exchanged(names[i], names[j], "positions"), changed, usual, (i, j)
+        yield exchanged(names[i], names[j], "positions and efforts"), changed, order, (i, j)
     if np.any(np.ptp(motion.q[:, list(angles)], axis=0) > WIDE):
         radians = np.where(np.isin(np.arange(n), angles), np.pi / 180.0, 1.0)
-        yield "positions look like degrees taken for radians (position=deg)", _scaled(motion, radians), usual
+        yield "positions look like degrees taken for radians (position=deg)", _scaled(motion, radians), usual, ()
 
 
 def _scaled(motion: Motion, factor: Array) -> Motion:
@@ -238,25 +313,43 @@ def _delays(
 ) -> Iterator[tuple[float, str]]:
     """Yield L and sentence where efforts of all joints, or of one, fit much better when they are taken later or earlier."""
     n = len(names)
-    moved = np.stack([effort, *(later(d) for d in DELAYS)])
-    alone = np.log([Products.of(W[i : i + 1], moved[:, :, i].T).apart()[0] for i in range(n)])  # (n, 1 + D)
+    alone = np.array([_explained_alone(W[i], i, effort, later) for i in range(n)])  # (n, 2)
     for own in (list(range(n)), *([i] for i in range(n))):
         late = np.isin(np.arange(n), own)
-        least = np.sum(np.where(late, np.min(alone, axis=1), alone[:, 0]))
-        if least + FALL > wanted:  # even joints that share nothing would not be so much better
-            continue
+        if np.sum(np.where(late, alone[:, 1], alone[:, 0])) + FALL > wanted:
+            continue  # even joints that share nothing would not be so much better
 
         def misfit(delay: float, late: NDArray[np.bool_] = late) -> float:
             return Products.of(W, np.where(late, later(delay), effort)).misfit()
 
-        best, ratio = min((misfit(d), d) for d in DELAYS), 2.0
-        for _ in range(5):
-            best = min(best, *((misfit(d), d) for d in (best[1] * ratio, best[1] / ratio)))
-            ratio = float(np.sqrt(ratio))
-        if best[0] + FALL < wanted:  # a number that was fitted counts
-            said, way = "all joints" if len(own) == n else names[own[0]], "later" if best[1] > 0.0 else "earlier"
+        best, delay = _best_delay(misfit)
+        # A number that was fitted counts; the residuals of all joints together must be less than half on average.
+        if best + max(FALL, len(own) * HALVED - FALL) < wanted:
+            said, way = "all joints" if len(own) == n else names[own[0]], "later" if delay > 0.0 else "earlier"
             yield (
-                best[0],
-                f"the efforts of {said} look {1e3 * abs(best[1]):.2g} ms {way} than the positions; align them "
-                f"(delay={best[1]:.2g})",
+                best,
+                f"the efforts of {said} look {1e3 * abs(delay):.2g} ms {way} than the positions; align them "
+                f"(delay={delay:.2g})",
             )
+
+
+def _best_delay(misfit: Callable[[float], float]) -> tuple[float, float]:
+    """Return the least misfit of a delay, and the delay."""
+    best, ratio = min((misfit(d), d) for d in DELAYS), 2.0
+    for _ in range(5):
+        best = min(best, *((misfit(d), d) for d in (best[1] * ratio, best[1] / ratio)))
+        ratio = float(np.sqrt(ratio))
+    return best
+
+
+def _explained_alone(rows: Array, i: int, effort: Array, later: Callable[[float], Array]) -> tuple[float, float]:
+    """Return the logarithm of ||e||^2 / ||tau||^2 of a joint i that shares nothing: as logged, and with its best delay."""
+    size = np.linalg.norm(rows, axis=1)
+    basis = np.linalg.qr((rows[size > 0.0] / size[size > 0.0, None]).T)[0]
+
+    def misfit(y: Array) -> float:
+        whole = float(y @ y)
+        return float(np.log(max(1.0 - np.sum((basis.T @ y) ** 2) / whole, FLOOR))) if whole > 0.0 else 0.0
+
+    now = misfit(effort[:, i])
+    return now, min(now, _best_delay(lambda delay: misfit(later(delay)[:, i]))[0])

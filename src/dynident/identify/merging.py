@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from dynident.errors import IdentificationError
+from dynident.identify.findings import DESCRIBED, HEAD, in_log
 from dynident.identify.regression import Regression, same_robot
 from dynident.identify.rows import Rows
 from dynident.identify.specimen import added
@@ -46,8 +47,16 @@ def merged(one: Regression, other: Regression) -> Regression:
         one,
         groups=tuple(groups),
         sources=(*one.sources, *other.sources),
-        notes=tuple(dict.fromkeys((*one.notes, *other.notes))),
+        notes=tuple(dict.fromkeys((*_named(one), *_named(other)))),
     )
+
+
+def _named(part: Regression) -> tuple[str, ...]:
+    """Return the notes of a part; suspicions name its log, which is no longer the only one."""
+    if len(part.sources) != 1:
+        return part.notes
+    log = part.sources[0].get("name", "")
+    return tuple(in_log(note, str(log)) if note.startswith((HEAD, DESCRIBED)) else note for note in part.notes)
 
 
 def joined_sources(sources: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:

@@ -16,12 +16,13 @@ from dynident.errors import IdentificationError, require
 from dynident.files import write_atomic
 from dynident.identify.base import BaseParameters, columns_of
 from dynident.identify.factor import RowGroup, factors_of
+from dynident.identify.findings import HEAD
 from dynident.identify.matching import Matched, match
 from dynident.identify.partitions import warn_of_projection
 from dynident.identify.regrouping import base_parameters
 from dynident.identify.rows import Projection, Rows, check_projection, checked_efforts
 from dynident.identify.specimen import Specimen, false_channels
-from dynident.identify.suspicions import HEAD, check_finite, suspicions
+from dynident.identify.suspicions import check_finite, suspicions
 from dynident.mechanics import Motion, MotionLike, as_motion, motion_from_actuators
 from dynident.mechanism import Mechanism
 from dynident.signals import Decimator, Log, LogStream, Prepared, prepare

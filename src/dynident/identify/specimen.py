@@ -7,7 +7,7 @@ logs. Channels that froze or were cut off while the robot moved say what did not
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.identify.base import BaseParameters
+from dynident.identify.hypotheses import Equations
 from dynident.identify.rows import Rows, Signals
 from dynident.mechanics import Motion
 from dynident.signals import Log, Quality
@@ -26,6 +27,7 @@ SLOW = 0.05  # of the RMS speed in training: below, friction is not known
 RESTING = 15.0  # samples at rest that tell something about residuals there
 LARGER = 0.5  # of the variance in motion: what rests add at least to be told from chance
 CALMEST = 0.1  # of the mean variance: residuals in motion are not believed to be smaller
+SLOWEST = 1.0  # samples per second: no robot is identified from fewer
 MANY = 0.01  # of the moving samples at a limit: fewer do little harm
 AT_LIMIT = 5  # samples at a limit, to compare with
 MORE = 4.0  # times the squared residual elsewhere: a drive that really gives no more leaves no more than others
@@ -36,7 +38,7 @@ class Specimen:
     """S samples of n joints."""
 
     motion: Motion
-    equations: Callable[[Motion], Array]  # rows (n, b, S) of a motion; zero for joints without usable efforts
+    equations: Equations  # rows (n, b, S) of a motion; zero for joints without usable efforts
     effort: Array  # (S, n) right sides
     names: tuple[str, ...]  # joints
 
@@ -51,8 +53,9 @@ class Specimen:
         names = rows.mechanism.coordinate_names
         alive = np.array([name not in dead for name in names])
 
-        def equations(moved: Motion) -> Array:
-            return np.asarray(rows.equations(moved, None, base.columns, signals=own)[0] * alive[:, None, None])
+        def equations(moved: Motion, step: int = 1) -> Array:
+            there = None if own is None else {name: x[::step] for name, x in own.items()}
+            return np.asarray(rows.equations(moved, None, base.columns, signals=there)[0] * alive[:, None, None])
 
         measured = rows.equations(part, effort[step], base.columns, signals=own)[1].T * alive
         return cls(part, equations, measured, names)
@@ -106,11 +109,13 @@ def shares(sources: Iterable[Mapping[str, Any]], name: str) -> tuple[float, floa
 
 
 def false_channels(log: Log, quality: Quality, specimen: Specimen) -> tuple[str, ...]:
-    """Return sentences about channels that keep a value while their joint moves, and efforts that were cut off.
+    """Return sentences about clocks, channels that keep a value while their joint moves, and efforts that were cut off.
 
     Efforts at a limit are true where the drive gives no more, and false where the recorder shows no more: there the residuals
     of the model that the other samples determine are larger.
     """
+    if log.rate < SLOWEST:
+        return (f"the clock says {log.rate:.3g} samples per second; are its stamps milliseconds taken for seconds (time=ms)?",)
     found = [
         f"the {channel.partition(':')[0]} of {channel.partition(':')[2]} {sentence}; leave that stretch of time out"
         for channel, sentence in ((f.channel, f.sentence) for f in quality.of("stuck"))

@@ -7,41 +7,38 @@ between them, beside rotor inertia and friction, is a gain.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import IdentificationError
 from dynident.identify.base import BaseParameters
+from dynident.identify.described import KNOWN, SURE, Explained, doubted_gain, explain, odd_gains
+from dynident.identify.findings import HEAD
 from dynident.identify.gravity import other_gravities, turned_gravity
-from dynident.identify.hypotheses import Faults, Products, exchanged, find_faults, likely_gain, rows_left
+from dynident.identify.hypotheses import Equations, Faults, Products, exchanged, find_faults
 from dynident.identify.regrouping import base_parameters
 from dynident.identify.rows import Rows
 from dynident.identify.specimen import Specimen
+from dynident.identify.zeros import best_zero, shifted, wrong_zero
 from dynident.mechanics import Motion
 from dynident.mechanism import Joint, Mechanism
 
 Array = NDArray[np.float64]
 
-SURE = 0.7  # correlation from which a described torque counts as seen
 EXCHANGED = 0.25  # of the error: so much better two joints must fit crosswise
+CONTRADICTS = 2.5  # times the error of joints alone, which one model of all leaves after mending
+UNEXPLAINED = 0.35  # relative error (geometric mean of the joints) that no mended fault leaves
+TOLD = 3.0  # fall of the logarithm of the product of all variances that described torques do not explain, for a wrong zero
 HALF = 0.5  # of the description's error, where that is worse than nothing: so much less another gravity must leave
-GAIN = 1.5  # ratio of measured to described torque of all joints alike from which on it is no matter of wrong masses ...
-ALONE = 3.0  # ... and of a single joint
-KNOWN = 0.1  # relative deviation of such a ratio up to which it is known, ...
-ROUGHLY = 0.2  # ... and up to which it can support what the data say themselves, ...
-SUPPORTS = 0.5  # ... if it has the same logarithm but for this part
-ALIKE = 1.25  # ratios that are equal up to wrong masses
 OUTSIDE = 0.1  # of their range, by which positions may leave it without a note
 BEYOND = 3.0  # limits that positions and speeds must not exceed by this factor, ...
 STRONG = 10.0  # ... and those of efforts: gears are larger
 MEAN = 0.8  # mean of |v| over its root mean square, as for normal or sinusoidal motions
 FEEDS = 5.0  # deviations by which the power of friction must be negative
-HEAD = "suspicion: "
 
 
 def suspicions(
@@ -73,34 +70,87 @@ def suspicions(
     faults = find_faults(names, specimen.equations, part, measured, independent, later, angles)
     error = float(np.linalg.norm(measured - described))
     contradicted = error > np.linalg.norm(measured)
-    if faults.sentences or faults.poor() or contradicted:
-        other = _turned_gravity(rows, part, measured, specimen, independent, faults, HALF * error if contradicted else 0.0)
-        if other is not None:
-            faults, robot, described, said = other
-            found += (f"{HEAD}{said}",)
-            sentences = ()
-    found += tuple(f"{HEAD}{sentence}" for sentence in (*sentences, *faults.sentences))
+    doubtful = bool(faults.sentences) or faults.poor() or contradicted
+    enough = HALF * error if contradicted else 0.0
+    other = _turned_gravity(rows, part, measured, specimen, independent, faults, enough) if doubtful else None
+    said = ""
+    if other is not None:
+        faults, robot, described, said = other
+        sentences = ()
+    if unexplained := _contradicts(faults):
+        return (*found, f"{HEAD}{unexplained}")
+    if faults.motion is not part and np.array_equal(faults.motion.v, part.v):  # a zero: what is described has another shape
+        return found + tuple(f"{HEAD}{sentence}" for sentence in ((said,) if said else faults.sentences))
     turned = np.isin(np.arange(len(names)), faults.turned)
-    measured = measured[:, faults.order] * faults.factor
+    mended = measured[:, faults.order] * faults.factor
     if not np.any(robot.tree.inertias):
-        return found + _turned(names, turned, turned)
-    if faults.motion is not part:
-        described = _described(robot, specimen.equations, base, faults.motion)
-    own, explained = np.diag(_correlations(measured, described)), _explained(faults.motion, measured, described)
-    seen = np.abs(own) > SURE
-    turned ^= (seen & (own < 0.0)) | (~seen & explained.backwards)
-    known = seen & (explained.deviation < KNOWN * explained.gain)
-    gains = _gains(robot, names, explained.gain, known) or _too_strong(robot, specimen.effort)
-    if not gains and not faults.sentences:
-        gains = _doubted_gain(names, specimen.equations, faults.motion, measured, independent, explained)
-    return found + _turned(names, turned, seen) + gains
+        told = _turned(names, turned, turned)
+    else:
+        if faults.motion is not part:
+            described = _described(robot, specimen.equations, base, faults.motion)
+        own, explained = np.diag(_correlations(mended, described)), explain(faults.motion, mended, described)
+        seen = np.abs(own) > SURE
+        turned ^= (seen & (own < 0.0)) | (~seen & explained.backwards)
+        known = explained.deviation < KNOWN * explained.gain
+        told = odd_gains(robot, names, explained.gain, seen, known) or _too_strong(robot, specimen.effort)
+        if not told and not faults.sentences:
+            told = doubted_gain(names, specimen.equations, faults.motion, mended, independent, explained)
+        told = _turned(names, turned, seen) + told
+        if doubtful or told:
+            zero = _wrong_zero(rows.mechanism, base, specimen, measured, faults, angles)
+            if zero and not said:
+                return (*found, f"{HEAD}{zero}")
+            said += f"; or {zero}" if zero else ""
+    found += (f"{HEAD}{said}",) if said else ()
+    return found + tuple(f"{HEAD}{sentence}" for sentence in (*sentences, *faults.sentences)) + told
 
 
-def _described(robot: Mechanism, equations: Callable[[Motion], Array], base: BaseParameters, motion: Motion) -> Array:
+def _contradicts(faults: Faults) -> str:
+    """Return the sentence about efforts that stay unexplained whatever is mended; "" where they do not.
+
+    Joints contradict each other by far, or the likeliest fault mends next to nothing: to name it would mislead.
+    """
+    error = faults.error
+    if not (faults.poor() and faults.contradiction > CONTRADICTS) and not (faults.sentences and error > UNEXPLAINED):
+        return ""
+    return (
+        f"the motion does not explain the efforts: one model of all joints leaves {error:.0%} of them, joints fitted alone "
+        f"{error / faults.contradiction:.0%}, and no single fault mends it; does this log belong to this robot? Check the "
+        "description's geometry, and order, signs and zeros of the joints"
+    )
+
+
+def _described(robot: Mechanism, equations: Equations, base: BaseParameters, motion: Motion) -> Array:
     """Return the torques (S, n) of the described bodies, without joint terms."""
     phi = robot.parameters.values.copy()
     phi[robot.tree.inertias.size :] = 0.0
     return np.asarray(np.einsum("nbt,b->tn", equations(motion), base.values(phi)))
+
+
+def _wrong_zero(
+    robot: Mechanism, base: BaseParameters, specimen: Specimen, measured: Array, faults: Faults, angles: Sequence[int]
+) -> str:
+    """Return the sentence about a zero with which the described torques explain the efforts much better; "" without one.
+
+    Bodies may take up the angle of a joint, so that joints do not contradict each other and the description alone can tell. The
+    data must allow it, and efforts that are turned round, which look alike, are known by friction that feeds energy.
+    """
+
+    def explained(joint: int, angle: float) -> Explained:
+        moved = shifted(specimen.motion, joint, angle)
+        return explain(moved, measured, _described(robot, specimen.equations, base, moved))
+
+    def misfit(joint: int, angle: float) -> float:
+        return float(np.sum(np.log(explained(joint, angle).left)))
+
+    before = explained(0, 0.0)
+    start = float(np.sum(np.log(before.left)))
+    best, joint, angle = best_zero(misfit, angles, start)
+    after = explained(joint, angle)
+    if not angle or best > start - TOLD or np.sum(after.friction[after.left < HALF * before.left]) <= 0.0:
+        return ""
+    left = Products.of(specimen.equations(shifted(specimen.motion, joint, angle)), measured).misfit()
+    return wrong_zero(specimen.names[joint], angle) if left < faults.misfit + faults.limit else ""
 
 
 def _turned_gravity(
@@ -118,7 +168,7 @@ def _turned_gravity(
         robot = rows.mechanism.with_gravity(g)
         own, base = replace(rows, mechanism=robot), base_parameters(robot)
 
-        def equations(moved: Motion, own: Rows = own, base: BaseParameters = base) -> Array:
+        def equations(moved: Motion, step: int = 1, own: Rows = own, base: BaseParameters = base) -> Array:
             return np.asarray(own.equations(moved, None, base.columns)[0] * alive[:, None, None])
 
         other = find_faults(robot.coordinate_names, equations, part, measured, independent)
@@ -171,91 +221,6 @@ def _correlations(measured: Array, described: Array) -> Array:
     with np.errstate(divide="ignore", invalid="ignore"):
         r: Array = y.T @ x / np.outer(np.linalg.norm(y, axis=0), np.linalg.norm(x, axis=0))
     return np.asarray(np.nan_to_num(r))
-
-
-class Explained(NamedTuple):
-    """Efforts as c0 tau + c1 a + c2 v + c3 sign(v) + c4: rotor and friction, which descriptions leave out, stand apart."""
-
-    gain: Array  # (n,) c0
-    deviation: Array  # (n,) of c0
-    backwards: NDArray[np.bool_]  # (n,) all signs are wrong, although neither inertia nor friction is ever negative
-
-
-def _explained(motion: Motion, measured: Array, described: Array) -> Explained:
-    """Return how far the described torques explain the efforts of each joint."""
-    n = measured.shape[1]
-    found = Explained(np.ones(n), np.full(n, np.inf), np.zeros(n, dtype=np.bool_))
-    for i in range(n):
-        v = motion.v[:, i]
-        columns = np.column_stack([described[:, i], motion.a[:, i], v, np.sign(v), np.ones(v.size)])
-        c, _, rank, _ = np.linalg.lstsq(columns, measured[:, i], rcond=None)
-        error, whole = np.var(measured[:, i] - columns @ c), np.var(measured[:, i])
-        friction = np.mean(v * (c[2] * v + c[3] * np.sign(v)))
-        found.backwards[i] = error < (1.0 - SURE**2) * whole and c[0] < 0.0 and c[1] < 0.0 and friction < 0.0
-        if rank == columns.shape[1]:
-            found.gain[i] = abs(c[0])
-            found.deviation[i] = np.sqrt(error * np.linalg.inv(columns.T @ columns)[0, 0])
-    return found
-
-
-def _gains(robot: Mechanism, names: tuple[str, ...], slope: Array, seen: NDArray[np.bool_]) -> tuple[str, ...]:
-    """Return what constant factors between measured and described torques look like."""
-    ratios = {joint: abs(a.ratio) for a in robot.actuators for joint in a.coupling}
-    found: list[str] = []
-    off = [i for i in np.flatnonzero(seen) if not 1.0 / GAIN < slope[i] < GAIN]
-    gears = [i for i in off if ratios.get(names[i], 1.0) > 2.0 and _same(max(slope[i], 1 / slope[i]), ratios[names[i]])]
-    if gears:
-        listed = ", ".join(f"{names[i]} ({slope[i]:.3g})" for i in gears)
-        found.append(f"{HEAD}efforts over described torques are the gear ratio: {listed}; a gear is missing or counted twice")
-    rest = [i for i in off if i not in gears]
-    typical = float(np.median(slope[seen])) if np.any(seen) else 1.0
-    if len(rest) > 1 and len(off) == int(seen.sum()) and all(_same(slope[i], typical) for i in rest):
-        found.append(
-            f"{HEAD}all efforts are {typical:.3g} times what the description needs; check their unit or gain, and its masses"
-        )
-    elif rest := [i for i in rest if not 1.0 / ALONE < slope[i] < ALONE]:
-        listed = ", ".join(f"{names[i]} {slope[i]:.3g}" for i in rest)
-        found.append(f"{HEAD}efforts are a constant times what the description needs: {listed}; check unit, gain and payload")
-    return tuple(found)
-
-
-def _doubted_gain(
-    names: tuple[str, ...],
-    equations: Callable[[Motion], Array],
-    motion: Motion,
-    measured: Array,
-    independent: float,
-    ratios: Explained,
-) -> tuple[str, ...]:
-    """Return the joint whose gain both the other joints and the description doubt, each too weakly alone.
-
-    Descriptions are wrong by tens of per cent, and the likelihood believes in the model: one alone would accuse healthy robots.
-    """
-    known = ratios.deviation < ROUGHLY * ratios.gain
-    ratio = np.log(np.where(known, ratios.gain, 1.0))
-    others = {int(i): known & (np.arange(len(names)) != i) for i in np.flatnonzero(known)}
-    beside = {i: float(ratio[i] - np.median(ratio[own])) for i, own in others.items() if own.any()}
-    beside = {i: x for i, x in beside.items() if abs(x) > (1.0 - SUPPORTS) * np.log(GAIN)}
-    W = equations(motion) if beside else np.zeros((0, 0, 0))
-    left = rows_left(W, independent) if beside else 0.0
-    if not left:
-        return ()
-    products, found = Products.of(W, measured), []
-    for i, x in beside.items():
-        gain = likely_gain(products, i, left)
-        if not 1.0 / GAIN < gain < GAIN and abs(x - np.log(gain)) < SUPPORTS * abs(np.log(gain)):
-            said = (
-                f"{HEAD}the efforts of {names[i]} look about {gain:.2g} times what the other joints need, and "
-                f"{np.exp(x):.2g} times what the description needs beside them; check gain, unit and gear"
-            )
-            found.append(
-                (abs(ratio[i] - np.log(gain)), said)
-            )  # of two joints that contradict each other, the described one stays
-    return (min(found)[1],) if found else ()
-
-
-def _same(a: float, b: float) -> bool:
-    return b > 0.0 and 1.0 / ALIKE < a / b < ALIKE
 
 
 def _other_units(robot: Mechanism, motion: Motion) -> tuple[str, ...]:

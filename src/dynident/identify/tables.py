@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dynident.identify.findings import DESCRIBED, HEAD, findings
 from dynident.identify.specimen import shares
-from dynident.identify.suspicions import HEAD
 
 if TYPE_CHECKING:
     from dynident.identify.fit import Fit
@@ -114,6 +114,7 @@ def summary_of(fit: Fit) -> str:
             f"most of the residual of {', '.join(rests)} is made near standstill, where friction may be anything "
             "within its limits; standstill=0.1 (--standstill 0.1) leaves that out of the fit and of its errors"
         )
+    lines += [f"{DESCRIBED}{text}" for text in findings(fit.notes, fit.sources, DESCRIBED)]
     lines += [note for note in fit.notes if note.startswith((REFUTED, LATE, GAINS))]
     lines += dict.fromkeys(note for note in fit.notes if note.endswith(NUMBERED))
     if impossible:

@@ -131,8 +131,17 @@ def _understood(found: Found, columns: Mapping[str, Array]) -> list[str]:
     used = {c for names in found.columns.values() for c in names}
     left = [c for c in columns if c not in used and ":" not in c and not is_time(c)]
     if left:
-        notes.append(f"not used: {', '.join(left[:6])}{f', ... ({len(left)} in all)' if len(left) > 6 else ''}")
+        told = _families(left)
+        notes.append(f"not used: {', '.join(told[:8])}{f', ... ({len(left)} in all)' if len(told) > 8 else ''}")
     return notes
+
+
+def _families(columns: list[str]) -> list[str]:
+    """Return names of columns; those that differ by a number alone, as Cur1 to Cur7, as one."""
+    members: dict[str, list[str]] = {}
+    for name in columns:
+        members.setdefault(re.sub(r"\d+", "#", name), []).append(name)
+    return [own[0] if len(own) == 1 else f"{own[0]} to {own[-1]}" for own in members.values()]
 
 
 def _in_si(found: Found, kind: str, rules: Mapping[str, Any], notes: list[str]) -> dict[str, Any]:

@@ -2,9 +2,10 @@
 
     measured_j = k_j predicted_j + e_j,      k_j = <measured_j, predicted_j> / <predicted_j, predicted_j>
 
-The factor explains a residual where it leaves at most a tenth of its squares, and no more than the noise of the training. With
-hundreds of rows for one number no noise does that; what is missing in a model, was not excited or is carried is not
-proportional to the whole effort.
+The factor explains a residual where it leaves at most a tenth of its squares, at most half of what a constant would leave, and
+no more than the noise of the training. With hundreds of rows for one number no noise does that; what is missing in a model, was
+not excited or is carried is not proportional to the whole effort. Of efforts that hardly vary a factor and a constant, such as
+friction of a motion in one direction, cannot be told apart.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from dynident.identify import Score
 
 LEFT = 0.1  # of the squares of a residual that an explained one may leave
+BESIDE = 0.5  # of the squares that a constant would leave
 NOISE = 2.0  # standard deviations of the training's residuals that it may leave
 LEAST = 0.05  # smallest distance of a factor from one
 ALIKE = 0.02  # spread of factors that are called one
@@ -48,7 +50,8 @@ def gain_factors(score: Score, noise: NDArray[np.float64]) -> dict[str, float]:
         k = float(m @ p) / size
         after = float(np.sum((m - k * p) ** 2))
         noisy = np.isfinite(s) and after > m.size * (NOISE * k * s) ** 2
-        if abs(k - 1.0) >= LEAST and k != 0.0 and after <= LEFT * before and not noisy:
+        little = after <= min(LEFT * before, BESIDE * m.size * float(np.var(m - p)))
+        if abs(k - 1.0) >= LEAST and k != 0.0 and little and not noisy:
             found[joint] = k
     return found
 
