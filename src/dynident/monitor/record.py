@@ -117,8 +117,8 @@ class MonitorRecord(Result):
     @property
     def blind(self) -> float:
         """Time without a result [s]: samples that are not numbers, and those until the low-pass has settled after a start."""
-        unseen = np.isnan(self.torque).any(axis=1)[1:]
-        return float(np.diff(self.t)[unseen].sum())
+        unseen = np.isnan(self.torque[1:, 0])
+        return float(np.sum(np.diff(self.t), where=unseen))
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -153,8 +153,8 @@ class MonitorRecord(Result):
             lines.append(f"{name:<{width}}  {text}  {found['largest_share']:>6.2f}  {100 * found['within_two_sigma']:.0f} %")
         if self.blind > BLIND * self.duration:
             lines.append(
-                f"blind for {self.blind:.3g} s: samples that are not numbers, and the time until the low-pass has settled after "
-                "a start or a gap"
+                f"blind for {self.blind:.3g} s: samples that are not numbers, and the time until the low-pass has settled "
+                "after a start or a gap"
             )
         lines += self._at_rest()
         for e in self.events:
@@ -209,7 +209,7 @@ def watch_log(monitor: Monitor, log: Log) -> MonitorRecord:
     if own.rate < slowest:
         raise LogError(
             f"log '{log.name}' has {own.rate:.3g} samples per second, and the low-pass of {monitor.settings.cutoff:.3g} Hz "
-            f"needs {slowest:.3g}; give cutoff= of at most {own.rate / SAMPLES:.3g} Hz, or bandwidth= of at most a tenth of that"
+            f"needs {slowest:.3g}; give cutoff= of at most {own.rate / SAMPLES:.3g} Hz, or bandwidth= of a tenth of that"
         )
     monitor.reset()
     result = monitor.feed_arrays(own.t, own.position, own.effort, own.temperature)
