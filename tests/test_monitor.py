@@ -311,6 +311,9 @@ def test_a_push_on_the_virtual_robot_is_found_and_measured(arm) -> None:
     force, left = monitor.wrench(record.q[-500:], record.torque[-500:], "link_3", moment=False)
     assert np.abs(np.median(force[:, 2]) / 20.0 - 1.0) < 0.1
     assert left.shape == (500, 3)
+    whole, _ = monitor.wrench(record.q, record.torque, "link_3", moment=False)  # nothing is known before the low-pass settles
+    np.testing.assert_array_equal(np.isnan(whole).any(axis=1), np.isnan(record.torque[:, 0]))
+    np.testing.assert_allclose(whole[-500:], force)
     assert record.to_dict()["events"][0]["joint"] == "joint_1"
     assert len(record.plot().axes) == 3
 

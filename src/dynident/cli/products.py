@@ -90,6 +90,7 @@ def _record_data(record: di.monitor.MonitorRecord) -> dict[str, Any]:
     return {
         "log": record.name,
         "duration": record.duration,
+        "blind": record.blind,
         "level": record.level,
         "false_alarms_per_hour": record.false_alarms,
         "joints": record.numbers,

@@ -377,15 +377,19 @@ class Monitor:
         Returns
         -------
         wrench : ndarray, (N, 6)
-            Force and moment at the link's origin, in its axes [N, N m].
+            Force and moment at the link's origin, in its axes [N, N m]; NaN where positions or torques are.
         left : ndarray, (N, n)
             Torques that no such wrench explains; large ones say that another link was touched.
         """
-        x, tau = coordinates(self.mechanism, q, "q"), coordinates(self.mechanism, torque, "torque")
+        given = [np.atleast_2d(np.asarray(values, dtype=np.float64)) for values in (q, torque)]
+        lost = np.zeros(1) if given[0].shape != given[1].shape else np.sum(np.isnan(given), axis=(0, 2))[:, None] > 0
+        whole = [np.where(lost, 0.0, values) for values in given]
+        x, tau = (coordinates(self.mechanism, values, name) for values, name in zip(whole, ("q", "torque"), strict=True))
         J = jacobian(self.mechanism, x, frame)[:, : 6 if moment else 3]
         w = np.zeros((len(x), 6))
         w[:, : J.shape[1]] = np.einsum("sij,sj->si", np.linalg.pinv(np.swapaxes(J, 1, 2), rcond=SINGULAR), tau)
-        return w, tau - np.einsum("sij,si->sj", J, w[:, : J.shape[1]])
+        left = tau - np.einsum("sij,si->sj", J, w[:, : J.shape[1]])
+        return np.where(lost, np.nan, w), np.where(lost, np.nan, left)
 
     def to_c(self, folder: str | os.PathLike[str], name: str = "monitor") -> list[Path]:
         """Write the monitor as C99 with its numbers, and a program that checks itself.
