@@ -75,7 +75,11 @@ def monitor(
     if c is not None:
         watching.to_c(c)
         note(f"C99 of the monitor written to {c}")
-    records = [watching.run(read(path)) for path in logs]
+    watched = [read(path) for path in logs]
+    records = [watching.run(log) for log in watched]
+    for log, record in zip(watched, records, strict=True):
+        for body in _not_carried(model, log, record, bandwidth, options):
+            note(f"log '{log.name}' looks as if '{body}' had not been carried; give absent={body}")
     if plot is not None:
         records[0].plot().savefig(plot, dpi=120)
     if as_json:
@@ -83,6 +87,18 @@ def monitor(
     else:
         out.print("\n\n".join(record.summary() for record in records))
     return NOT_OK if strict and any(record.events for record in records) else 0
+
+
+def _not_carried(
+    model: di.Fit, log: di.Log, record: di.monitor.MonitorRecord, bandwidth: float | None, options: dict[str, Any]
+) -> list[str]:
+    """Return bodies of the fit, such as a payload, without which a log that is flagged half of the time is not."""
+    known = [body.name for body in model.mechanism.bodies if body.separate and body.name not in options["absent"]]
+    if record.flag.mean() < 0.5:
+        return []
+    lighter = {name: {**options, "absent": (*options["absent"], name)} for name in known}
+    runs = {name: di.monitor.Monitor(model, bandwidth=bandwidth, **own).run(log) for name, own in lighter.items()}
+    return [name for name, run in runs.items() if run.flag.mean() < 0.5 * record.flag.mean()]
 
 
 def _record_data(record: di.monitor.MonitorRecord) -> dict[str, Any]:
