@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 
 RISEN = 3.0  # of their median: so far thresholds rise at rest before it is said
 SAMPLES = 2.4  # per period of the cut-off: with fewer, what the low-pass makes of a motion is not what the robot did
-BLIND = 0.01  # part of a log without a result from which on it is said
+BLIND = 0.05  # part of a log without a result from which on it is said
 
 
 @dataclass(frozen=True)
