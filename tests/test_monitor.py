@@ -397,6 +397,10 @@ def test_the_command_tells_events_and_its_code(tmp_path, capsys, monkeypatch) ->
     assert data["logs"][0]["events"][0]["start"] == pytest.approx(3.0, abs=0.1)
     assert (tmp_path / "p.png").stat().st_size > 1000
     assert (tmp_path / "c" / "monitor_test.c").is_file()
+    di.Log(t[::50], ["rail"], q[::50], effort[::50], "joint_force").save("slow.csv")
+    with pytest.raises(DynidentError, match="has 10 samples per second"):
+        run(["monitor", "robot.urdf", "fit.json", "slow.csv"])
+    assert run(["monitor", "robot.urdf", "fit.json", "slow.csv", "--cutoff", "4", "--bandwidth", "1"]) == 0
 
 
 def test_robots_that_it_cannot_watch_are_refused() -> None:

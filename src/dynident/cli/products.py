@@ -45,6 +45,9 @@ def monitor(
     logs: Annotated[list[Path], typer.Argument(help="Logs to watch.", show_default=False)],
     effort: Effort = None,
     bandwidth: Annotated[float | None, typer.Option(help="Of the observer [Hz]; that of the fit when omitted.")] = None,
+    cutoff: Annotated[
+        float | None, typer.Option(help="Of the low-pass of positions and efforts [Hz]; ten times the bandwidth when omitted.")
+    ] = None,
     false_alarms: Annotated[float, typer.Option(help="False alarms per hour for noise like that of the fit.")] = 0.01,
     hold: Annotated[float, typer.Option(help="Time for which the flag stays [s].")] = 0.25,
     rest: Annotated[float, typer.Option(help="Speed below which a joint counts as standing [rad/s, m/s].")] = 0.02,
@@ -68,8 +71,9 @@ def monitor(
     mechanism = described.robot(robot)
     model = di.Fit.load(fit, mechanism)
     read = logged.reader(effort)
-    options: dict[str, Any] = {"false_alarms": false_alarms, "hold": hold, "rest": rest, "absent": tuple(absent or ())}
-    watching = di.monitor.Monitor(model, bandwidth=bandwidth, **options)
+    options: dict[str, Any] = {"bandwidth": bandwidth, "cutoff": cutoff, "hold": hold, "rest": rest}
+    options |= {"false_alarms": false_alarms, "absent": tuple(absent or ())}
+    watching = di.monitor.Monitor(model, **options)
     for path in healthy or []:
         watching = watching.calibrated(read(path))
     if c is not None:
@@ -78,7 +82,7 @@ def monitor(
     watched = [read(path) for path in logs]
     records = [watching.run(log) for log in watched]
     for log, record in zip(watched, records, strict=True):
-        for body in _not_carried(model, log, record, bandwidth, options):
+        for body in _not_carried(model, log, record, options):
             note(f"log '{log.name}' looks as if '{body}' had not been carried; give absent={body}")
     if plot is not None:
         records[0].plot().savefig(plot, dpi=120)
@@ -89,15 +93,13 @@ def monitor(
     return NOT_OK if strict and any(record.events for record in records) else 0
 
 
-def _not_carried(
-    model: di.Fit, log: di.Log, record: di.monitor.MonitorRecord, bandwidth: float | None, options: dict[str, Any]
-) -> list[str]:
+def _not_carried(model: di.Fit, log: di.Log, record: di.monitor.MonitorRecord, options: dict[str, Any]) -> list[str]:
     """Return bodies of the fit, such as a payload, without which a log that is flagged half of the time is not."""
     known = [body.name for body in model.mechanism.bodies if body.separate and body.name not in options["absent"]]
     if record.flag.mean() < 0.5:
         return []
     lighter = {name: {**options, "absent": (*options["absent"], name)} for name in known}
-    runs = {name: di.monitor.Monitor(model, bandwidth=bandwidth, **own).run(log) for name, own in lighter.items()}
+    runs = {name: di.monitor.Monitor(model, **own).run(log) for name, own in lighter.items()}
     return [name for name, run in runs.items() if run.flag.mean() < 0.5 * record.flag.mean()]
 
 
