@@ -38,7 +38,9 @@ def test_a_motion_that_is_not_repeated_has_no_period():
     assert period_of(di.Motion(t, 0 * q, 0 * q, 0 * q)) == np.inf
 
 
-@pytest.mark.parametrize(("rows", "asked", "period"), [(600, None, 100.0), (600, None, 33.3), (599, 12, 250.2), (50, None, 3.0)])
+@pytest.mark.parametrize(
+    ("rows", "asked", "period"), [(600, None, 100.0), (600, None, 33.3), (599, 12, 250.2), (50, None, 3.0)]
+)
 def test_stretches_hold_every_row_once(rows, asked, period):
     found = stretches_of(rows, asked, period)
     assert found.edges[0] == 0

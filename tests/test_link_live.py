@@ -10,6 +10,7 @@ import pytest
 
 import dynident as di
 from dynident.errors import LinkError
+from dynident.friction import Coulomb, TemperatureDependent, Viscous
 from dynident.link import (
     Campaign,
     Emulator,
@@ -174,6 +175,25 @@ def test_the_stream_drives_the_monitor_and_a_changed_robot_stops_the_campaign(tm
         LiveMonitor(monitor, replace(identity, channels=identity.channels[:5]))
 
 
+def test_a_temperature_that_is_not_measured_is_not_zero() -> None:
+    """Friction of 4 N at 20 degrees is 5 N at 0: a lost temperature was a push of 1 N."""
+    body = di.Body("cart", np.array([2.0, 0, 0, 0, 1, 0, 0, 1, 0, 1]))
+    rail = di.Joint("rail", "prismatic", "base", "cart", axis=(1, 0, 0))
+    robot = di.Mechanism("slide", (di.Body("base"), body), (rail,), terms=("fc",))
+    t = np.arange(2000) / 1000.0
+    motion = di.Motion(t, np.sin(t)[:, None], np.cos(t)[:, None], -np.sin(t)[:, None])
+    effort = -2.0 * motion.q + 4.0 * np.sign(motion.v) + 0.01 * np.random.default_rng(0).normal(size=(2000, 1))
+    fit = di.WLS().fit(di.Regression.from_motion(robot, motion, effort)).result_
+    law = TemperatureDependent(Coulomb() + Viscous(), 20.0).using(fc=4.0, fv=0.0, alpha=-0.0125)
+    monitor = Monitor(fit, friction={"rail": law})
+    live = LiveMonitor(monitor, Identity(channels=("rail",), effort_kind="joint_force"), stop=False)
+    heat = np.where((t > 0.5) & (t < 0.55), np.nan, 20.0)[:, None]
+    live.feed(0.0, Samples(np.arange(1000), t[:1000], t[:1000], motion.q[:1000], motion.v[:1000], effort[:1000], heat[:1000]))
+    assert not live.events
+    assert live.reading is not None
+    assert abs(live.reading.torque[0]) < 0.1
+
+
 def test_a_gap_in_the_counter_starts_the_monitor_anew() -> None:
     body = di.Body("cart", np.array([2.0, 0, 0, 0, 1, 0, 0, 1, 0, 1]))
     rail = di.Joint("rail", "prismatic", "base", "cart", axis=(1, 0, 0))
@@ -191,4 +211,4 @@ def test_a_gap_in_the_counter_starts_the_monitor_anew() -> None:
     assert live.reading is not None
     assert live.reading.torque[0] == pytest.approx(5.0, abs=0.2)
     live.feed(0.0, Samples.from_table(table[205:206]))
-    assert live.reading.torque[0] == 0.0
+    assert np.isnan(live.reading.torque[0])

@@ -45,6 +45,9 @@ def monitor(
     logs: Annotated[list[Path], typer.Argument(help="Logs to watch.", show_default=False)],
     effort: Effort = None,
     bandwidth: Annotated[float | None, typer.Option(help="Of the observer [Hz]; that of the fit when omitted.")] = None,
+    cutoff: Annotated[
+        float | None, typer.Option(help="Of the low-pass of positions and efforts [Hz]; ten times the bandwidth when omitted.")
+    ] = None,
     false_alarms: Annotated[float, typer.Option(help="False alarms per hour for noise like that of the fit.")] = 0.01,
     hold: Annotated[float, typer.Option(help="Time for which the flag stays [s].")] = 0.25,
     rest: Annotated[float, typer.Option(help="Speed below which a joint counts as standing [rad/s, m/s].")] = 0.02,
@@ -68,14 +71,19 @@ def monitor(
     mechanism = described.robot(robot)
     model = di.Fit.load(fit, mechanism)
     read = logged.reader(effort)
-    options: dict[str, Any] = {"false_alarms": false_alarms, "hold": hold, "rest": rest, "absent": tuple(absent or ())}
-    watching = di.monitor.Monitor(model, bandwidth=bandwidth, **options)
+    options: dict[str, Any] = {"bandwidth": bandwidth, "cutoff": cutoff, "hold": hold, "rest": rest}
+    options |= {"false_alarms": false_alarms, "absent": tuple(absent or ())}
+    watching = di.monitor.Monitor(model, **options)
     for path in healthy or []:
         watching = watching.calibrated(read(path))
     if c is not None:
         watching.to_c(c)
         note(f"C99 of the monitor written to {c}")
-    records = [watching.run(read(path)) for path in logs]
+    watched = [read(path) for path in logs]
+    records = [watching.run(log) for log in watched]
+    for log, record in zip(watched, records, strict=True):
+        for body in _not_carried(model, log, record, options):
+            note(f"log '{log.name}' looks as if '{body}' had not been carried; give absent={body}")
     if plot is not None:
         records[0].plot().savefig(plot, dpi=120)
     if as_json:
@@ -85,11 +93,22 @@ def monitor(
     return NOT_OK if strict and any(record.events for record in records) else 0
 
 
+def _not_carried(model: di.Fit, log: di.Log, record: di.monitor.MonitorRecord, options: dict[str, Any]) -> list[str]:
+    """Return bodies of the fit, such as a payload, without which a log that is flagged half of the time is not."""
+    known = [body.name for body in model.mechanism.bodies if body.separate and body.name not in options["absent"]]
+    if record.flag.mean() < 0.5:
+        return []
+    lighter = {name: {**options, "absent": (*options["absent"], name)} for name in known}
+    runs = {name: di.monitor.Monitor(model, **own).run(log) for name, own in lighter.items()}
+    return [name for name, run in runs.items() if run.flag.mean() < 0.5 * record.flag.mean()]
+
+
 def _record_data(record: di.monitor.MonitorRecord) -> dict[str, Any]:
     """Return a record without its samples."""
     return {
         "log": record.name,
         "duration": record.duration,
+        "blind": record.blind,
         "level": record.level,
         "false_alarms_per_hour": record.false_alarms,
         "joints": record.numbers,
@@ -113,7 +132,13 @@ def payload(
     tilt: Annotated[bool, typer.Option("--tilt", help="Estimate the direction of gravity too (wrist sensor).")] = False,
     reaction: Annotated[bool, typer.Option("--reaction", help="The sensor shows what it does to the load.")] = False,
     gain_std: Annotated[float, typer.Option(help="Relative deviation of the drive gains, 0.05 for five per cent.")] = 0.0,
+    gains: Annotated[
+        Path | None, typer.Option(help="File of `dynident gains -o`: corrects the logs, and its deviations go into the load's.")
+    ] = None,
     reach: Annotated[float | None, typer.Option(help="Largest distance of the load's centre that is believed [m].")] = None,
+    heaviest: Annotated[
+        float | None, typer.Option(help="Largest mass that is believed [kg]; twice the described mass when omitted.")
+    ] = None,
     effort: Effort = None,
     described: RobotOptions = AS_WRITTEN,
     logged: LogOptions = AS_LOGGED,
@@ -137,29 +162,33 @@ def payload(
     for path in (output, save_fit):
         if path is not None:
             check_output(path)
-    given = {"--save-fit": save_fit, "--gain-std": gain_std, "--essential": essential, "--order": order}
+    given = {"--save-fit": save_fit, "--gain-std": gain_std, "--gains": gains, "--essential": essential, "--order": order}
     _check_payload(unloaded, fit, wrench, loaded, [name for name, value in given.items() if value])
     mechanism = described.robot(robot)
     read = logged.reader(effort)
     full, empty = [read(path) for path in loaded or []], [read(path) for path in unloaded or []]
+    limits: dict[str, Any] = {"reach": reach, "heaviest": heaviest}
     if wrench is not None:
         if link is None:
             raise DynidentError("--wrench needs --link, the link whose frame is the sensor's")
         motion, measured, independence = identify.read_wrench(mechanism, wrench)
         sense = "reaction" if reaction else "load"
-        options: dict[str, Any] = {"sense": sense, "gravity": tilt, "independence": independence, "reach": reach}
+        options: dict[str, Any] = {"sense": sense, "gravity": tilt, "independence": independence, **limits}
         load = identify.payload_from_wrench(mechanism, motion, measured, link, **options)
     elif fit is not None:
-        load = identify.payload_on_arm(di.Fit.load(fit, mechanism), full, link, reach=reach)
+        load = identify.payload_on_arm(di.Fit.load(fit, mechanism), full, link, **limits)
     else:
         how: dict[str, Any] = {"order": column_order(order), "projection": projection_of(projection)}
+        known = None if gains is None else identify.DriveGains.load(gains)
+        if known is not None:
+            empty, full = ([known.correct(log) for log in logs] for logs in (empty, full))
         evidence = identify.payload_regression(mechanism, empty, full, link, **how)
         both = (
-            identify.with_gain_uncertainty(di.MAP(), evidence, gain_std)
+            identify.with_gain_uncertainty(di.MAP(), evidence, gain_std if known is None else known)
             if essential is None
             else di.essential_parameters(evidence, di.WLS(), essential)
         )
-        load = identify.payload_of(both, reach=reach)
+        load = identify.payload_of(both, **limits)
         if save_fit is not None:
             both.save(save_fit)
     data = {"format": "dynident-payload-1", **_payload_data(load)}
@@ -193,8 +222,9 @@ def _check_payload(
         raise DynidentError("say how: --loaded with --unloaded, --loaded with --fit, or --wrench alone")
     if options and not unloaded:
         raise DynidentError(f"{options[0]} is for runs without and with the load; give --unloaded and --loaded")
-    if {"--essential", "--gain-std"} <= set(options):
-        raise DynidentError("--essential and --gain-std do not go together; leave one out")
+    apart = [name for name in ("--essential", "--gain-std", "--gains") if name in options]
+    if len(apart) > 1:
+        raise DynidentError(f"{' and '.join(apart)} do not go together; leave one out")
 
 
 def _conventions(load: Any) -> list[str]:
@@ -226,6 +256,10 @@ def gains(
     effort: Effort = None,
     described: RobotOptions = AS_WRITTEN,
     logged: LogOptions = AS_LOGGED,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Write the gains, for `dynident payload --gains`.")
+    ] = None,
+    strict: Strict = False,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> int:
@@ -233,6 +267,8 @@ def gains(
     from dynident import identify  # noqa: PLC0415 - only this command needs it
 
     del debug
+    if output is not None:
+        check_output(output)
     mechanism = described.robot(robot)
     read = logged.reader(effort)
     empty, full = ([read(path) for path in paths] for paths in (unloaded, loaded))
@@ -241,7 +277,9 @@ def gains(
     if as_json:
         rows = zip(found.joints, found.factors.tolist(), found.std.tolist(), strict=True)
         joints = {joint: {"factor": factor, "std": std} for joint, factor, std in rows}
-        print_json({"format": "dynident-gains-1", "joints": joints})
+        print_json({"format": "dynident-gains-1", "joints": joints, "findings": list(found.findings)})
     else:
         out.print(found.summary())
-    return 0
+    if output is not None:
+        found.save(output)
+    return NOT_OK if strict and not found.plausible else 0

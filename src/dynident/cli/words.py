@@ -12,8 +12,8 @@ OPTIONS: ContextVar[frozenset[str]] = ContextVar("options", default=frozenset())
 #: Arguments of the library whose option has another name.
 _OTHER = {"units": "unit", "tolerance": "rank-tolerance", "key": "key-file", "peers": "peer"}
 _PHRASES = (
-    # both are named already: rate= (--rate); --search (search=[...]); joints=, --joints
-    (r"\b[a-z_]+=[^ ]* \((?:commands: )?(--[a-z-]+(?: [^ )]+)?)\)", r"\1"),
+    # both are named already: rate= (--rate); standstill=0.1 (--standstill 0.1); --search (search=[...]); joints=, --joints
+    (r"\b[a-z_]+=[\w.+-]* \((?:commands: )?(--[a-z-]+(?: [\w.+-]+)?)\)", r"\1"),
     (r"(--[a-z-]+(?: \S+)?) \([a-z_]+=[^ )]*\)", r"\1"),
     (r"\b[a-z_]+=, (--[a-z-]+)", r"\1"),
     (r"\b[a-z_]+=True in Python, (--[a-z-]+)", r"\1"),

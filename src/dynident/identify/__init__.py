@@ -9,7 +9,7 @@ from dynident.arguments import guard
 from dynident.identify.base import BaseParameters, columns_of, recover_standard
 from dynident.identify.factor import triangle
 from dynident.identify.fit import Fit
-from dynident.identify.prediction import Prediction
+from dynident.identify.prediction import Prediction, model_errors
 from dynident.identify.projection import actuation, projected, unprojected
 from dynident.identify.regrouping import base_parameters
 from dynident.identify.rows import Projection, Rows, check_projection
@@ -155,6 +155,7 @@ __all__ = [
     "individual_parameters",
     "joint_estimates",
     "match",
+    "model_errors",
     "payload_from_wrench",
     "payload_of",
     "payload_on_arm",

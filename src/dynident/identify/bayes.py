@@ -136,7 +136,7 @@ def _noise(regression: Regression, posterior: Posterior, known: Array) -> Array:
 def repeated(regression: Regression, posterior: Posterior) -> float:
     """Return by how much variances grow because a periodic motion meets the same errors of the model again and again."""
     beta = regression.base.values(posterior.standard())
-    by_phase = inflation(regression, beta, posterior.sigma, by_phase=True)
+    by_phase = inflation(regression.groups, beta, posterior.sigma, by_phase=True)
     return float(max(1.0, by_phase[0] / posterior.inflation[0]))
 
 

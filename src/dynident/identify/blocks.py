@@ -9,12 +9,13 @@ the ratio of the two sides, the inflation c, is by how much information about pa
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
 from dynident.identify.factor import RowGroup
 from dynident.identify.periods import FEWEST_BLOCKS, FEWEST_ROWS
-from dynident.identify.regression import Regression
 
 Array = NDArray[np.float64]
 
@@ -24,7 +25,7 @@ RANK = 1e-9  # eigenvalues of the scaled products below this part of the largest
 STUDENT = (0.9218, 1.4297, 1.53125, 1.25, 1.0)
 
 
-def inflation(regression: Regression, beta: Array, sigma: Array, correction: float = 1.0, by_phase: bool = False) -> Array:
+def inflation(groups: Sequence[RowGroup], beta: Array, sigma: Array, correction: float = 1.0, by_phase: bool = False) -> Array:
     """Return c >= 1 of every joint: all alike, since the joints are weighed against each other by their residuals.
 
     `by_phase` takes stretches at the same phase of a periodic motion together: their errors of the model are the same ones.
@@ -32,7 +33,7 @@ def inflation(regression: Regression, beta: Array, sigma: Array, correction: flo
     The stretches of a very short log tell of its estimates' scatter (see `jackknife`) but are too short to tell of dependence.
     """
     found, expected = 0.0, 0.0
-    for group, deviation in zip(regression.groups, sigma, strict=True):
+    for group, deviation in zip(groups, sigma, strict=True):
         if len(group.counts) >= FEWEST_BLOCKS and group.count >= ENOUGH_ROWS and group.columns.size:
             own, wanted = _scores(_by_phase(group) if by_phase else group.products, beta[group.columns])
             found, expected = found + own / deviation**2, expected + wanted
@@ -61,12 +62,11 @@ def _scores(products: Array, beta: Array) -> tuple[float, float]:
     return float(np.sum(z**2)), float(kept.sum() - np.sum(shares * shares.transpose(0, 2, 1)))
 
 
-def stretch_products(regression: Regression, weights: Array) -> Array:
-    """Return sum_g weight_g [W, tau]^T [W, tau] of every stretch on all base parameters, (K, b + 1, b + 1)."""
-    b = regression.base.rank
-    K = max(len(group.counts) for group in regression.groups)
+def stretch_products(groups: Sequence[RowGroup], b: int, weights: Array) -> Array:
+    """Return sum_g weight_g [W, tau]^T [W, tau] of every stretch on all b parameters, (K, b + 1, b + 1)."""
+    K = max(len(group.counts) for group in groups)
     total = np.zeros((K, b + 1, b + 1))
-    for group, weight in zip(regression.groups, weights, strict=True):
+    for group, weight in zip(groups, weights, strict=True):
         at = np.append(group.columns, b)
         total[np.ix_(np.arange(len(group.counts)), at, at)] += weight * group.products
     return total
@@ -106,11 +106,11 @@ def at_least_jackknife(covariance: Array, left_out: Array) -> Array:
     return np.asarray(covariance * np.outer(scale, scale))
 
 
-def least_squares_left_out(regression: Regression, sigma: Array, solved: NDArray[np.int64]) -> Array:
-    """Return the base parameters of weighted least squares without each stretch of time, (K, b)."""
-    parts = stretch_products(regression, 1.0 / sigma**2)
+def least_squares_left_out(groups: Sequence[RowGroup], b: int, sigma: Array, solved: NDArray[np.int64]) -> Array:
+    """Return the b parameters of weighted least squares without each stretch of time, (K, b)."""
+    parts = stretch_products(groups, b, 1.0 / sigma**2)
     whole = parts.sum(axis=0)
-    at, b = np.ix_(solved, solved), regression.base.rank
+    at = np.ix_(solved, solved)
     result = np.zeros((len(parts), b))
     for k, part in enumerate(parts):
         rest = whole - part

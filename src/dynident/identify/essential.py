@@ -116,7 +116,7 @@ def _reduced(regression: Regression, chosen: OLS | WLS, next_one: Callable[[Fit]
         raise IdentificationError(f"level is {level}; it must be 0 or more and below 1 (0.05 is usual)")
     fit = full = chosen.fit(regression).result_
     sigma, b = chosen.sigma_, int(np.count_nonzero(fit.solved))
-    dependent = inflation(regression, fit.values, sigma)[0]
+    dependent = inflation(regression.groups, fit.values, sigma)[0]
     rows = sum(group.count * group.independence for group in regression.groups) / dependent
     freedom = max(rows - b, 1.0)
     removed: list[str] = []

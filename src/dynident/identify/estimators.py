@@ -112,7 +112,8 @@ class LeastSquares(Estimator):
             solution, sigma = self._estimate(regression, chosen)
             covariance = self._covariance(regression, solution, sigma)
             if regression.projection != "gls":  # their noise is neither white nor alike, whatever the motors' is
-                covariance = at_least_jackknife(covariance, least_squares_left_out(regression, sigma, solution.solved))
+                left_out = least_squares_left_out(regression.groups, b, sigma, solution.solved)
+                covariance = at_least_jackknife(covariance, left_out)
         if solution.condition > BAD_CONDITION:
             warn(
                 f"the regression is badly conditioned ({solution.condition:.2g}): some combinations of parameters are barely "

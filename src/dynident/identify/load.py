@@ -11,12 +11,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.checks import choice
+from dynident.checks import choice, number
+from dynident.mechanics import robot_size
+from dynident.mechanism import Mechanism
 from dynident.results import Result
 
 Array = NDArray[np.float64]
 
 CLEAR = 2.0  # standard deviations beyond which something is sure
+HEAVY = 2.0  # of the described mass of a robot: a load above it is doubted
+LOOSE = 0.1  # of the reach: a centre of mass that is known no better helps no controller
 STEP = 1e-6
 CONVENTIONS = ("ur", "franka", "kuka")
 UPPER = ([0, 0, 0, 1, 1, 2], [0, 1, 2, 1, 2, 2])  # Ixx Ixy Ixz Iyy Iyz Izz
@@ -39,8 +43,11 @@ class Payload(Result):
         The link.
     reach : float
         Largest distance of the centre of mass from that frame that is believed [m].
+    heaviest : float
+        Largest mass that is believed [kg].
     bias, bias_std : ndarray (6,), optional
-        Offset of a wrist sensor, force and moment [N, N m], and its standard deviation.
+        Offset of a wrist sensor, force and moment [N, N m], and its standard deviation; NaN where poses do not tell it from
+        the load.
     gravity, gravity_std : ndarray (3,), float, optional
         Gravity in the base frame, where it was estimated [m/s^2], and the standard deviation of its direction [rad].
     notes : tuple of str
@@ -62,6 +69,7 @@ class Payload(Result):
     gravity_std: float | None = None
     notes: tuple[str, ...] = ()
     doubts: tuple[str, ...] = ()
+    heaviest: float = np.inf
     derived = ("mass", "mass_std", "com", "com_std", "inertia", "inertia_std", "plausible", "findings", "conventions")
 
     @property
@@ -128,17 +136,19 @@ class Payload(Result):
     def findings(self) -> tuple[str, ...]:
         """What a person would doubt, one sentence each; empty for a load that can be true."""
         found = []
+        mass = f"{self.mass:.4g} +- {self.mass_std:.2g} kg"
         if not np.isfinite(self.mass):
             found.append("its mass is not seen in these data: turn the load against gravity, or accelerate it")
-        elif self.mass <= 0.0:
-            found.append(f"its mass is {self.mass:.4g} +- {self.mass_std:.2g} kg, and no load has such a mass")
+        elif self.mass <= -CLEAR * self.mass_std:
+            found.append(
+                f"its mass is {mass}, and no load has such a mass: were runs without and with it exchanged, or is the sign of "
+                "efforts or forces turned round?"
+            )
         elif self.mass < CLEAR * self.mass_std:
-            found.append(f"its mass of {self.mass:.4g} +- {self.mass_std:.2g} kg is not clearly above zero")
-        seen = np.isfinite(self.com)
-        far = float(np.linalg.norm(self.com[seen])) if seen.any() else 0.0
-        if far > self.reach and np.isfinite(self.mass):
-            spread = float(np.linalg.norm(self.com_std[seen]))
-            found.append(f"its centre of mass is {far:.3g} +- {spread:.2g} m from '{self.frame}', beyond {self.reach:.3g} m")
+            found.append(f"no load is seen: its mass of {mass} is not clearly above zero")
+        elif self.mass - CLEAR * self.mass_std > self.heaviest:
+            found.append(f"its mass of {mass} is above the {self.heaviest:.4g} kg that are believed (heaviest=)")
+        found += self._far()
         if np.isfinite(self.inertia).all():
             excess = _violation(self.inertia)
             spread = float(np.sqrt(3.0) * np.nanmax(self.inertia_std))
@@ -146,6 +156,21 @@ class Payload(Result):
                 moments = ", ".join(f"{x:.3g}" for x in np.linalg.eigvalsh(self.inertia))
                 found.append(f"no body has its principal moments of inertia ({moments} kg m^2)")
         return (*found, *self.doubts)
+
+    def _far(self) -> list[str]:
+        """Return what speaks against the centre of mass, where there is a load that has one."""
+        seen = np.isfinite(self.com)
+        if not seen.any() or not abs(self.mass) >= CLEAR * self.mass_std:
+            return []
+        far, spread = float(np.linalg.norm(self.com[seen])), float(np.linalg.norm(self.com_std[seen]))
+        if far > self.reach:
+            return [f"its centre of mass is {far:.3g} +- {spread:.2g} m from '{self.frame}', beyond {self.reach:.3g} m"]
+        loose = [
+            axis for axis, std in zip("xyz", self.com_std, strict=True) if np.isfinite(std) and CLEAR * std > LOOSE * self.reach
+        ]
+        if loose:
+            return [f"its centre of mass is known to +- {spread:.2g} m only ({', '.join(loose)}): turn and swing the load more"]
+        return []
 
     @property
     def plausible(self) -> bool:
@@ -176,7 +201,9 @@ class Payload(Result):
         lines += [f"  {n:<14} {v:>12.5g} +- {s:.2g}" for n, v, s in zip(self.names, self.values, self.std, strict=True)]
         if self.bias is not None:
             lines.append(f"  sensor bias {np.round(self.bias, 4).tolist()} N, N m")
-            if self.bias_std is not None:
+            if not np.isfinite(self.bias).any():
+                lines[-1] = "  sensor bias: not told from the load by these poses"
+            elif self.bias_std is not None:
                 lines[-1] += f" (+- [{', '.join(f'{x:.1g}' for x in self.bias_std)}])"
         if self.gravity is not None:
             lines.append(f"  gravity in the base frame {np.round(self.gravity, 4).tolist()} m/s^2")
@@ -218,6 +245,20 @@ class Payload(Result):
         millimetres = dict(zip("XYZ", (1000.0 * c).tolist(), strict=True))
         turned = dict(zip("ABC", np.degrees(angles).tolist(), strict=True))
         return {"M": self.mass, **millimetres, **turned, **dict(zip(("JX", "JY", "JZ"), moments.tolist(), strict=True))}
+
+
+def believed(robot: Mechanism, reach: float | None, heaviest: float | None, load: str | None = None) -> tuple[float, float]:
+    """Return how far from its link [m] and how heavy [kg] a load on a robot may be to be believed.
+
+    Unless told better, the size of the robot and twice the described mass of its moving bodies, `load` itself left out: arms
+    carry less than they weigh. Robots with loops may carry more, and robots described without masses have no such limit.
+    """
+    far = robot_size(robot) if reach is None else number("reach", reach, above=0.0, unit="m")
+    if heaviest is not None:
+        return far, number("heaviest", heaviest, above=0.0, unit="kg")
+    own = zip(robot.tree.bodies, robot.tree.inertias[::10].tolist(), strict=True)
+    described = sum(mass for body, mass in own if body != load)
+    return far, HEAVY * described if described > 0.0 and not robot.loops else np.inf
 
 
 def _about_com(phi: Array) -> Array:

@@ -18,16 +18,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.checks import number
 from dynident.errors import IdentificationError, require
 from dynident.identify.base import BaseParameters, columns_of
 from dynident.identify.fit import Fit
-from dynident.identify.load import Payload
+from dynident.identify.load import Payload, believed
 from dynident.identify.matching import match
 from dynident.identify.merging import same_band
 from dynident.identify.regression import Regression
 from dynident.identify.regrouping import base_parameters
-from dynident.mechanics import robot_size
 from dynident.mechanism import Mechanism
 from dynident.signals import Log
 
@@ -79,7 +77,7 @@ def payload_regression(
     return evidence
 
 
-def payload_of(fit: Fit, name: str = "payload", reach: float | None = None) -> Payload:
+def payload_of(fit: Fit, name: str = "payload", reach: float | None = None, heaviest: float | None = None) -> Payload:
     """Return the load that a fit of runs without and with it has found.
 
     Parameters
@@ -90,6 +88,8 @@ def payload_of(fit: Fit, name: str = "payload", reach: float | None = None) -> P
         Name of the load.
     reach : float, optional
         Largest distance of its centre of mass from the link that is believed [m]; the size of the robot when omitted.
+    heaviest : float, optional
+        Largest mass that is believed [kg], such as the rated load; twice the described mass of the moving robot when omitted.
 
     Returns
     -------
@@ -98,7 +98,8 @@ def payload_of(fit: Fit, name: str = "payload", reach: float | None = None) -> P
     """
     index = _own(fit.base, name)
     known = np.isin(index, np.flatnonzero(fit.solved | ~fit.active))
-    return _payload(fit.base, name, index, fit.values[index], fit.covariance[np.ix_(index, index)], known, reach, fit.notes)
+    limits = believed(fit.mechanism, reach, heaviest, name)
+    return _payload(fit.base, name, index, fit.values[index], fit.covariance[np.ix_(index, index)], known, limits, fit.notes)
 
 
 def payload_on_arm(
@@ -107,6 +108,7 @@ def payload_on_arm(
     body: str | None = None,
     name: str = "payload",
     reach: float | None = None,
+    heaviest: float | None = None,
     **options: Any,
 ) -> Payload:
     """Return the load of runs with it, the arm being known from a fit without it: only the load is estimated.
@@ -123,6 +125,8 @@ def payload_on_arm(
         Name of the load.
     reach : float, optional
         Largest distance of its centre of mass from the link that is believed [m]; the size of the robot when omitted.
+    heaviest : float, optional
+        Largest mass that is believed [kg], such as the rated load; twice the described mass of the moving robot when omitted.
     **options
         Passed to `Regression.from_log`; those of the fit when omitted.
 
@@ -170,7 +174,8 @@ def payload_on_arm(
     moved = inverse @ shift
     covariance = scale * inverse @ inverse.T + moved @ fit.covariance @ moved.T
     notes = (*evidence.notes, f"arm known from {fit.estimator}; residual {np.sqrt(scale):.2f} of the fit's")
-    return _payload(base, name, index.tolist(), values, covariance, known, reach, notes)
+    limits = believed(fit.mechanism, reach, heaviest)
+    return _payload(base, name, index.tolist(), values, covariance, known, limits, notes)
 
 
 def _inverse(W: Array) -> tuple[Array, NDArray[np.bool_]]:
@@ -205,7 +210,7 @@ def _payload(
     values: Array,
     covariance: Array,
     known: NDArray[np.bool_],
-    reach: float | None,
+    limits: tuple[float, float],
     notes: tuple[str, ...],
 ) -> Payload:
     """Return a load from its base parameters; those that stand alone are standard parameters."""
@@ -217,8 +222,7 @@ def _payload(
     phi[places] = values[alone]
     cov[np.ix_(places, places)] = covariance[np.ix_(alone, alone)]
     std = np.where(known, np.sqrt(np.clip(np.diag(covariance), 0.0, None)), np.inf)
-    if reach is not None:
-        number("reach", reach, above=0.0, unit="m")
+    reach, heaviest = limits
     return Payload(
         phi,
         cov,
@@ -226,8 +230,9 @@ def _payload(
         values,
         std,
         _carrier(robot, name),
-        robot_size(robot) if reach is None else reach,
+        reach,
         notes=notes,
+        heaviest=heaviest,
     )
 
 

@@ -126,7 +126,7 @@ def estimate(regression: Regression, prior: Prior, sigma: Array) -> Posterior:
     h = np.array([SIZE_OF_BODIES if each in (DESCRIBED, UNDESCRIBED) else SIZE_OF_TERMS for each in prior.families])
     beta, correction = None, 1.0
     for turn in range(REWEIGHTINGS):
-        c = np.ones(len(sigma)) if beta is None else inflation(regression, beta, sigma, correction)
+        c = np.ones(len(sigma)) if beta is None else inflation(regression.groups, beta, sigma, correction)
         T = weighted_triangle(regression, 1.0 / (sigma * np.sqrt(c)))
         A = np.vstack([T[:, :-1] @ M, extra])
         y = np.concatenate([T[:, -1] - T[:, :-1] @ beta0, rest])
@@ -198,7 +198,7 @@ def _left_out(
     The squared errors of left-out stretches have two parts, noise and the uncertainty of the parameters; the correction is what
     the second part really is over what the covariance says.
     """
-    parts = stretch_products(regression, 1.0 / (sigma**2 * c))
+    parts = stretch_products(regression.groups, regression.base.rank, 1.0 / (sigma**2 * c))
     N, E = M * scale, extra * scale
     whole = N.T @ parts[:, :-1, :-1].sum(axis=0) @ N + E.T @ E + np.eye(N.shape[1])
     right = (parts[:, :-1, -1] - parts[:, :-1, :-1] @ beta0) @ N

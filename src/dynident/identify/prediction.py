@@ -84,7 +84,7 @@ def predicted(
     effort, std, share = np.empty((len(betas), *shape)), np.empty(shape), np.empty(shape)
     told = [shares(fit.sources if fit.speeds else (), name) for name in fit.equations.names]
     moving, resting = (np.array(x) * _of_groups(fit, fit.sigma) ** 2 for x in zip(*told, strict=True))
-    errors = _model_errors(fit, moving)
+    errors = model_errors(fit, moving)
     L = _root(fit.covariance)
     signals = fit.equations.signals(temperature, load, len(motion)) or {}
     firsts = range(0, len(motion), ROWS)
@@ -107,7 +107,7 @@ def _of_groups(fit: Fit, values: Array) -> Array:
     return np.array([known.get(name, np.nan) for name in fit.equations.names])
 
 
-def _model_errors(fit: Fit, variance: Array) -> Array:
+def model_errors(fit: Fit, variance: Array) -> Array:
     """Return the variance (n, b) of each base parameter that stands for the model error of a joint, zero without a belief.
 
     If all terms w_k beta_k of a joint, of root mean square a_k in training, are wrong by the same share however correlated,
@@ -116,6 +116,18 @@ def _model_errors(fit: Fit, variance: Array) -> Array:
         sum_k (eta_k w_k beta_k)^2,     eta_k^2 = sigma^2 / (a_k sum_l a_l),
 
     which is sigma^2 in the mean over the training data. No term is wrong by more than itself: eta_k <= 1.
+
+    Parameters
+    ----------
+    fit : Fit
+        The fit.
+    variance : ndarray, (n,)
+        sigma^2 of every equation, in the order of ``fit.equations.names`` [(N m)^2 or N^2].
+
+    Returns
+    -------
+    ndarray, (n, b)
+        (eta_k beta_k)^2, in the units of the base parameters.
     """
     result = np.zeros((len(fit.equations.names), fit.base.rank))
     if fit.training_columns is not None:

@@ -17,9 +17,9 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.checks import choice, numbers, time_axis
 from dynident.errors import IdentificationError, LogError
 from dynident.identify.blocks import at_least_jackknife
-from dynident.identify.load import Payload
+from dynident.identify.load import Payload, believed
 from dynident.identify.periods import BLOCKS
-from dynident.mechanics import Motion, at_rest, forward_kinematics, frame_motion, robot_size
+from dynident.mechanics import Motion, at_rest, forward_kinematics, frame_motion
 from dynident.mechanism import INERTIA_SYMBOLS, Mechanism
 from dynident.signals import automatic_cutoff, butterworth, read_table
 
@@ -30,6 +30,7 @@ PASSES = 30
 ENOUGH = 8  # samples from which on a base that is not level can be told
 BETTER = 0.5  # of the residual that a turned gravity must leave at most ...
 LEVEL = 0.5  # ... and the angle [deg] from which on that is a doubt
+SLOWEST = 0.25  # time between samples of a motion [s]
 CHANNELS = ("fx", "fy", "fz", "tx", "ty", "tz")
 LONG = ("force_x", "force_y", "force_z", "torque_x", "torque_y", "torque_z")
 
@@ -45,13 +46,14 @@ def payload_from_wrench(
     gravity: bool = False,
     independence: float = 1.0,
     reach: float | None = None,
+    heaviest: float | None = None,
 ) -> Payload:
     """Return the load behind a wrist sensor.
 
     Parameters
     ----------
     mechanism : Mechanism
-        Robot up to the sensor; its masses do not matter.
+        Robot up to the sensor; its masses matter for `heaviest` only.
     motion : Motion, or array_like (N, n)
         N samples of the motion, or poses at rest: six different ones at least, turned about more than one axis.
     wrench : array_like, (N, 6)
@@ -68,6 +70,8 @@ def payload_from_wrench(
         Effective number of independent samples per sample, below 1 for signals that were low-passed.
     reach : float, optional
         Largest distance of its centre of mass from the sensor that is believed [m]; the size of the robot when omitted.
+    heaviest : float, optional
+        Largest mass that is believed [kg], such as the rated load; twice the described mass of the moving robot when omitted.
 
     Returns
     -------
@@ -89,10 +93,13 @@ def payload_from_wrench(
     choice("sense", sense, ("load", "reaction"))
     moving = motion if isinstance(motion, Motion) else at_rest(mechanism, motion)
     y = numbers(wrench, "wrench")
-    if y.shape != (len(moving), 6) or not np.isfinite(y).all():
+    if y.shape != (len(moving), 6):
         raise IdentificationError(
-            f"wrench has shape {y.shape} for {len(moving)} samples; give finite forces and moments, {len(moving)} rows of 6"
+            f"wrench has shape {y.shape} for {len(moving)} samples; give forces and moments, {len(moving)} rows of 6"
         )
+    if not np.isfinite(y).all():
+        row, column = np.argwhere(~np.isfinite(y))[0]
+        raise IdentificationError(f"{CHANNELS[column]} of sample {row} is {y[row, column]}; leave out samples without a number")
     if np.linalg.norm(mechanism.gravity) == 0.0 and (gravity or not isinstance(motion, Motion)):
         raise IdentificationError(f"gravity of robot '{mechanism.name}' is zero; give its gravity, at least its size")
     sign = -1.0 if sense == "load" else 1.0
@@ -101,11 +108,12 @@ def payload_from_wrench(
     w, a, al = velocity[:, 3:], acceleration[:, :3], acceleration[:, 3:]
     still = sign * _columns(w, a, al)
     stretches = BLOCKS if isinstance(motion, Motion) else 1  # poses are independent measurements
-    load, left = _solve(still, sign, R, y, bias, gravity, mechanism, independence, frame, reach, stretches)
+    limits = believed(mechanism, reach, heaviest)
+    load, left = _solve(still, sign, R, y, bias, gravity, mechanism, independence, frame, limits, stretches)
     down = np.asarray(mechanism.gravity)
     if gravity or len(y) < ENOUGH or not np.any(down):
         return load
-    other, less = _solve(still, sign, R, y, bias, True, mechanism, independence, frame, reach, stretches)
+    other, less = _solve(still, sign, R, y, bias, True, mechanism, independence, frame, limits, stretches)
     turned = np.asarray(other.gravity)
     angle = np.degrees(np.arccos(np.clip(down @ turned / (np.linalg.norm(down) * np.linalg.norm(turned)), -1.0, 1.0)))
     if less > BETTER * left or angle < LEVEL:
@@ -150,6 +158,11 @@ def read_wrench(
     if "t" not in columns and "time" not in columns:
         return q, wrench, 1.0
     t = time_axis(find("time", "t", "time"))
+    if t.size > 1 and (step := float(np.median(np.diff(t)))) > SLOWEST:
+        raise LogError(
+            f"'{path}' has samples {step:.3g} s apart, which show no motion; poses at rest need no time: leave the column of "
+            "time out"
+        )
     frequency = automatic_cutoff(t, q).frequency if cutoff is None else cutoff
     motion = Motion(t, *butterworth(t, q, frequency))
     rate = (t.size - 1) / float(t[-1] - t[0])
@@ -193,7 +206,7 @@ def _solve(
     mechanism: Mechanism,
     independence: float,
     frame: str,
-    reach: float | None,
+    limits: tuple[float, float],
     stretches: int,
 ) -> tuple[Payload, float]:
     """Return the load by Gauss and Newton, and the residual of forces [N]; forces and moments are weighed by their own.
@@ -240,12 +253,13 @@ def _solve(
         x[seen],
         std[seen],
         frame,
-        robot_size(mechanism) if reach is None else reach,
-        bias=x[10:16] if bias else None,
-        bias_std=std[10:16] if bias else None,
+        limits[0],
+        bias=np.where(known[10:16], x[10:16], np.nan) if bias else None,
+        bias_std=np.where(known[10:16], std[10:16], np.nan) if bias else None,
         gravity=g if gravity else None,
         gravity_std=float(np.sqrt(np.mean(std[-2:] ** 2))) if gravity else None,
         notes=(f"wrist sensor, {samples} samples: residual {sigma[0]:.3g} N, {sigma[3]:.3g} N m",),
+        heaviest=limits[1],
     )
     return load, float(sigma[0])
 

@@ -197,7 +197,7 @@ class LiveMonitor(_Stream):
 
     def _take(self, samples: Samples) -> None:
         q, tau = self._position(samples.position), self._effort(samples.effort)
-        T = self._warmth(np.nan_to_num(samples.temperature))
+        T = self._warmth(samples.temperature)
         for k, index in enumerate(samples.index.tolist()):
             if self._count is not None and index != self._count + 1:
                 self.monitor.reset()
@@ -249,7 +249,8 @@ def _to_joints(mechanism: Mechanism, joints: tuple[str, ...], identity: Identity
     def affine(rows: Array | None) -> Affine:
         assert rows is not None
         shift, A = rows[0], rows[-k:] - rows[0]
-        return lambda x: x @ A + shift
+        # What is not measured is NaN for the joints that it belongs to, and only for them.
+        return lambda x: np.where(np.isnan(x) @ (A != 0.0), np.nan, np.nan_to_num(x) @ A + shift)
 
     return affine(matched.log.position), affine(matched.log.effort), affine(matched.log.temperature)
 

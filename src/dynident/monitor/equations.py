@@ -35,8 +35,8 @@ class Terms:
         ``momentum(q, v, phi)`` gives p and u.
     friction : Function
         ``friction(q, v, tau, T, phi)`` gives the torques f of friction laws and the limits of friction at rest.
-    warm : tuple of str
-        Joints whose law needs a temperature.
+    warm : mapping of str to int
+        Channels of the joints whose law needs a temperature.
     closing : Function or None
         Of a robot with loops, ``closing(q, rho)``: a step of Newton's method towards closed positions at given motors.
     drive : Function or None
@@ -46,7 +46,7 @@ class Terms:
 
     momentum: Function
     friction: Function
-    warm: tuple[str, ...]
+    warm: Mapping[str, int]
     closing: Function | None = None
     drive: Function | None = None
 
@@ -93,7 +93,7 @@ def _momentum(mechanism: Mechanism, rest: float) -> Function:
     return Function("momentum", inputs, {"p": p, "u": u}, {"phi": len(mechanism.parameters)})
 
 
-def _friction(rows: Rows, laws: Mapping[str, Friction], rest: float) -> tuple[Function, tuple[str, ...]]:
+def _friction(rows: Rows, laws: Mapping[str, Friction], rest: float) -> tuple[Function, dict[str, int]]:
     """Return torques of laws and limits of friction at rest, and the joints whose law needs a temperature."""
     mechanism = rows.mechanism
     n = mechanism.dof
@@ -102,7 +102,7 @@ def _friction(rows: Rows, laws: Mapping[str, Friction], rest: float) -> tuple[Fu
     channels = len(rows.efforts)
     tau, T = graph.symbols("tau", channels), graph.symbols("T", channels)
     f, limit = [zero] * n, [zero] * n
-    warm = []
+    warm: dict[str, int] = {}
     for joint, friction in laws.items():
         v, q, row, c = _rubbing(x, rows, joint)
         stands = absolute(v) < rest
@@ -113,7 +113,7 @@ def _friction(rows: Rows, laws: Mapping[str, Friction], rest: float) -> tuple[Fu
         f = [a + g * torque for a, g in zip(f, row, strict=True)]
         limit = [a + absolute(g) * held for a, g in zip(limit, row, strict=True)]
         if c is not None and any(node.name == T[c].name for node in reachable([torque])):
-            warm.append(joint)
+            warm[joint] = c
     ends: dict[int, list[Node]] = {}  # both levels of every tree coordinate that dry friction can hold
     for column, symbol, d, _ in x.joint_columns:
         if TERMS[symbol].jumps:
@@ -133,7 +133,7 @@ def _friction(rows: Rows, laws: Mapping[str, Friction], rest: float) -> tuple[Fu
     for row, levels in motors.values():
         limit = [own + absolute(g) * _largest(levels) for own, g in zip(limit, x.project(row), strict=True)]
     inputs = {"q": len(x.x), "v": n, "tau": channels, "T": channels}
-    return Function("friction", inputs, {"f": f, "limit": limit}, {"phi": len(mechanism.parameters)}), tuple(warm)
+    return Function("friction", inputs, {"f": f, "limit": limit}, {"phi": len(mechanism.parameters)}), warm
 
 
 def _rubbing(x: Equations, rows: Rows, joint: str) -> tuple[Node, Node, list[Node], int | None]:

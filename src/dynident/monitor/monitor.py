@@ -20,7 +20,7 @@ from dynident.mechanism import Mechanism
 from dynident.monitor.equations import terms_of
 from dynident.monitor.level import false_alarm_rate, level_for
 from dynident.monitor.model import Model, model_of
-from dynident.monitor.step import BEYOND, CONFIRM, FILTER, GAP, HEAD, HOLD, LEFT, LEVEL, WORST, Layout, Machine
+from dynident.monitor.step import BEYOND, CONFIRM, FILTER, GAP, HEAD, HOLD, LEFT, LEVEL, SETTLED, WORST, Layout, Machine
 
 if TYPE_CHECKING:
     from dynident.monitor.record import MonitorRecord
@@ -32,6 +32,7 @@ BANDWIDTH = 10.0  # where a fit does not say its band [Hz]
 FURTHER = 1.4  # of the largest of a healthy run: largest values of runs scatter by a tenth, and one in hundreds goes so far
 SINGULAR = 1e-6  # ratio of singular values below which a direction of the wrench is not seen
 WIDEST = 1e5  # bandwidth of an observer [Hz]
+LATE = 0.1  # longest step where a fit does not say its rate [s]
 FASTER = 10.0  # cut-off of the measurements over the bandwidth: friction must turn sharply before the observer smoothes it
 
 
@@ -43,13 +44,14 @@ class Reading(NamedTuple):
     t : float
         Time of the sample [s].
     torque : ndarray, (n,)
-        External torque on every joint, as estimated [N m, N]; positive where the environment pushes forward.
+        External torque on every joint, as estimated [N m, N]; positive where the environment pushes forward. NaN where nothing
+        can be said: a sample that is not a number, and the first ones after a start, until the low-pass has settled.
     threshold : ndarray, (n,)
-        What the model and friction at rest may explain [N m, N].
+        What the model and friction at rest may explain [N m, N]; NaN alike.
     flag : bool
         Whether something touches the robot, or it has changed.
     share : float
-        Largest ratio of torque to threshold; NaN where the sample was not a number.
+        Largest ratio of torque to threshold; NaN alike.
     """
 
     t: float
@@ -82,8 +84,9 @@ class Monitor:
     A robot with loops is watched by its motors: positions and efforts are those of the actuators, its loops are closed sample
     by sample, and external torques act on its coordinates.
 
-    The threshold of every joint follows from what the fit states: its residual, its covariance seen through the same
-    observer, and, where a joint stands, friction anywhere within its limits.
+    The threshold of every joint follows from what the fit states: its residual, larger where the terms of the model grow beyond
+    what was trained (`Fit.predict`), its covariance seen through the same observer, and, where a joint stands, friction
+    anywhere within its limits.
 
     Parameters
     ----------
@@ -102,8 +105,10 @@ class Monitor:
         Time for which the flag stays after that [s].
     rest : float
         Speed below which a joint counts as standing [rad/s, m/s].
-    gap : float
-        Longest step between samples; the observer starts anew after a longer one [s].
+    gap : float, optional
+        Longest step between samples that are numbers; the observer starts anew after a longer one [s]. When omitted, one period
+        of the cut-off, after which the low-pass no longer knows how the robot moved (0.1 s where the fit does not say at what
+        rate it was sampled).
     friction : mapping of str to Friction, optional
         Laws that replace the friction terms of their joints, such as those that depend on a logged temperature.
     absent : sequence of str
@@ -135,7 +140,7 @@ class Monitor:
         confirm: float = 0.0,
         hold: float = 0.25,
         rest: float = 0.02,
-        gap: float = 0.1,
+        gap: float | None = None,
         friction: Mapping[str, Friction] | None = None,
         absent: Sequence[str] = (),
     ) -> None:
@@ -150,6 +155,8 @@ class Monitor:
         # White noise behind the observer has a band of pi/3 times its own; that of the fit was measured in the band of the fit.
         wider = np.ones(n) if band is None else np.maximum(1.0, np.pi / 3.0 * wide / band)
         own = FASTER * float(wide.max()) if model.rate is None else min(FASTER * float(wide.max()), 0.1 * model.rate)
+        own = number("cutoff", own if cutoff is None else cutoff, above=0.0, unit="Hz")
+        longest = LATE if model.rate is None else 1.0 / own
         watched = np.isfinite(model.sigma)
         times = {"hold": hold, "confirm": confirm}
         for name, value in times.items():
@@ -162,8 +169,8 @@ class Monitor:
             confirm,
             hold,
             number("rest", rest, above=0.0, unit="rad/s, m/s"),
-            number("gap", gap, above=0.0, unit="s"),
-            number("cutoff", own if cutoff is None else cutoff, above=0.0, unit="Hz"),
+            number("gap", longest if gap is None else gap, above=0.0, unit="s"),
+            own,
         )
         self._build(model, settings)
 
@@ -173,9 +180,11 @@ class Monitor:
         self.terms = terms_of(model.rows, model.laws, settings.rest)
         self.home = robot.closure.home if robot.loops else None
         tree = len(robot.tree.coordinates) if robot.loops else 0
-        self.layout = Layout(robot.dof, len(robot.parameters), len(model.values) - 1, len(self.channels), tree)
+        directions, terms = len(model.values) - 1 - len(model.shares), len(model.shares)
+        warm = tuple(self.terms.warm.values())
+        self.layout = Layout(robot.dof, len(robot.parameters), directions, len(self.channels), tree, terms, warm)
         laws = tuple((j, f.law, f.values.tobytes()) for j, f in model.laws.items())
-        key = ("monitor", settings.rest, self.layout.k, model.rows.projection if robot.loops else "", laws)
+        key = ("monitor", settings.rest, directions, terms, model.rows.projection if robot.loops else "", laws)
         self.machine = cached(robot, key, lambda: Machine(self.terms, self.layout, self.home))
         n = robot.dof
         self._phi = np.ascontiguousarray(model.values)
@@ -185,6 +194,7 @@ class Monitor:
             self._setting[place] = value
         for name, values in (("K", settings.gains), ("variance", settings.variance), ("factor", settings.factor)):
             self._setting[self.layout.setting[name] :][:n] = values
+        self._setting[self.layout.setting["error"] :] = model.shares.ravel()
         self._now, self._result = np.zeros(self.layout.now_size), np.empty(self.layout.result_size)
         self._state, self._t = np.zeros(self.layout.state_size), np.nan
         arrays = (self._now, self._setting, self._phi, self._state, self._result)
@@ -206,6 +216,11 @@ class Monitor:
         return self.model.rows.efforts
 
     @property
+    def settling(self) -> float:
+        """Time after a start, or a gap, in which there is no result [s]."""
+        return SETTLED / (2.0 * np.pi * self.settings.cutoff)
+
+    @property
     def false_alarms(self) -> float:
         """Rate [1/h] at which noise like that of the fit raises the flag."""
         return false_alarm_rate(self.settings.level, self.settings.gains[np.isfinite(self.settings.variance)])
@@ -220,7 +235,7 @@ class Monitor:
         ``beyond`` and ``left`` [s] of the flag; ``closed`` the positions of all joints of a robot with loops.
         """
         n, m, s, at = self.mechanism.dof, self.layout.m, self._state, self.layout
-        observers = s[at.first :].reshape(1 + at.k, 3, n).copy()
+        observers = s[at.first :].reshape(1 + at.k + at.e, 3, n).copy()
         return {
             "position": s[at.filters["q"] + m :][:m].copy(),
             "effort": s[at.filters["tau"] + m :][:m].copy(),
@@ -229,7 +244,7 @@ class Monitor:
             "momentum": observers[0, 1],
             "rate": observers[0, 2],
             "rest": WORST * s[HEAD + 2 * n : HEAD + 3 * n],
-            "spread": observers[1:, 0],
+            "spread": observers[1 : 1 + at.k, 0],
             "beyond": s[BEYOND : BEYOND + 1].copy(),
             "left": s[LEFT : LEFT + 1].copy(),
             **({"closed": s[at.pose :][: at.tree].copy()} if at.tree else {}),
@@ -255,8 +270,9 @@ class Monitor:
         Returns
         -------
         Reading
-            External torque, threshold and flag; a sample that is not a number, or at which the loops cannot be closed,
-            restarts the observer and has no torque.
+            External torque, threshold and flag. A sample with something that is not a number is passed over and has no
+            torque; the observer starts anew where that lasts longer than `gap`, where time goes back, and where the loops
+            cannot be closed.
         """
         n, m, now = self.mechanism.dof, self.layout.m, self._now
         try:
@@ -361,15 +377,19 @@ class Monitor:
         Returns
         -------
         wrench : ndarray, (N, 6)
-            Force and moment at the link's origin, in its axes [N, N m].
+            Force and moment at the link's origin, in its axes [N, N m]; NaN where positions or torques are.
         left : ndarray, (N, n)
             Torques that no such wrench explains; large ones say that another link was touched.
         """
-        x, tau = coordinates(self.mechanism, q, "q"), coordinates(self.mechanism, torque, "torque")
+        given = [np.atleast_2d(np.asarray(values, dtype=np.float64)) for values in (q, torque)]
+        lost = np.zeros(1) if given[0].shape != given[1].shape else np.sum(np.isnan(given), axis=(0, 2))[:, None] > 0
+        whole = [np.where(lost, 0.0, values) for values in given]
+        x, tau = (coordinates(self.mechanism, values, name) for values, name in zip(whole, ("q", "torque"), strict=True))
         J = jacobian(self.mechanism, x, frame)[:, : 6 if moment else 3]
         w = np.zeros((len(x), 6))
         w[:, : J.shape[1]] = np.einsum("sij,sj->si", np.linalg.pinv(np.swapaxes(J, 1, 2), rcond=SINGULAR), tau)
-        return w, tau - np.einsum("sij,si->sj", J, w[:, : J.shape[1]])
+        left = tau - np.einsum("sij,si->sj", J, w[:, : J.shape[1]])
+        return np.where(lost, np.nan, w), np.where(lost, np.nan, left)
 
     def to_c(self, folder: str | os.PathLike[str], name: str = "monitor") -> list[Path]:
         """Write the monitor as C99 with its numbers, and a program that checks itself.

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 RISEN = 3.0  # of their median: so far thresholds rise at rest before it is said
+SAMPLES = 2.4  # per period of the cut-off: with fewer, what the low-pass makes of a motion is not what the robot did
+BLIND = 0.05  # part of a log without a result from which on it is said
 
 
 @dataclass(frozen=True)
@@ -58,8 +60,8 @@ class MonitorRecord(Result):
     t : ndarray, (N,)
         Time [s].
     q, torque, threshold : ndarray, (N, n)
-        Positions of its coordinates, external torques and what the model may explain [N m, N]; NaN where a sample was not a
-        number.
+        Positions of its coordinates, external torques and what the model may explain [N m, N]; NaN where nothing can be said
+        (`Reading`).
     flag : ndarray of bool, (N,)
         Whether the flag stood.
     level, false_alarms : float
@@ -78,7 +80,7 @@ class MonitorRecord(Result):
     level: float
     false_alarms: float
     notes: tuple[str, ...] = ()
-    derived = ("duration", "numbers", "events")
+    derived = ("duration", "blind", "numbers", "events")
 
     @property
     def duration(self) -> float:
@@ -109,7 +111,14 @@ class MonitorRecord(Result):
     def coverage(self) -> Array:
         """Share of the samples within two standard deviations of every joint, (n,); about 0.95 when nothing has changed."""
         inside = np.abs(self.shares) * self.level <= 2.0
-        return np.asarray(np.where(np.isfinite(self.shares), inside, np.nan).mean(axis=0))
+        seen = np.isfinite(self.shares)
+        return np.asarray((inside & seen).sum(axis=0) / np.where(seen.any(axis=0), seen.sum(axis=0), np.nan))
+
+    @property
+    def blind(self) -> float:
+        """Time without a result [s]: samples that are not numbers, and those until the low-pass has settled after a start."""
+        unseen = np.isnan(self.torque[1:, 0])
+        return float(np.sum(np.diff(self.t), where=unseen))
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -142,6 +151,11 @@ class MonitorRecord(Result):
             found = self._numbers(i)
             text = "  ".join(f"{found[key]:>9.3g}" for key in ("rms", "largest", "threshold"))
             lines.append(f"{name:<{width}}  {text}  {found['largest_share']:>6.2f}  {100 * found['within_two_sigma']:.0f} %")
+        if self.blind > BLIND * self.duration:
+            lines.append(
+                f"blind for {self.blind:.3g} s: samples that are not numbers, and the time until the low-pass has settled "
+                "after a start or a gap"
+            )
         lines += self._at_rest()
         for e in self.events:
             lines.append(
@@ -191,9 +205,20 @@ def watch_log(monitor: Monitor, log: Log) -> MonitorRecord:
         lost = set(robot.coordinate_names) ^ set(matched.mechanism.coordinate_names)
         raise LogError(f"log '{log.name}' does not move the joints of the fit: {', '.join(sorted(lost))}")
     own = matched.log
+    slowest = SAMPLES * monitor.settings.cutoff
+    if own.rate < slowest:
+        raise LogError(
+            f"log '{log.name}' has {own.rate:.3g} samples per second, and the low-pass of {monitor.settings.cutoff:.3g} Hz "
+            f"needs {slowest:.3g}; give cutoff= of at most {own.rate / SAMPLES:.3g} Hz, or bandwidth= of a tenth of that"
+        )
     monitor.reset()
     result = monitor.feed_arrays(own.t, own.position, own.effort, own.temperature)
     monitor.reset()
+    if np.isnan(result[:, 0]).all():
+        raise LogError(
+            f"log '{log.name}' cannot be watched: it has no stretch of {monitor.settling:.3g} s in which samples are numbers "
+            f"and come at most {monitor.settings.gap:.3g} s apart, which the low-pass needs to settle"
+        )
     q = coordinates_from_actuators(robot, own.position) if robot.loops else own.position
     n = robot.dof
     settings = monitor.settings

@@ -4,10 +4,15 @@
     o = (o + K (p - p_before - dt (u + tau - f))) / (1 + K dt)      do/dt = K (tau_ext - o), means of both ends
     r'' + K r' + K^2 r = K^2 o                                     o and this together are Butterworth's filter of third order
     b = 3/2 (K / (s + K))^3 limit                                  friction of standing joints, anywhere within its limits
-    threshold = z sqrt(c^2 sigma^2 + sum_j o_j^2) + b              o_j: the same observer for direction j of the model
+    e^2 = max(sigma^2, sum_k eta_k^2 o_k^2)                        o_k: the same observer for what term k of the model makes
+    threshold = z sqrt(c^2 e^2 + sum_j o_j^2) + b                  o_j: the same observer for direction j of the model
 
 Positions and efforts pass the same low-pass, so both are late by the same time and velocities need not be measured. `state`
-holds what is carried from sample to sample: three counters, b, the filters, and (o, p, u) of the model and every direction.
+holds what is carried from sample to sample: four counters, b, the filters, and (o, p, u) of the model, of every direction in
+which it is uncertain and of every term whose error is told apart.
+
+A sample with something that is not a number is passed over, as if it had not come. After a step that is too long, or goes back,
+the observer starts anew and has no result until the low-pass has settled.
 
 Of a robot with loops motors are measured. Behind the low-pass its loops are closed from where they were at the sample before,
 or from home at the first, by Newton's method with bounded steps; where that fails, or ends on another branch, there is no
@@ -38,8 +43,9 @@ from dynident.monitor.equations import Terms
 
 Array = NDArray[np.float64]
 
-#: Places in `state` before the arrays: time since it started, time beyond the threshold, time the flag still stands [s].
-AGE, BEYOND, LEFT, HEAD = 0, 1, 2, 3
+#: Places in `state` before the arrays: time since it started, time beyond the threshold, time the flag still stands, time since
+#: the last sample that was a number [s].
+AGE, BEYOND, LEFT, SINCE, HEAD = 0, 1, 2, 3, 4
 #: Places in `setting` before the arrays: z, time to confirm, time to hold, longest step [s], w of the filter [rad/s].
 LEVEL, CONFIRM, HOLD, GAP, FILTER, SETTINGS = 0, 1, 2, 3, 4, 5
 HUGE = 1e300
@@ -64,23 +70,29 @@ class Layout:
         m measured positions and efforts: n of a tree, those of the motors with loops.
     tree : int
         Positions of a robot with loops, 0 without.
+    terms : int
+        Terms of the model whose errors are told apart.
+    warm : tuple of int
+        Channels whose temperature a friction law needs.
     """
 
-    def __init__(self, dof: int, parameters: int, directions: int, channels: int, tree: int) -> None:
-        self.n, self.p, self.k, self.m, self.tree = dof, parameters, directions, channels, tree
+    def __init__(
+        self, dof: int, parameters: int, directions: int, channels: int, tree: int, terms: int = 0, warm: tuple[int, ...] = ()
+    ) -> None:
+        self.n, self.p, self.k, self.m, self.tree, self.e, self.warm = dof, parameters, directions, channels, tree, terms, warm
         n, m = dof, channels
         self.now = {"dt": 0, "q": 1, "tau": 1 + m, "T": 1 + 2 * m}
-        self.setting = {"K": SETTINGS, "variance": SETTINGS + n, "factor": SETTINGS + 2 * n}
+        self.setting = {name: SETTINGS + i * n for i, name in enumerate(("K", "variance", "factor", "error"))}
         self.filters = {"r": HEAD + 3 * n, "q": HEAD + 6 * n, "tau": HEAD + 6 * n + 3 * m}  # input, output and its rate
         self.pose = HEAD + 6 * n + 6 * m  # closed positions of a robot with loops, and the sign of its branch
         self.first = self.pose + tree + (tree > 0)
-        self.state_size = self.first + 3 * n * (1 + directions)
-        self.now_size, self.setting_size = 1 + 3 * m, SETTINGS + 3 * n
+        self.state_size = self.first + 3 * n * (1 + directions + terms)
+        self.now_size, self.setting_size = 1 + 3 * m, SETTINGS + (3 + terms) * n
         self.result = {"r": 0, "threshold": n, "flag": 2 * n, "share": 2 * n + 1}
         self.result_size = 2 * n + 2
 
     def observer(self, j: int | Node) -> int | Node:
-        """Return where r, p, u of direction j begin; 0 is the model itself."""
+        """Return where r, p, u of direction j begin; 0 is the model itself, terms come after the directions."""
         return self.first + 3 * self.n * j
 
 
@@ -108,16 +120,17 @@ class _Sample:
     def __init__(self, graph: Graph, terms: Terms, layout: Layout, home: Array | None, name: str) -> None:
         self.graph, self.terms, self.at, self.n, self.home = graph, terms, layout, layout.n, home
         one = self.routine = Routine(graph, name, ARRAYS)
-        for array in ("v", "p", "u", "f", "limit"):
+        for array in ("v", "p", "u", "f", "limit", "spread", *(("error",) if layout.e else ())):
             one.local(array, self.n)
         for array in ("q", "tau"):
             one.local(array, layout.m)
-        self.dt = one.load("now", 0)
-        size = total([absolute(x) for x in one.load_all("now", 1, 2 * layout.m)])
+        self.dt = one.load("now", 0) + one.load("state", SINCE)
+        warm = [one.load("now", layout.now["T"] + c) for c in layout.warm]
+        size = total([absolute(x) for x in (*one.load_all("now", 1, 2 * layout.m), *warm)])
         finite = size < HUGE  # false where anything is not a number
-        gone = either(opposite(self.dt > 0.0), self.dt > one.load("setting", GAP))
-        with one.when(either(gone, opposite(finite))):
+        with one.when(either(opposite(self.dt > 0.0), self.dt > one.load("setting", GAP))):
             one.store("state", AGE, 0.0)
+        one.store("state", SINCE, where(finite, 0.0, self.dt))
         with one.when(finite):
             self._observe()
         with one.otherwise():
@@ -193,20 +206,33 @@ class _Sample:
         f = one.load_all("f", 0, n)
         seen = self._advance(0, ready, gain, [a - b for a, b in zip(tau, f, strict=True)])
         r, _ = self._filtered("r", seen, gain, THIRD, ready)
-        one.store_all("result", at.result["r"], r)
+        error = self._error(variance, gain, ready)
         factor = one.load_all("setting", at.setting["factor"], n)
-        one.store_all("result", at.result["threshold"], [c * s for c, s in zip(factor, variance, strict=True)])
+        one.store_all("spread", 0, [c * x for c, x in zip(factor, error, strict=True)])
         if at.k:
             with one.repeat(at.k) as k:
-                before = one.load_all("result", at.result["threshold"], n)
+                before = one.load_all("spread", 0, n)
                 side = self._advance(k + 1.0, ready, gain, [self.graph.zero] * n)
-                one.store_all("result", at.result["threshold"], [s + x * x for s, x in zip(before, side, strict=True)])
+                one.store_all("spread", 0, [s + x * x for s, x in zip(before, side, strict=True)])
         bound = self._rest(one.load_all("limit", 0, n), gain, ready)
-        z, spread = one.load("setting", LEVEL), one.load_all("result", at.result["threshold"], n)
+        z, spread = one.load("setting", LEVEL), one.load_all("spread", 0, n)
         threshold = [z * sqrt(s) + b for s, b in zip(spread, bound, strict=True)]
-        one.store_all("result", at.result["threshold"], threshold)
-        self._flag(one.load_all("result", at.result["r"], n), threshold, began)
+        one.store_all("result", at.result["r"], [where(ready, x, float("nan")) for x in (*r, *threshold)])
+        self._flag(r, threshold, began, ready)
         one.store("state", AGE, age + where(began, self.dt, TINY))
+
+    def _error(self, variance: list[Node], gain: list[Node], ready: Node) -> list[Node]:
+        """Return the variance of what the model leaves: that of the training, or more where its terms have grown."""
+        one, n, at = self.routine, self.n, self.at
+        if not at.e:
+            return variance
+        one.store_all("error", 0, [self.graph.zero] * n)
+        with one.repeat(at.e) as k:
+            before = one.load_all("error", 0, n)
+            side = self._advance(k + (1.0 + at.k), ready, gain, [self.graph.zero] * n)
+            share = [one.load("setting", k * n + (at.setting["error"] + i)) for i in range(n)]
+            one.store_all("error", 0, [s + w * x * x for s, w, x in zip(before, share, side, strict=True)])
+        return [maximum(a, b) for a, b in zip(variance, one.load_all("error", 0, n), strict=True)]
 
     def _rest(self, limit: list[Node], gain: list[Node], ready: Node) -> list[Node]:
         """Return what friction within its limits can have made of the residual, whatever it did."""
@@ -250,7 +276,7 @@ class _Sample:
         one.store_all("state", first, [*new, *p, *u])
         return new
 
-    def _flag(self, r: list[Node], threshold: list[Node], began: Node) -> None:
+    def _flag(self, r: list[Node], threshold: list[Node], began: Node, ready: Node) -> None:
         """Raise the flag when the residual was beyond its threshold for long enough, and hold it."""
         one, zero = self.routine, self.graph.zero
         share = zero
@@ -263,7 +289,8 @@ class _Sample:
         left = where(sure, one.load("setting", HOLD), left)
         one.store("state", BEYOND, beyond)
         one.store("state", LEFT, left)
-        one.store_all("result", self.at.result["flag"], [either(sure, left > 0.0), share])
+        told = where(ready, share, float("nan"))
+        one.store_all("result", self.at.result["flag"], [either(sure, left > 0.0), told])
 
 
 class Machine:

@@ -120,7 +120,7 @@ class Kalman(LeastSquares):
 
         The filter takes the noise of efforts for white, which friction and ripple are not.
         """
-        dependence = float(inflation(regression, solution.beta, sigma)[0])
+        dependence = float(inflation(regression.groups, solution.beta, sigma)[0])
         return self.final_ * max(self.consistency_, 1.0) * dependence
 
 
