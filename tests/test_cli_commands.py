@@ -104,6 +104,7 @@ def test_the_first_example_of_the_readme_by_command(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     assert "validated and all checks passed" in done.stdout
+    assert done.stdout.splitlines()[-1].endswith("dynident export robot.urdf out/fit.json --for mujoco -o model/")
     out = tmp_path / "out"
     assert {path.name for path in out.iterdir()} == OUTPUTS
     verdict = strict_json((out / "verdict.json").read_text())
@@ -264,6 +265,7 @@ def test_options_of_identify(options: list[str], check: Any, quick: Runner) -> N
         )
     assert "NOT VALIDATED" in output
     assert "written: out" in output
+    assert f"dynident validate {ROBOT} out/fit.json OTHER_LOG" in output.splitlines()[-1]
 
 
 @pytest.mark.parametrize(

@@ -292,6 +292,24 @@ def test_motor_logs_come_to_the_joints():
     np.testing.assert_allclose(match(square, mixed).log.effort, joint.effort, atol=1e-12)  # not in the order of the file
 
 
+def test_motor_currents_beside_joint_positions_are_named_after_either():
+    """Most controllers log joint angles and motor currents; the columns are numbered, or have names of joints or of motors."""
+    motors = {"m1": ("joint_1", 50.0), "m2": ("joint_2", -80.0), "m3": ("joint_3", 30.0)}
+    robot = replace(arm(RRR), actuators=tuple(Actuator(m, {j: 1.0}, ratio=r) for m, (j, r) in motors.items()))
+    joint = simulated_log(arm(RRR))
+    current = joint.effort / [50.0, -80.0, 30.0] / 0.1
+    for names in (("1", "2", "3"), ("m1", "m2", "m3"), ("joint_1", "joint_2", "joint_3")):
+        log = Log(joint.t, names, joint.position, current, "motor_current", gain=0.1)
+        matched = match(robot, log)
+        np.testing.assert_allclose(matched.log.position, joint.position, atol=1e-12)
+        np.testing.assert_allclose(matched.log.effort, joint.effort, atol=1e-9)
+    plain = match(arm(RRR), Log(joint.t, ("1", "2", "3"), joint.position, joint.effort, "motor_torque"))
+    assert any("no gear ratios" in note for note in plain.notes)
+    coupled = Log(joint.t, ("m1", "m2", "m3"), joint.position, current, "motor_current", gain=0.1)
+    with pytest.raises(LogError, match=r"no channel is named after joint 'joint_3'.*position_side = 'motor'"):
+        match(geared(arm(RRR)), coupled)
+
+
 def test_joints_missing_in_the_log_are_held():
     robot = arm(UR10)
     log = simulated_log(robot.keep(["joint_4", "joint_5"]))

@@ -41,7 +41,7 @@ def test_effort_kind_is_required_and_checked():
         ({"position": np.zeros((199, 2))}, r"'position' has shape \(199, 2\), but \(200, 2\)"),
         ({"effort": np.zeros((200, 3))}, r"'effort' has shape \(200, 3\), but \(200, 2\)"),
         ({"velocity": np.zeros(200)}, r"'velocity' has shape \(200,\)"),
-        ({"gain": [1.0]}, r"'gain' has shape \(1,\), but \(2,\)"),
+        ({"gain": [1.0]}, r"gain: 1 given for 2 channels"),
         ({"gain": [1.0, 0.0]}, "not zero"),
         ({"gain": [1.0, np.nan]}, "finite"),
         ({"joints": ["a", "a"]}, "'a'"),

@@ -22,7 +22,10 @@ def compare(
     logs: Annotated[list[Path], typer.Argument(help="Logs to fit, all of the same robot.", show_default=False)],
     effort: Effort = None,
     validate: Annotated[
-        list[Path] | None, typer.Option(help="Held-out log; may be given several times. The last third of the logs if none.")
+        list[Path] | None,
+        typer.Option(
+            help="Log that is not fitted, to judge the models on; several times. The last third of the logs when omitted."
+        ),
     ] = None,
     looped: LoopOptions = NO_LOOP,
     described: RobotOptions = AS_WRITTEN,

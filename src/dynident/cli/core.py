@@ -30,6 +30,7 @@ from dynident.cli.shared import (
     AsJson,
     Debug,
     Effort,
+    Essential,
     FitFile,
     FrictionLaws,
     LogOptions,
@@ -107,7 +108,9 @@ def identify(
     robot: Robot,
     logs: Annotated[list[Path], typer.Argument(help="Logs to fit, all of the same robot.", show_default=False)],
     effort: Effort = None,
-    validate: Annotated[list[Path] | None, typer.Option(help="Held-out log; may be given several times.")] = None,
+    validate: Annotated[
+        list[Path] | None, typer.Option(help="Log that is not fitted, to judge the model on; several times.")
+    ] = None,
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder for the results.")] = Path("dynident_out"),
     described: RobotOptions = AS_WRITTEN,
     logged: LogOptions = AS_LOGGED,
@@ -122,11 +125,10 @@ def identify(
     centre: Centre = None,
     without: Without = None,
     population: PopulationFile = None,
-    essential: Annotated[
-        float | None, typer.Option(help="Keep essential parameters only, up to this ratio (10 is usual).")
-    ] = None,
+    essential: Essential = None,
     contributing: Annotated[
-        float | None, typer.Option(help="Keep parameters only that make this share of a joint's torque (0.02 is usual).")
+        float | None,
+        typer.Option(help="Drop parameters that make less than this share of every joint's torque (0.01 is usual); by wls."),
     ] = None,
     filtered: FilterOptions = AS_NEEDED,
     projection: Projection = "gls",
@@ -207,13 +209,38 @@ def identify(
             written = [output / file.name for file in sorted(stage.iterdir())]
     if as_json:
         print_json(verdict.to_dict())
-    elif not quiet:
+    elif quiet:  # the summary, which has them too, is not printed
         for text in fit.suspicions:
             note(text)
-        removed = ["\n".join(fit.removals)] if fit.removals else []
-        out.print(in_options("\n\n".join([*removed, *(result.summary() for result in (fit, *scores, verdict))])))
-        out.print(f"\nwritten: {', '.join(map(str, written))}")
+    else:
+        _tell(fit, scores, verdict, written)
+        out.print(_next_step(robot, output, verdict, effort))
     return NOT_OK if strict and not verdict.ok else 0
+
+
+def _tell(fit: di.Fit, scores: list[Any], verdict: Any, written: list[Path]) -> None:
+    """Print the model, its errors, the verdict and the files."""
+    removed = ["\n".join(fit.removals)] if fit.removals else []
+    out.print(in_options("\n\n".join([*removed, *(result.summary() for result in (fit, *scores, verdict))])))
+    out.print(f"\nwritten: {', '.join(map(str, written))}")
+
+
+def _next_step(robot: Path, output: Path, verdict: Any, effort: str | None) -> str:
+    """Return what to do with the results: look at them, judge them or use them; a failed check says by itself what to do."""
+    page, fit = output / "report.html", output / "fit.json"
+    lines = [f"open the report: {page.resolve().as_uri()}"] if page.is_file() else []
+    if not verdict.validated:
+        options = "" if effort in (None, "none") else f" --effort {effort}"
+        lines.append(
+            "next: judge it on a log that was not fitted, with the same options for the log: "
+            f"dynident validate {robot} {fit} OTHER_LOG{options}"
+        )
+    elif verdict.ok and robot.is_file():
+        lines.append(
+            "next: use it, friction and rotors included, in MuJoCo, Pinocchio, Gazebo or Drake: "
+            f"dynident export {robot} {fit} --for mujoco -o model/"
+        )
+    return "\n".join(lines)
 
 
 def _evidence(

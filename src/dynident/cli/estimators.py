@@ -13,7 +13,7 @@ import typer
 import dynident as di
 from dynident.cli.consoles import note
 from dynident.cli.machines import ready_machine
-from dynident.cli.structure import choices
+from dynident.cli.structure import LOOP, choices
 from dynident.errors import DynidentError
 
 if TYPE_CHECKING:
@@ -28,14 +28,18 @@ FILTER_RATE = 100.0  # of Kalman filters [Hz]
 EstimatorName = Annotated[
     str,
     choices(
-        "map: the description as a belief that the data weigh; wls, ols: least squares alone; the others: see compare.",
+        "map: the description as a belief that the data weigh; wls, ols: least squares alone; compare tries the others.",
         *OF_FACTORS,
         *OF_ROWS,
     ),
 ]
 Recovery = Annotated[
     str,
-    choices("Standard parameters: physical keeps bodies possible, prior stays near the description.", *RULES),
+    choices(
+        "How masses and inertias follow from what torques show: physical keeps bodies possible, prior stays nearest to the "
+        "description; auto is physical unless the data refute it beyond doubt (map).",
+        *RULES,
+    ),
 ]
 
 
@@ -43,12 +47,14 @@ Recovery = Annotated[
 class FilterOptions:
     """How positions and efforts are filtered; a parameter of this kind stands for one option per field."""
 
-    cutoff: Annotated[str, typer.Option(help="Low-pass frequency in Hz, or auto.")] = "auto"
+    cutoff: Annotated[str, typer.Option(help="Low-pass frequency of the positions [Hz], or auto.")] = "auto"
     filter_order: Annotated[int, typer.Option(help="Order of the Butterworth low-pass in one direction, 1 to 10.")] = 4
     causal: Annotated[
         bool, typer.Option("--causal", help="Filter forward only, as a controller does on line: all signals are late alike.")
     ] = False
-    decimation: Annotated[str, typer.Option(help="Factor of the parallel decimation, or auto.")] = "auto"
+    decimation: Annotated[
+        str, typer.Option(help="Samples per row: regressor and efforts are low-passed alike, then thinned; or auto.")
+    ] = "auto"
     standstill: Annotated[
         float, typer.Option(help="Leave out speeds below this share of a joint's RMS speed, where it may stick (0.1 is usual).")
     ] = 0.0
@@ -72,21 +78,24 @@ class LoopOptions:
     """What estimators need to know that use instruments or simulate; a parameter stands for one option per field."""
 
     period: Annotated[
-        float | None, typer.Option(help="Period of the motion in s: other periods serve as instruments (iv).")
+        float | None,
+        typer.Option(help="Period of the motion [s]: its other periods serve as instruments (iv).", rich_help_panel=LOOP),
     ] = None
     loop: Annotated[
         str | None,
         typer.Option(
-            help="Closed loop, for didim and output-error: a ready machine, or pd, feedforward, computed_torque or cascade "
-            "with ideal drives. The logs must have a reference."
+            help="Controller that didim and output-error simulate: a robot of the literature with its own, or pd, feedforward, "
+            "computed_torque or cascade with ideal drives. The logs must have a reference.",
+            rich_help_panel=LOOP,
         ),
     ] = None
-    bandwidth: Annotated[float, typer.Option(help="Bandwidth of such a controller [Hz].")] = 10.0
+    bandwidth: Annotated[float, typer.Option(help="Bandwidth of the controller of --loop [Hz].", rich_help_panel=LOOP)] = 10.0
     unknown: Annotated[
         list[str] | None,
         typer.Option(
-            help="Gain of the loop that is not known, as gain:ACTUATOR or controller.FIELD; several times. All drives of logs "
-            "without efforts when omitted."
+            help="Number of --loop to estimate too, as gain:ACTUATOR or controller.FIELD; several times. When omitted: the "
+            "gains of all drives for logs without efforts, else none.",
+            rich_help_panel=LOOP,
         ),
     ] = None
 

@@ -8,18 +8,38 @@ from typing import Annotated
 import typer
 
 import dynident as di
+from dynident.cli.structure import KNOWN
 from dynident.errors import DynidentError
 from dynident.identify import Population
 
 Mass = Annotated[
-    list[str] | None, typer.Option(help="Weighed mass of a body, as forearm=3.2 or forearm=3.2+-0.05 [kg]; several times.")
+    list[str] | None,
+    typer.Option(
+        help="Weighed mass of a body, as forearm=3.2 or forearm=3.2+-0.05 [kg]; several times.", rich_help_panel=KNOWN
+    ),
 ]
-TotalMass = Annotated[str | None, typer.Option(help="Mass of all moving bodies, as 16 or 16+-0.5 [kg].")]
-Centre = Annotated[list[str] | None, typer.Option(help="Known centre of mass, as hand=0,0,0.08 in its link frame [m].")]
+TotalMass = Annotated[str | None, typer.Option(help="Mass of all moving bodies, as 16 or 16+-0.5 [kg].", rich_help_panel=KNOWN)]
+Centre = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Centre of mass of a body, as hand=0,0,0.08 in its link frame [m]; several times.", rich_help_panel=KNOWN
+    ),
+]
 PopulationFile = Annotated[
-    Path | None, typer.Option("--population", help="population_TYPE.json of a fleet: what robots of the type have in common.")
+    Path | None,
+    typer.Option(
+        "--population",
+        help="population_TYPE.json of a fleet: what robots of the type have in common.",
+        rich_help_panel=KNOWN,
+    ),
 ]
-Without = Annotated[list[str] | None, typer.Option(help="Body that has no parameters of its own; may be given several times.")]
+Without = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Body without mass and inertia of its own, too light or counted with another; several times.",
+        rich_help_panel=KNOWN,
+    ),
+]
 
 
 def knowledge(

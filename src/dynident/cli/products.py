@@ -19,13 +19,13 @@ from dynident.cli.shared import (
     AsJson,
     Debug,
     Effort,
+    Essential,
     FitFile,
     LogOptions,
     Order,
     Projection,
     Robot,
     RobotOptions,
-    Strict,
     app,
     check_output,
     column_order,
@@ -44,22 +44,25 @@ def monitor(
     fit: FitFile,
     logs: Annotated[list[Path], typer.Argument(help="Logs to watch.", show_default=False)],
     effort: Effort = None,
-    bandwidth: Annotated[float | None, typer.Option(help="Of the observer [Hz]; that of the fit when omitted.")] = None,
+    bandwidth: Annotated[
+        float | None, typer.Option(help="Bandwidth of the observer [Hz]; that of the fit when omitted.")
+    ] = None,
     cutoff: Annotated[
-        float | None, typer.Option(help="Of the low-pass of positions and efforts [Hz]; ten times the bandwidth when omitted.")
+        float | None,
+        typer.Option(help="Cut-off of the low-pass of positions and efforts [Hz]; ten times the bandwidth when omitted."),
     ] = None,
     false_alarms: Annotated[float, typer.Option(help="False alarms per hour for noise like that of the fit.")] = 0.01,
-    hold: Annotated[float, typer.Option(help="Time for which the flag stays [s].")] = 0.25,
+    hold: Annotated[float, typer.Option(help="Time for which the collision flag stays raised [s].")] = 0.25,
     rest: Annotated[float, typer.Option(help="Speed below which a joint counts as standing [rad/s, m/s].")] = 0.02,
     healthy: Annotated[
         list[Path] | None, typer.Option(help="Run in which nothing touched the robot: raises thresholds to its noise.")
     ] = None,
     absent: Absent = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw torques and thresholds to this file (one log).")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw torques and thresholds of the first log to this file.")] = None,
     c: Annotated[Path | None, typer.Option("--c", help="Write the monitor as C99 to this folder.")] = None,
     described: RobotOptions = AS_WRITTEN,
     logged: LogOptions = AS_LOGGED,
-    strict: Strict = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit with 3 when something touched the robot.")] = False,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> int:
@@ -130,12 +133,17 @@ def payload(
     ] = None,
     link: Annotated[str | None, typer.Option(help="Link that carries the load, or the sensor's frame.")] = None,
     tilt: Annotated[bool, typer.Option("--tilt", help="Estimate the direction of gravity too (wrist sensor).")] = False,
-    reaction: Annotated[bool, typer.Option("--reaction", help="The sensor shows what it does to the load.")] = False,
+    reaction: Annotated[
+        bool, typer.Option("--reaction", help="The sensor shows the wrench on the load, of the opposite sign.")
+    ] = False,
     gain_std: Annotated[float, typer.Option(help="Relative deviation of the drive gains, 0.05 for five per cent.")] = 0.0,
     gains: Annotated[
         Path | None, typer.Option(help="File of `dynident gains -o`: corrects the logs, and its deviations go into the load's.")
     ] = None,
-    reach: Annotated[float | None, typer.Option(help="Largest distance of the load's centre that is believed [m].")] = None,
+    reach: Annotated[
+        float | None,
+        typer.Option(help="Largest distance of the load's centre that is believed [m]; the robot's size when omitted."),
+    ] = None,
     heaviest: Annotated[
         float | None, typer.Option(help="Largest mass that is believed [kg]; twice the described mass when omitted.")
     ] = None,
@@ -144,14 +152,12 @@ def payload(
     logged: LogOptions = AS_LOGGED,
     projection: Projection = "gls",
     order: Order = None,
-    essential: Annotated[
-        float | None, typer.Option(help="Keep essential parameters only, up to this ratio (10 is usual).")
-    ] = None,
+    essential: Essential = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Write the load to this JSON file.")] = None,
     save_fit: Annotated[
         Path | None, typer.Option(help="Write the fit of runs without and with the load, for validate and monitor.")
     ] = None,
-    strict: Strict = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit with 3 for a load that cannot be true.")] = False,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> int:
@@ -243,7 +249,8 @@ def _conventions(load: Any) -> list[str]:
 
 
 @app.command(
-    epilog="Example: dynident gains robot.urdf --unloaded empty.csv --loaded full.csv --mass 5.02 --com 0,0,0.06 --link tool0"
+    epilog="Example: dynident gains robot.urdf --unloaded empty.csv --loaded full.csv --effort motor_current --gain 0.12 "
+    "--mass 5.02 --com 0,0,0.06 --link tool0"
 )
 def gains(
     robot: Robot,
@@ -259,11 +266,14 @@ def gains(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Write the gains, for `dynident payload --gains`.")
     ] = None,
-    strict: Strict = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit with 3 for gains that are in doubt.")] = False,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> int:
-    """Estimate drive gains together with the robot, from runs without and with a load of known mass."""
+    """Estimate drive gains together with the robot, from runs without and with a load of known mass.
+
+    The result are factors on the gains that were given (--gain, or the robot's actuators); --gain 1 where nothing is known.
+    """
     from dynident import identify  # noqa: PLC0415 - only this command needs it
 
     del debug

@@ -14,7 +14,7 @@ import typer.core
 
 import dynident as di
 from dynident.cli.consoles import note, out
-from dynident.cli.structure import choices, has_legs, restructured, spoken, with_structure
+from dynident.cli.structure import COLUMNS, choices, has_legs, restructured, spoken, with_structure
 from dynident.errors import DynidentError
 from dynident.files import check_replaceable
 from dynident.mechanism import apply_sidecar, read_robot, write_robot
@@ -112,13 +112,19 @@ Trust = Annotated[
 Effort = Annotated[
     str | None,
     choices(
-        "What the effort channels are; nothing in a file can tell.",
+        "What the effort columns are; a file cannot tell, so it has no default. motor_...: before the gears; none: not logged.",
         *("joint_torque", "joint_force", "motor_torque", "motor_current", "voltage", "none"),
     ),
 ]
 Schema = Annotated[Path | None, typer.Option(help="TOML file that maps columns, units and drive gains of the logs.")]
 Joints = Annotated[str | None, typer.Option(help="Joint names of the log's channels, separated by commas.")]
-Gain = Annotated[str | None, typer.Option(help="Drive gains (Nm/A, N/V ...), one number or one per channel, by commas.")]
+Gain = Annotated[
+    str | None,
+    typer.Option(
+        help="Drive gains [N m/A, N m/V], one number or one per channel, by commas: at the motor where the robot's gear ratios "
+        "are known (transmissions, --sidecar), else at the joint, torque constant times gear ratio."
+    ),
+]
 Delay = Annotated[
     str | None,
     typer.Option(help="Seconds by which efforts are later than positions, one number or one per channel."),
@@ -138,12 +144,15 @@ Counts = Annotated[
     str | None,
     typer.Option(help="Encoder counts per rad (or m), for positions in counts: one number or one per channel."),
 ]
-LogRate = Annotated[float | None, typer.Option("--rate", help="Sampling rate [Hz] of logs without a time column.")]
+LogRate = Annotated[
+    float | None, typer.Option("--rate", help="Sampling rate [Hz] of logs whose time column is missing or too coarse.")
+]
 FitFile = Annotated[Path, typer.Argument(help="fit.json written by identify.", show_default=False)]
 Order = Annotated[
     str | None,
     typer.Option(
-        help="Parameters that should lead base parameters, by commas, most wanted first; symmetric: alike legs alike."
+        help="Parameters that should lead base parameters, by commas, most wanted first; symmetric: equal legs alike.",
+        rich_help_panel=COLUMNS,  # another command has a byte order
     ),
 ]
 Projection = Annotated[
@@ -161,6 +170,13 @@ FrictionLaws = Annotated[
     typer.Option(
         help="Friction law to fit with the bodies: 'stribeck + viscous' for all joints, joint2=tanh+viscous for one, or auto, "
         "which chooses by held-out blocks. May be given several times."
+    ),
+]
+Essential = Annotated[
+    float | None,
+    typer.Option(
+        help="Drop parameters until relative deviations differ by this factor at most (10 is usual), while residuals do not "
+        "grow; by wls."
     ),
 ]
 Absent = Annotated[

@@ -21,10 +21,13 @@ from dynident.files import shortened
 
 ROBOT_OPTIONS = "Robot"  # panel of the help
 LOG_OPTIONS, OUTPUT = "Logs", "Output"
+FILTER, KNOWN, LOOP, COLUMNS = "Filter", "What else is known", "Periodic motions and closed loops", "Base parameters"
 LOGGED = ("effort", "schema", "joints", "gain", "delay", "topic", "episode", "unit", "counts_per_unit", "log_rate")
 GROUPS = {
     **dict.fromkeys(("sidecar", "search", "arg", "trust", "terms"), ROBOT_OPTIONS),
     **dict.fromkeys(LOGGED, LOG_OPTIONS),
+    **dict.fromkeys(("cutoff", "filter_order", "causal", "decimation", "standstill"), FILTER),
+    **dict.fromkeys(("rank_tolerance", "projection", "essential", "contributing"), COLUMNS),
     **dict.fromkeys(("output", "as_json", "quiet", "strict", "debug"), OUTPUT),
 }
 SMALLEST, LARGEST = 1e-100, 1e100  # size of a number that an option can mean: squares and quotients stay finite

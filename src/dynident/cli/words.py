@@ -34,6 +34,7 @@ _PHRASES = (
     (r"give it as \(samples, 3, 3\) or one \(3, 3\), or --rpy", "give --rpy"),
     (r"give rotation=None", "leave --rpy out"),
     (r"VirtualRobot\(step=([^)]*)\)", r"--step \1"),
+    (r", give its motion as instruments=, or use instruments='periods' with period=", ", or give --period"),
 )
 
 

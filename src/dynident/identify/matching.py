@@ -93,9 +93,13 @@ def match(mechanism: Mechanism, log: Log) -> Matched:
         order = [_channel(mechanism, log, actuator.name) for actuator in mechanism.actuators]
         if motor_effort:
             effort = effort[:, order] @ N
-            notes.append("motor efforts brought to the joints by the actuators' gear and coupling matrix")
+            notes.append(
+                "motor efforts are taken for joint efforts, because the robot's actuators have no gear ratios"
+                if np.array_equal(N, np.eye(len(N)))
+                else "motor efforts brought to the joints by the actuators' gear and coupling matrix"
+            )
         else:
-            effort = effort[:, [_joint_channel(mechanism, log, name) for name in mechanism.coordinate_names]]
+            effort = effort[:, _joint_channels(mechanism, log, "efforts")]
         if log.position_side == "motor":
             inverse = _joints_of_motors(mechanism, log, N, position[:, order] - n0)
             position = (position[:, order] - n0) @ inverse
@@ -103,7 +107,7 @@ def match(mechanism: Mechanism, log: Log) -> Matched:
             velocity, acceleration = (None if x is None else x[:, order] @ inverse for x in (velocity, acceleration))
             notes.append("motor positions brought to the joints by the actuators' gear and coupling matrix")
         else:
-            columns = [log.joints.index(name) for name in mechanism.coordinate_names]
+            columns = _joint_channels(mechanism, log, "positions")
             position = position[:, columns]
             velocity, acceleration, reference = (
                 None if x is None else x[:, columns] for x in (velocity, acceleration, reference)
@@ -237,16 +241,21 @@ def _channel(mechanism: Mechanism, log: Log, actuator: str) -> int:
     raise LogError(f"log '{log.name}' has no channel for actuator '{actuator}'; its channels are {', '.join(log.joints)}")
 
 
-def _joint_channel(mechanism: Mechanism, log: Log, joint: str) -> int:
-    """Return the log column of a joint's own effort, named after it or after the motor that drives it alone."""
-    names = [joint, *(a.name for a in mechanism.actuators if list(a.coupling) == [joint])]
-    found = [log.joints.index(name) for name in names if name in log.joints]
-    if not found:
-        raise LogError(
-            f"log '{log.name}' has motor positions with joint efforts, but no channel is named after joint '{joint}' or after "
-            f"a motor of it alone; its channels are {', '.join(log.joints)}"
-        )
-    return found[0]
+def _joint_channels(mechanism: Mechanism, log: Log, quantity: str) -> list[int]:
+    """Return the log column of every joint's own positions or efforts, named after it or after a motor of it alone."""
+    columns = []
+    for joint in mechanism.coordinate_names:
+        names = [joint, *(a.name for a in mechanism.actuators if list(a.coupling) == [joint])]
+        found = [log.joints.index(name) for name in names if name in log.joints]
+        if not found:
+            other = "position_side = 'motor'" if quantity == "positions" else "effort = 'motor_torque'"
+            raise LogError(
+                f"log '{log.name}' has {quantity} of joints, but no channel is named after joint '{joint}' or after a motor "
+                f"that drives it alone; its channels are {', '.join(log.joints)}. Rename them (joints=, --joints), or say "
+                f"{other} if they were measured at the motors"
+            )
+        columns.append(found[0])
+    return columns
 
 
 def _gain(mechanism: Mechanism, log: Log) -> Array | None:

@@ -156,7 +156,12 @@ class Log(Tabular):
         check_effort_kind(self.effort_kind)
         if self.gain is not None:
             gain = numbers(self.gain, "gain")
-            gain = _array("gain", np.full(len(joints), gain) if gain.ndim == 0 else gain, (len(joints),))
+            if gain.shape not in ((), (len(joints),)):
+                raise LogError(
+                    f"gain: {gain.size} given for {len(joints)} channels; give one number for all, or one for each of "
+                    f"{', '.join(joints)}"
+                )
+            gain = _array("gain", np.broadcast_to(gain, (len(joints),)), (len(joints),))
             set_(self, "gain", gain)
             if not np.all(np.isfinite(gain)) or np.any(gain == 0.0):
                 raise LogError(f"gain is {gain.tolist()}; every drive gain must be finite and not zero")
