@@ -39,6 +39,8 @@ SPOILED = 1.5
 DEAD_ZONE = 3.0
 #: ... for this many periods of the cut-off.
 REST = 2.0
+#: Motion beside the widest one, root mean square, below which a joint may be standing.
+SMALL = 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,7 +204,6 @@ def prepare(
         q, v, a = METHODS[method](rate, log.position, chosen.frequency, **options)
     effort = log.torque()
     filtered = METHODS[method](rate, effort, chosen.frequency, **options)[0]
-    q, v, a = _held(log, chosen.frequency / rate, (q, v, a), notes)
     if log.velocity is not None or log.acceleration is not None:
         notes.append("logged velocities and accelerations are not used: they may be delayed or filtered, positions are not")
     keep = slice(spoiled, len(log) - spoiled)
@@ -210,6 +211,7 @@ def prepare(
     # What a causal filter changes is mostly its delay, which is no noise.
     smooth = q if phase == "zero" else METHODS[method](rate, log.position, chosen.frequency, order=int(order))[0]
     noise = velocity_noise(rate, log.position, smooth, chosen.frequency)
+    q, v, a = _held(log, chosen.frequency / rate, smooth, (q, v, a), notes)
     v = _rest(v, noise, math.ceil(REST * rate / chosen.frequency), log.joints, notes)
     motion = Motion(log.t[keep], q[keep], v[keep], a[keep])
     moving = _moving(motion.v, standstill, log.joints, notes)
@@ -269,16 +271,25 @@ def common_cutoff(logs: Sequence[Log]) -> Cutoff:
     return choose_cutoff(rate, records)
 
 
-def _held(log: Log, cutoff: float, motion: tuple[Array, Array, Array], notes: list[str]) -> tuple[Array, Array, Array]:
-    """Return q, v, a with joints that move by no more than rounding held exactly still; `cutoff` in cycles per sample."""
+def _held(
+    log: Log, cutoff: float, smooth: Array, motion: tuple[Array, Array, Array], notes: list[str]
+) -> tuple[Array, Array, Array]:
+    """Return q, v, a with joints that move by no more than rounding or noise held exactly still; `cutoff` in cycles per sample.
+
+    Noise of variance s^2 adds (1 - 2 cutoff) s^2 to what the filter removes. A joint whose motion has no larger variance, and
+    that is small beside the widest motion, stands: speeds and accelerations of noise alone are no excitation, and friction and
+    rotor terms that explain torques with them would be absurdly large.
+    """
     low, high = np.min(log.position, axis=0), np.max(log.position, axis=0)
-    still = high - low <= rounding_span(log.position, cutoff)
+    variance = np.var(log.position, axis=0)
+    noisy = np.var(log.position - smooth, axis=0) >= 0.5 * (1.0 - 2.0 * cutoff) * variance
+    still = (high - low <= rounding_span(log.position, cutoff)) | (noisy & (variance < SMALL**2 * np.max(variance)))
     if not np.any(still):
         return motion
     q, v, a = (x.copy() for x in motion)
     q[:, still], v[:, still], a[:, still] = 0.5 * (low + high)[still], 0.0, 0.0
     names = ", ".join(joint for joint, held in zip(log.joints, still, strict=True) if held)
-    notes.append(f"stands still, its position changes by no more than rounding: {names}")
+    notes.append(f"stands still, its position changes by no more than rounding and noise: {names}")
     return q, v, a
 
 
