@@ -150,6 +150,15 @@ def test_rounding_is_no_motion(method, cutoff):
         assert "no more than rounding and noise: a" in found.explanation
 
 
+def test_what_is_wrong_with_all_channels_is_told_once():
+    t = np.arange(3000) / 500.0
+    q = 90.0 * np.sin(2.0 * np.pi * 0.5 * t[:, None] + np.arange(4.0))  # degrees
+    log = Log(t, ("a", "b", "c", "d"), q, np.cos(q), "joint_torque")
+    with pytest.warns(SignalWarning, match=r"position:a \(and 3 more like it\) reaches 90") as found:
+        prepare(log)
+    assert str(found[0].message).count("give unit") == 1
+
+
 @pytest.mark.parametrize("phase", ["zero", "causal"])
 @pytest.mark.parametrize("rate", [500.0, 20.0])
 def test_noise_is_no_motion(phase, rate):

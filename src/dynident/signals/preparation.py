@@ -17,7 +17,7 @@ from dynident.results import Result
 from dynident.signals.cutoff import RATIO, SHORTEST, Cutoff, automatic_cutoff, choose_cutoff, rounding_span
 from dynident.signals.filters import HALF, SHORT, UNIFORM, Decimator, check_cutoff, stray
 from dynident.signals.log import Log
-from dynident.signals.quality import LONGEST_HOLE, Piece, Quality, examine
+from dynident.signals.quality import LONGEST_HOLE, Finding, Piece, Quality, examine
 from dynident.signals.resample import stamps_are_noise, to_uniform
 from dynident.signals.smoothers import METHODS
 
@@ -331,10 +331,16 @@ def _rest(v: Array, noise: Array, shortest: int, joints: tuple[str, ...], notes:
 def _warn(quality: Quality) -> None:
     """Warn about what is used: clock, positions and efforts; logged velocities are not."""
     serious = [f for f in quality.findings if f.severity != "info" and not f.channel.startswith(("velocity", "acceler"))]
-    if serious:
-        text = "; ".join(f"{f.channel} {f.sentence}" for f in serious[:3])
-        more = f" (and {len(serious) - 3} more, see .quality.summary())" if len(serious) > 3 else ""
-        warn(f"log '{quality.name}': {text}{more}", SignalWarning)
+    alike: dict[tuple[str, str], list[Finding]] = {}  # one unit is wrong for all joints: it is told once
+    for finding in serious:
+        alike.setdefault((finding.kind, finding.channel.partition(":")[0]), []).append(finding)
+    told = [
+        f"{own[0].channel}{f' (and {len(own) - 1} more like it)' if len(own) > 1 else ''} {own[0].sentence}"
+        for own in alike.values()
+    ]
+    if told:
+        more = f" (and {len(told) - 3} more, see .quality.summary())" if len(told) > 3 else ""
+        warn(f"log '{quality.name}': {'; '.join(told[:3])}{more}", SignalWarning)
 
 
 def _one_clock(piece: Piece, resample: float | str, notes: list[str]) -> tuple[Log, bool]:
