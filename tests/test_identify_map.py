@@ -83,6 +83,19 @@ def test_a_joint_that_stands_keeps_its_description_however_noisy_its_encoder_is(
     assert ours < theirs
 
 
+@pytest.mark.parametrize("law", ["coulomb + viscous", "tanh + viscous"])
+def test_bands_at_rest_are_as_wide_with_a_friction_law_as_with_terms(law):
+    """A standing joint carries anything up to its Coulomb friction, however that is written down."""
+    robot = arm(PLANAR, gravity=DOWN_Y)
+    log = simulated_log(robot, noise=0.02)
+    standing = di.Motion([0.0], [[0.3, 0.2]], [[0.0, 0.0]], [[0.0, 0.0]])
+    terms = MAP().fit(Regression.from_logs(wrong(robot), [log])).result_.predict(standing).std
+    fit = di.fit_log(wrong(robot), [log], law)
+    np.testing.assert_allclose(terms[0], [robot.parameters[f"fc_{joint}"] / np.sqrt(3.0) for joint in log.joints], rtol=0.1)
+    share = fit.predict(standing).std / terms
+    assert np.all((share > 0.95) & (share < 1.3))  # the step of a smooth law about standstill has some of the viscous friction
+
+
 def test_what_is_scored_is_what_is_exported(tmp_path):
     robot = arm(RRR)
     train, other = (simulated_log(robot, noise=0.3, seed=seed) for seed in (0, 1))
