@@ -66,6 +66,39 @@ def test_with_poor_data_it_is_better_than_least_squares_and_than_the_description
     assert max(better_than_described) < 1.0
 
 
+@pytest.mark.parametrize("encoder", [1e-6, 1e-4])
+def test_a_joint_that_stands_keeps_its_description_however_noisy_its_encoder_is(encoder):
+    """Accelerations of noise alone must not become a rotor of a hundred times the described one."""
+    robot, rng = arm(RRR), np.random.default_rng(4)
+    described = robot.with_parameters(robot.parameters.replace(1.1 * robot.parameters.values))
+    moved = smooth(3, 4000, seed=2)
+    stands = np.array([1.0, 1.0, 0.0])
+    motion = di.Motion(moved.t, moved.q * stands + [0.0, 0.0, 0.4], moved.v * stands, moved.a * stands)
+    tau = inverse_dynamics(robot, motion)
+    q = motion.q + encoder * rng.normal(size=tau.shape)
+    log = di.Log(motion.t, robot.coordinate_names, q, tau + 0.1 * rng.normal(size=tau.shape), "joint_torque")
+    fit = MAP().fit(Regression.from_logs(described, [log])).result_
+    for term in ("ia", "fv", "fc"):
+        assert fit.standard[f"{term}_joint_3"] == pytest.approx(described.parameters[f"{term}_joint_3"])
+    fast = smooth(3, 300, seed=9)  # now the third joint moves too
+    wanted = inverse_dynamics(robot, fast)
+    ours, theirs = (np.linalg.norm(x - wanted) for x in (fit.predict(fast).effort, inverse_dynamics(described, fast)))
+    assert ours < theirs
+
+
+@pytest.mark.parametrize("law", ["coulomb + viscous", "tanh + viscous"])
+def test_bands_at_rest_are_as_wide_with_a_friction_law_as_with_terms(law):
+    """A standing joint carries anything up to its Coulomb friction, however that is written down."""
+    robot = arm(PLANAR, gravity=DOWN_Y)
+    log = simulated_log(robot, noise=0.02)
+    standing = di.Motion([0.0], [[0.3, 0.2]], [[0.0, 0.0]], [[0.0, 0.0]])
+    terms = MAP().fit(Regression.from_logs(wrong(robot), [log])).result_.predict(standing).std
+    fit = di.fit_log(wrong(robot), [log], law)
+    np.testing.assert_allclose(terms[0], [robot.parameters[f"fc_{joint}"] / np.sqrt(3.0) for joint in log.joints], rtol=0.1)
+    share = fit.predict(standing).std / terms
+    assert np.all((share > 0.95) & (share < 1.3))  # the step of a smooth law about standstill has some of the viscous friction
+
+
 def test_what_is_scored_is_what_is_exported(tmp_path):
     robot = arm(RRR)
     train, other = (simulated_log(robot, noise=0.3, seed=seed) for seed in (0, 1))

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import dynident as di
-from dynident.errors import IdentificationError
+from dynident.errors import DynidentError, IdentificationError, SignalWarning
 from dynident.identify import OLS, WLS, Regression, base_parameters, factor
 from dynident.mechanics import Motion, inverse_dynamics
-from dynident.signals import Decimator, prepare
+from dynident.signals import Decimator, Log, prepare, split_at_gaps
 from identify_cases import LWR, RRR, UR10, arm, dense, evidence, simulated_log, smooth
 
 
@@ -91,6 +91,24 @@ def test_a_joint_that_one_log_lacks_is_taken_from_the_other():
     full = Regression.from_motion(robot, motion, tau, base)
     both = part + full
     assert [(g.name, g.count) for g in both.groups] == [("joint_1", 600), ("joint_2", 300), ("joint_3", 600)]
+
+
+def test_all_long_pieces_of_a_log_with_gaps_are_used():
+    robot = arm(RRR)
+    whole = simulated_log(robot, seconds=40.0, noise=0.2)
+    kept = np.ones(len(whole), dtype=bool)
+    kept[3000:3200] = kept[7700:7800] = False  # 15 s, 22.5 s, and a last second that is not worth a wider band
+    signals = {name: getattr(whole, name)[kept] for name in ("t", "position", "effort")}
+    log = Log(joints=whole.joints, effort_kind="joint_torque", name="torn", **signals)
+    with pytest.warns(SignalWarning, match=r"'torn' has gaps: 2 pieces, 37.49 s of 39.99 s, are used"):
+        found = Regression.from_logs(robot, [log])
+    first, second, _ = split_at_gaps(log)
+    alone = Regression.from_logs(robot, [first, second])
+    same(found, alone)
+    (source,) = found.sources
+    assert source["samples"] == sum(each["samples"] for each in alone.sources)
+    with pytest.raises(DynidentError, match="was used for the fit"):
+        WLS().fit(found).result_.score(second)
 
 
 def test_different_evidence_is_not_merged():

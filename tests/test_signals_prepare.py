@@ -147,7 +147,32 @@ def test_rounding_is_no_motion(method, cutoff):
         assert not np.any(found.motion.v[:, 0]) and not np.any(found.motion.a[:, 0])
         assert np.ptp(found.motion.q[:, 0]) == 0.0 and found.motion.q[0, 0] == pytest.approx(place, rel=1e-14)
         assert np.max(np.abs(found.motion.v[:, 1])) == pytest.approx(np.pi, rel=0.05)
-        assert "no more than rounding: a" in found.explanation
+        assert "no more than rounding and noise: a" in found.explanation
+
+
+def test_what_is_wrong_with_all_channels_is_told_once():
+    t = np.arange(3000) / 500.0
+    q = 90.0 * np.sin(2.0 * np.pi * 0.5 * t[:, None] + np.arange(4.0))  # degrees
+    log = Log(t, ("a", "b", "c", "d"), q, np.cos(q), "joint_torque")
+    with pytest.warns(SignalWarning, match=r"position:a \(and 3 more like it\) reaches 90") as found:
+        prepare(log)
+    assert str(found[0].message).count("give unit") == 1
+
+
+@pytest.mark.parametrize("phase", ["zero", "causal"])
+@pytest.mark.parametrize("rate", [500.0, 20.0])
+def test_noise_is_no_motion(phase, rate):
+    """A joint whose encoder is noisy stands exactly still; one that moves by some deviations of the noise does not."""
+    t, rng = np.arange(int(40.0 * rate)) / rate, np.random.default_rng(0)
+    moving = np.sin(2.0 * np.pi * 0.5 * t)
+    noise = 1e-3 * rng.normal(size=(t.size, 2))
+    q = np.column_stack([0.3 + noise[:, 0], 5e-3 * np.cos(2.0 * np.pi * 0.5 * t) + noise[:, 1], moving])
+    log = Log(t, ("still", "little", "much"), q, rng.normal(size=(t.size, 3)), "joint_torque")
+    found = prepare(log, phase=phase)
+    assert not np.any(found.motion.v[:, 0]) and not np.any(found.motion.a[:, 0])
+    assert np.ptp(found.motion.q[:, 0]) == 0.0 and found.motion.q[0, 0] == pytest.approx(0.3, abs=2e-3)
+    assert np.std(found.motion.q[:, 1]) == pytest.approx(5e-3 / np.sqrt(2.0), rel=0.2)
+    assert any(line.endswith("rounding and noise: still") for line in found.explanation.splitlines())
 
 
 @pytest.mark.parametrize("step", [2.0 * np.pi / 2**32, 2.0**-24])

@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from dynident.errors import IdentificationError
+from dynident.errors import IdentificationError, require
 from dynident.identify.findings import DESCRIBED, HEAD, in_log
 from dynident.identify.regression import Regression, same_robot
 from dynident.identify.rows import Rows
 from dynident.identify.specimen import added
-from dynident.signals import Prepared
+from dynident.signals import Log, Prepared, split_at_gaps
+
+WORTH = 0.25  # of the longest piece of a log with gaps: a shorter one would widen the band of all
 
 
 def merged(one: Regression, other: Regression) -> Regression:
@@ -73,6 +75,23 @@ def joined_source(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str,
     start, end = min(one["start"], other["start"]), max(one["end"], other["end"])
     samples = one["samples"] + other["samples"]
     return {**one, "start": start, "end": end, "samples": samples, "resting": added(one, other)}
+
+
+def long_pieces(logs: Sequence[Log]) -> tuple[list[Log], list[str]]:
+    """Return logs of which those with gaps are cut into their long pieces, and what is used of these in words."""
+    found, notes = [], []
+    for log in logs:
+        require(log, Log, "log")
+        pieces = split_at_gaps(log)
+        longest = max((len(piece) for piece in pieces), default=0)
+        worth = [piece for piece in pieces if len(piece) >= WORTH * longest]
+        if len(worth) < 2:
+            found.append(log)
+            continue
+        found += worth
+        used = sum(piece.duration for piece in worth)
+        notes.append(f"log '{log.name}' has gaps: {len(worth)} pieces, {used:.4g} s of {log.duration:.4g} s, are used")
+    return found, notes
 
 
 def part_of(prepared: Prepared, first: float, last: float) -> Prepared:

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import DynidentError
-from dynident.identify.specimen import nearness, shares
+from dynident.friction import State
+from dynident.identify.specimen import SLOW, nearness, shares
 from dynident.mechanics import Motion, closure_starts
 from dynident.results import Result
 
@@ -89,6 +90,7 @@ def predicted(
     signals = fit.equations.signals(temperature, load, len(motion)) or {}
     firsts = range(0, len(motion), ROWS)
     starts = closure_starts(fit.mechanism, motion.q, firsts) if fit.mechanism.loops else [None] * len(firsts)
+    limits = _friction_limits(fit, motion, temperature, load)
     for first, start in zip(firsts, starts, strict=True):
         piece = slice(first, first + ROWS)
         own = {name: values[piece] for name, values in signals.items()}
@@ -97,7 +99,7 @@ def predicted(
         spread = np.einsum("kb,nbt->nkt", L, W, optimize=True)
         share[piece] = np.sqrt(np.einsum("nkt,nkt->tn", spread, spread))
         beyond = np.einsum("nbt,nb->tn", W**2, errors)
-        residual = np.maximum(moving, beyond) + _resting(fit, motion.v[piece], resting)
+        residual = np.maximum(moving, beyond) + _resting(fit, motion.v[piece], limits, resting)
         std[piece] = np.sqrt(share[piece] ** 2 + residual)
     return effort, std, share
 
@@ -139,14 +141,31 @@ def model_errors(fit: Fit, variance: Array) -> Array:
     return result
 
 
-def _resting(fit: Fit, v: Array, known: Array) -> Array:
+def _friction_limits(fit: Fit, motion: Motion, temperature: Array | None, load: Array | None) -> Array:
+    """Return up to which level the friction of each joint of a tree holds it at rest, (n,): of its terms, or of its law.
+
+    That of a law is half of its jump at standstill, or of the step of a smooth one about it, where a motion lies in the mean.
+    """
+    names = fit.mechanism.coordinate_names
+    level = dict(zip(fit.standard.names, fit.standard.values, strict=True))
+    limits = np.array([max(abs(level.get(f"{symbol}_{name}", 0.0)) for symbol in ("fc", "fcp", "fcn")) for name in names])
+    if fit.mechanism.loops or not fit.speeds:
+        return limits
+    for name, friction in fit.friction.items():
+        if name not in names:  # of a joint that follows others
+            continue
+        j, slow = names.index(name), SLOW * fit.speeds.get(name, 0.0)
+        q, tau, T = (None if x is None else np.full(2, np.mean(x[:, j])) for x in (motion.q, load, temperature))
+        state = State(np.array([slow, -slow]), q, tau, T)
+        (forward, backward), (low, high) = friction(state), friction.breakaway(state)[0]
+        limits[j] = 0.5 * max(high - low if high > low else forward - backward, 0.0)
+    return limits
+
+
+def _resting(fit: Fit, v: Array, limits: Array, known: Array) -> Array:
     """Return the variance of friction near standstill, where it may be anything within its limits: at least fc^2 / 3."""
     if fit.mechanism.loops or not fit.speeds:
         return np.zeros(v.shape)
-    level = dict(zip(fit.standard.names, fit.standard.values, strict=True))
-    limits = np.zeros(v.shape[1])
-    for j, name in enumerate(fit.mechanism.coordinate_names):
-        limits[j] = max([abs(level.get(f"{symbol}_{name}", 0.0)) for symbol in ("fc", "fcp", "fcn")])
     speeds = np.array([fit.speeds.get(name, 0.0) for name in fit.mechanism.coordinate_names])
     return nearness(v, speeds) * np.maximum(limits**2 / 3.0, np.nan_to_num(known))
 

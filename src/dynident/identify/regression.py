@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.errors import IdentificationError, require
+from dynident.errors import IdentificationError, SignalWarning, require, warn
 from dynident.files import write_atomic
 from dynident.identify.base import BaseParameters, columns_of
 from dynident.identify.factor import RowGroup, factors_of
@@ -289,7 +289,8 @@ class Regression:
         mechanism : Mechanism
             Robot; joints that the logs do not have are held at zero.
         logs : sequence of Log, or LogStream
-            What was measured. Of a stream one piece is in memory at a time; the band is that of its first piece.
+            What was measured; of a log with gaps all long pieces. Of a stream one piece is in memory at a time, and
+            the band is that of its first piece.
         base : BaseParameters, optional
             Base parameters; found when omitted.
         projection : str or sequence of str
@@ -305,8 +306,15 @@ class Regression:
             The evidence of all logs, with the notes of every decision.
         """
         from dynident.identify.band import evidence_in_one_band  # noqa: PLC0415 - it stands on this class
+        from dynident.identify.merging import long_pieces  # noqa: PLC0415 - it needs this class
 
-        return evidence_in_one_band(mechanism, logs, base, projection, absent, options)
+        if isinstance(logs, LogStream):
+            return evidence_in_one_band(mechanism, logs, base, projection, absent, options)
+        pieces, notes = long_pieces(logs)
+        for text in notes:
+            warn(text, SignalWarning)
+        found = evidence_in_one_band(mechanism, pieces, base, projection, absent, options)
+        return replace(found.joined(), notes=(*found.notes, *notes)) if notes else found
 
     def joined(self) -> Regression:
         """Return the evidence with pieces of a log, which have the same checksum, as one source: times and samples of all."""

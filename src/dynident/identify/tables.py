@@ -75,7 +75,7 @@ def _share(relative: float) -> str:
 def summary_of(fit: Fit) -> str:
     """Return the text; `Fit.summary` is the public way."""
     table = fit.observability()
-    width = max(len(row.name) for row in table)
+    width = max(len("base parameter"), *(len(row.name) for row in table))
     verdicts = [row.verdict for row in table]
     blind = not np.isfinite(fit.training_relative)
     errors = "no efforts" if blind else f"training error {100 * fit.training_relative:.2f} %"

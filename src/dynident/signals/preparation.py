@@ -17,7 +17,7 @@ from dynident.results import Result
 from dynident.signals.cutoff import RATIO, SHORTEST, Cutoff, automatic_cutoff, choose_cutoff, rounding_span
 from dynident.signals.filters import HALF, SHORT, UNIFORM, Decimator, check_cutoff, stray
 from dynident.signals.log import Log
-from dynident.signals.quality import LONGEST_HOLE, Piece, Quality, examine
+from dynident.signals.quality import LONGEST_HOLE, Finding, Piece, Quality, examine
 from dynident.signals.resample import stamps_are_noise, to_uniform
 from dynident.signals.smoothers import METHODS
 
@@ -39,6 +39,8 @@ SPOILED = 1.5
 DEAD_ZONE = 3.0
 #: ... for this many periods of the cut-off.
 REST = 2.0
+#: Motion beside the widest one, root mean square, below which a joint may be standing.
+SMALL = 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,7 +204,6 @@ def prepare(
         q, v, a = METHODS[method](rate, log.position, chosen.frequency, **options)
     effort = log.torque()
     filtered = METHODS[method](rate, effort, chosen.frequency, **options)[0]
-    q, v, a = _held(log, chosen.frequency / rate, (q, v, a), notes)
     if log.velocity is not None or log.acceleration is not None:
         notes.append("logged velocities and accelerations are not used: they may be delayed or filtered, positions are not")
     keep = slice(spoiled, len(log) - spoiled)
@@ -210,6 +211,7 @@ def prepare(
     # What a causal filter changes is mostly its delay, which is no noise.
     smooth = q if phase == "zero" else METHODS[method](rate, log.position, chosen.frequency, order=int(order))[0]
     noise = velocity_noise(rate, log.position, smooth, chosen.frequency)
+    q, v, a = _held(log, chosen.frequency / rate, smooth, (q, v, a), notes)
     v = _rest(v, noise, math.ceil(REST * rate / chosen.frequency), log.joints, notes)
     motion = Motion(log.t[keep], q[keep], v[keep], a[keep])
     moving = _moving(motion.v, standstill, log.joints, notes)
@@ -269,16 +271,25 @@ def common_cutoff(logs: Sequence[Log]) -> Cutoff:
     return choose_cutoff(rate, records)
 
 
-def _held(log: Log, cutoff: float, motion: tuple[Array, Array, Array], notes: list[str]) -> tuple[Array, Array, Array]:
-    """Return q, v, a with joints that move by no more than rounding held exactly still; `cutoff` in cycles per sample."""
+def _held(
+    log: Log, cutoff: float, smooth: Array, motion: tuple[Array, Array, Array], notes: list[str]
+) -> tuple[Array, Array, Array]:
+    """Return q, v, a with joints that move by no more than rounding or noise held exactly still; `cutoff` in cycles per sample.
+
+    Noise of variance s^2 adds (1 - 2 cutoff) s^2 to what the filter removes. A joint whose motion has no larger variance, and
+    that is small beside the widest motion, stands: speeds and accelerations of noise alone are no excitation, and friction and
+    rotor terms that explain torques with them would be absurdly large.
+    """
     low, high = np.min(log.position, axis=0), np.max(log.position, axis=0)
-    still = high - low <= rounding_span(log.position, cutoff)
+    variance = np.var(log.position, axis=0)
+    noisy = np.var(log.position - smooth, axis=0) >= 0.5 * (1.0 - 2.0 * cutoff) * variance
+    still = (high - low <= rounding_span(log.position, cutoff)) | (noisy & (variance < SMALL**2 * np.max(variance)))
     if not np.any(still):
         return motion
     q, v, a = (x.copy() for x in motion)
     q[:, still], v[:, still], a[:, still] = 0.5 * (low + high)[still], 0.0, 0.0
     names = ", ".join(joint for joint, held in zip(log.joints, still, strict=True) if held)
-    notes.append(f"stands still, its position changes by no more than rounding: {names}")
+    notes.append(f"stands still, its position changes by no more than rounding and noise: {names}")
     return q, v, a
 
 
@@ -320,10 +331,16 @@ def _rest(v: Array, noise: Array, shortest: int, joints: tuple[str, ...], notes:
 def _warn(quality: Quality) -> None:
     """Warn about what is used: clock, positions and efforts; logged velocities are not."""
     serious = [f for f in quality.findings if f.severity != "info" and not f.channel.startswith(("velocity", "acceler"))]
-    if serious:
-        text = "; ".join(f"{f.channel} {f.sentence}" for f in serious[:3])
-        more = f" (and {len(serious) - 3} more, see .quality.summary())" if len(serious) > 3 else ""
-        warn(f"log '{quality.name}': {text}{more}", SignalWarning)
+    alike: dict[tuple[str, str], list[Finding]] = {}  # one unit is wrong for all joints: it is told once
+    for finding in serious:
+        alike.setdefault((finding.kind, finding.channel.partition(":")[0]), []).append(finding)
+    told = [
+        f"{own[0].channel}{f' (and {len(own) - 1} more like it)' if len(own) > 1 else ''} {own[0].sentence}"
+        for own in alike.values()
+    ]
+    if told:
+        more = f" (and {len(told) - 3} more, see .quality.summary())" if len(told) > 3 else ""
+        warn(f"log '{quality.name}': {'; '.join(told[:3])}{more}", SignalWarning)
 
 
 def _one_clock(piece: Piece, resample: float | str, notes: list[str]) -> tuple[Log, bool]:

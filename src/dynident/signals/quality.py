@@ -281,7 +281,7 @@ def _clock(log: Log) -> list[Finding]:
         lost = float(np.sum(step[gaps] / median - 1.0))
         text = (
             f"{gaps.size} gaps, the longest {longest:.4g} s after sample {int(np.argmax(step))}, about {lost:.0f} samples "
-            "missing; short ones are interpolated, long ones cut the log, of which the longest piece is used"
+            "missing; short ones are interpolated, long ones cut the log into pieces"
         )
         findings.append(Finding("gap", "time", "warning", text, longest))
     return findings

@@ -23,6 +23,7 @@ from dynident.errors import IdentificationError
 from dynident.identify.base import BaseParameters, columns_of
 from dynident.identify.factor import RowGroup, triangle
 from dynident.identify.matching import match
+from dynident.identify.merging import long_pieces
 from dynident.identify.regression import Regression, robot_motion, source_of
 from dynident.identify.rows import Projection, Rows
 from dynident.mechanics import Motion, MotionLike, as_motion, closure_starts
@@ -232,8 +233,8 @@ class SampledRegression(Regression):
         whole = Regression.from_logs(mechanism, logs, base, projection, absent, **options)
         band = {key: whole.sources[0][name] for key, name in (("cutoff", "cutoff"), ("band", "bandwidth"))}
         own = {**band, **{key: value for key, value in options.items() if value != "auto"}}
-        parts = [cls.from_log(mechanism, log, whole.base, projection, absent, **own) for log in logs]
-        return replace(reduce(add, parts), options=whole.options, notes=whole.notes)
+        parts = [cls.from_log(mechanism, piece, whole.base, projection, absent, **own) for piece in long_pieces(logs)[0]]
+        return replace(reduce(add, parts), sources=whole.sources, options=whole.options, notes=whole.notes)
 
     @classmethod
     def without_effort(
