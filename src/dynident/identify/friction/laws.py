@@ -211,7 +211,7 @@ def _chosen(
     bare = prepared.robot.altered(friction={}, forces=())
     speeds = []
     for r in prepared.recordings:
-        used = 0.0 if joint in r.skip else 1.0  # a dead effort is no fast one
+        used = np.nan if joint in r.skip else 1.0  # where its effort is dead, a joint is neither fast nor slow
         speeds.append(used * np.abs(tree_motion(bare, r.motion).v[:, at])[r.decimator.centres(len(r.motion))])
     return choose(trials, sum(speed.size for speed in speeds), blocks, np.concatenate(speeds))
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from itertools import count
 from operator import add
 from typing import Any
 
@@ -43,6 +44,7 @@ Laws = Law | Mapping[str, Law]
 UNSURE = 0.5  # relative standard deviation from which a shape parameter is not determined: it is held where it was found
 SETTLED = 0.02  # change of a shape parameter, in standard deviations, below which its column need not be taken again
 ROUNDS = 4
+UNDETERMINED = "these data do not determine it; it is held where the error is lowest"
 
 
 def fit_robot(
@@ -227,7 +229,7 @@ def find_shapes(assembly: Assembly, how: Search, belief: Belief | None = None) -
     warm = {f"{f.law.shape[-1]}_{joint}" for joint, f in frictions.items() if isinstance(f.law, TemperatureDependent)}
     free = [x for s, x in enumerate(names) if unsure[s] and not found.at_bound[s] and s not in held and x not in warm]
     if free:
-        notes.append(f"{', '.join(free)}: these data do not determine it; it is held where the error is lowest")
+        notes.append(f"{', '.join(free)}: {UNDETERMINED}")
     return robot.altered(friction=frictions), found, notes
 
 
@@ -249,14 +251,20 @@ def fit_recordings(
     found, told = _without_temperature(robot, found, assembly)
     notes += told
     solver = WLS() if estimator is None else estimator
-    for _ in range(ROUNDS):
+    for turn in count(1):
         fit = _fitted(found, robot, assembly, solver)
         shapes = [own.name for own in found.own_columns if own.kind == "shape"]
         at = [fit.base.leaders.index(name) for name in shapes if name in fit.base.leaders]
         before = np.array([found.parameters[fit.base.leaders[i]] for i in at])
-        if not at or np.max(np.abs(fit.values[at] - before) / np.maximum(fit.std[at], 1e-300)) < SETTLED:
+        moves = np.abs(fit.values[at] - before) / np.maximum(fit.std[at], 1e-300)
+        if not np.any(moves >= SETTLED):
             break
-        found = _moved(found, fit, at)
+        if turn < ROUNDS:
+            found = _moved(found, fit, at)
+        else:  # a column that is a derivative does not tell where it wanders: what does not settle is held
+            lost = [fit.base.leaders[i] for i, move in zip(at, moves, strict=True) if move >= SETTLED]
+            found = _held(found, lost)
+            notes.append(f"{', '.join(lost)}: {UNDETERMINED}")
     sources = [] if prepared is None else prepared.evidence.sources
     return replace(
         fit,
@@ -335,6 +343,15 @@ def _believing(solver: Any, before: Mapping[str, float]) -> Any:
         return solver
     known = solver.known or Knowledge()
     return MAP(recovery=solver.recovery, known=replace(known, terms={**before, **known.terms}))
+
+
+def _held(robot: Mechanism, shapes: Sequence[str]) -> Mechanism:
+    """Return the robot with some shape parameters held, named with their joint."""
+    frictions = {}
+    for joint, friction in robot.friction.items():
+        own = [name for name in friction.law.shape if f"{name}_{joint}" in shapes]
+        frictions[joint] = replace(friction, known=(*friction.known, *own))
+    return robot.altered(friction=frictions)
 
 
 def _moved(robot: Mechanism, fit: Fit, at: Sequence[int]) -> Mechanism:

@@ -25,6 +25,7 @@ Progress = Callable[[str, int, int], object]  # what is done, how much of it, of
 THIN = 4000
 FOLLOWED = 3
 REWEIGHTINGS = 5
+SLOWEST = 0.01  # share of the moving samples
 SMALL = 0.01  # of the efforts: residuals with which weights begin
 
 
@@ -102,7 +103,6 @@ class Evaluator:
             x_scale=1.0,
         )
         return _placed(u, self.free, found.x)
-
 
     def settle(self, u: Array) -> None:
         """Weigh the rows by their residuals at u: a belief is in deviations, so that ones would be no weights."""
@@ -215,7 +215,11 @@ def search(
 
 
 def shape_bounds(laws: Sequence[FrictionLaw], velocities: Sequence[Array], names: Sequence[str]) -> Array:
-    """Intervals in which to search, from the largest speed of each joint."""
+    """Intervals in which to search, from the largest speed of each joint and the slowest hundredth of its moving samples.
+
+    A hump below that (a Stribeck speed; its interval ends at the speed it is asked for) is decided by a few samples at
+    reversals: it would fit them, with any height.
+    """
     parts = [np.zeros((0, 2))]
     for law, v, name in zip(laws, velocities, names, strict=True):
         if not law.shape:
@@ -225,5 +229,7 @@ def shape_bounds(laws: Sequence[FrictionLaw], velocities: Sequence[Array], names
             raise IdentificationError(
                 f"joint '{name}' never moves, so the shape of its friction cannot be seen; leave its law out"
             )
-        parts.append(law.shape_range(speed))
+        slow = float(np.quantile(np.abs(v[v != 0.0]), SLOWEST))
+        (low, high), (_, resolved) = law.shape_range(speed).T, law.shape_range(slow).T
+        parts.append(np.stack([np.where((low > 0.0) & (resolved < high), np.maximum(low, resolved), low), high], axis=1))
     return np.concatenate(parts)
