@@ -56,6 +56,8 @@ def prepared_logs(
             raise IdentificationError(f"log '{one.name}' moves other joints than log '{logs[0].name}'; fit them apart")
     rows = Rows(robot, usual_projection(robot) if projection is None else check_projection(projection))
     evidence = Regression.from_logs(mechanism, logs, None, rows.projection, **given)
+    # The same stretches as well: inflation and belief of the fit with laws are then those of the fit without.
+    stretches = -(-max(len(group.counts) for group in evidence.groups) // len(logs))
     recordings = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SignalWarning)  # what is wrong with the logs was said with the evidence
@@ -64,5 +66,5 @@ def prepared_logs(
             prepared = prepared_for(rows, own.log, {**given, **band})
             moved = robot_motion(robot, prepared.motion)
             found = (prepared.filtered, prepared.decimator, dead_efforts(prepared), prepared.moving)
-            recordings.append(Recording(moved, *found, prepared.temperature, prepared.effort))
+            recordings.append(Recording(moved, *found, prepared.temperature, prepared.effort, stretches))
     return PreparedLogs(evidence, tuple(recordings), known)

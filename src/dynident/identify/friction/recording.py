@@ -46,6 +46,7 @@ class Recording:
     moving: NDArray[np.bool_] | None = None
     temperature: Array | None = None
     load: Array | None = None
+    stretches: int | None = None  # of time whose evidence is kept apart
 
 
 class LawRows:

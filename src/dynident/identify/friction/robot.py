@@ -327,6 +327,7 @@ def _fitted(robot: Mechanism, described: Mechanism, assembly: Assembly, solver: 
             r.moving,
             r.temperature,
             r.load,
+            r.stretches,
         )
         for r in assembly.recordings
     ]
