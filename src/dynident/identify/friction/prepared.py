@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -25,7 +25,9 @@ class PreparedLogs:
 
     evidence: Regression
     recordings: tuple[Recording, ...]
-    known: Knowledge | None = None  # beside the description
+    logs: tuple[Log, ...]
+    known: Knowledge | None  # beside the description
+    notes: tuple[str, ...]
 
     @property
     def robot(self) -> Mechanism:
@@ -37,6 +39,24 @@ class PreparedLogs:
         """What is believed about the bodies while laws are searched."""
         return Belief(self.evidence, self.known)
 
+    def rejudged(self, robot: Mechanism) -> PreparedLogs:
+        """Return the logs in the band that the robot with its laws chooses; itself where that is the same.
+
+        A band is chosen by errors of a model. Those of linear terms where friction is not linear ask for too narrow a one.
+        """
+        options = dict(self.evidence.options)
+        if options.get("cutoff", "auto") != "auto" or options.get("band", "auto") != "auto":
+            return self
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SignalWarning)  # said before
+            judged = Regression.from_logs(robot, self.logs, None, self.evidence.projection, **options)
+            band = {key: judged.sources[0][name] for key, name in (("cutoff", "cutoff"), ("band", "bandwidth"))}
+            if band == {key: self.evidence.sources[0][name] for key, name in (("cutoff", "cutoff"), ("band", "bandwidth"))}:
+                return self
+            parts = Regression.from_logs(self.robot, self.logs, None, self.evidence.projection, **{**options, **band})
+        evidence = replace(parts, options=options)
+        return replace(self, evidence=evidence, recordings=_recordings(evidence, self.logs), notes=judged.notes)
+
 
 def prepared_logs(
     mechanism: Mechanism,
@@ -46,25 +66,30 @@ def prepared_logs(
     known: Knowledge | None = None,
 ) -> PreparedLogs:
     """Prepare logs of one robot in the one band that `Regression.from_logs` chooses; all must move the same joints."""
-    logs, given = [log] if isinstance(log, Log) else list(log), dict(options or {})
+    logs, given = (log,) if isinstance(log, Log) else tuple(log), dict(options or {})
     if not logs:
         raise IdentificationError("no log is given; give at least one")
-    matched = [match(mechanism, one) for one in logs]
-    robot = matched[0].mechanism
-    for one, own in zip(logs, matched, strict=True):
-        if own.mechanism.coordinate_names != robot.coordinate_names:
+    robots = [match(mechanism, one).mechanism for one in logs]
+    for one, robot in zip(logs, robots, strict=True):
+        if robot.coordinate_names != robots[0].coordinate_names:
             raise IdentificationError(f"log '{one.name}' moves other joints than log '{logs[0].name}'; fit them apart")
-    rows = Rows(robot, usual_projection(robot) if projection is None else check_projection(projection))
-    evidence = Regression.from_logs(mechanism, logs, None, rows.projection, **given)
+    chosen = usual_projection(robots[0]) if projection is None else check_projection(projection)
+    evidence = Regression.from_logs(mechanism, logs, None, chosen, **given)
+    return PreparedLogs(evidence, _recordings(evidence, logs), logs, known, evidence.notes)
+
+
+def _recordings(evidence: Regression, logs: Sequence[Log]) -> tuple[Recording, ...]:
+    """Return logs prepared as those of the evidence were."""
+    robot, rows = evidence.mechanism, Rows(evidence.mechanism, evidence.projection)
     # The same stretches as well: inflation and belief of the fit with laws are then those of the fit without.
     stretches = -(-max(len(group.counts) for group in evidence.groups) // len(logs))
     recordings = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SignalWarning)  # what is wrong with the logs was said with the evidence
-        for own, source in zip(matched, evidence.sources, strict=True):
+        for log, source in zip(logs, evidence.sources, strict=True):
             band = {"cutoff": source["cutoff"], "band": source["bandwidth"]}
-            prepared = prepared_for(rows, own.log, {**given, **band})
+            prepared = prepared_for(rows, match(robot, log).log, {**evidence.options, **band})
             moved = robot_motion(robot, prepared.motion)
             found = (prepared.filtered, prepared.decimator, dead_efforts(prepared), prepared.moving)
             recordings.append(Recording(moved, *found, prepared.temperature, prepared.effort, stretches))
-    return PreparedLogs(evidence, tuple(recordings), known)
+    return tuple(recordings)

@@ -126,16 +126,20 @@ def fit_log(
     known = estimator.known if isinstance(estimator, MAP) else None
     prepared = prepared_logs(mechanism, log, options, projection, known)
     how = Search(_start(start), starts, seed, passes, progress)
+    fit = _with_laws_of(prepared, laws, projection, estimator, how)
+    rejudged = prepared.rejudged(fit.mechanism)
+    return fit if rejudged is prepared else _with_laws_of(rejudged, laws, projection, estimator, how)
+
+
+def _with_laws_of(prepared: PreparedLogs, laws: Any, projection: Projection | None, estimator: Any, how: Search) -> Fit:
+    """Return the fit of prepared logs, with laws that are given or chosen."""
 
     def fitted(chosen: Laws) -> Fit:
         robot = with_laws(prepared.robot, chosen)
         return fit_recordings(robot, prepared.recordings, projection, estimator, how, prepared)
 
-    if _open(laws):
-        fit, said = _chosen(prepared, laws, projection, how, fitted)
-    else:
-        fit, said = fitted(laws), []  # type: ignore[arg-type]
-    return replace(fit, notes=tuple(dict.fromkeys((*prepared.evidence.notes, *said, *fit.notes))))
+    fit, said = _chosen(prepared, laws, projection, how, fitted) if _open(laws) else (fitted(laws), [])
+    return replace(fit, notes=tuple(dict.fromkeys((*prepared.notes, *said, *fit.notes))))
 
 
 def _chosen(
