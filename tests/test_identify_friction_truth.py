@@ -77,6 +77,15 @@ def test_the_laws_of_the_terms_are_the_default_fit(runs) -> None:
     np.testing.assert_allclose(laws.predict(other).effort, plain.predict(other).effort, atol=1e-6)
 
 
+def test_a_robot_with_laws_that_hangs_on_a_wall_is_suspected_of_it() -> None:
+    """Looking for another gravity left the Stribeck speed at zero, where no law is, and ended the fit."""
+    law = di.friction.law_of("stribeck + viscous").using(fc=0.8, fs=1.0, vs=0.1, fv=0.3)
+    robot = arm().with_friction({"joint_1": law})
+    log = record(arm().with_gravity((9.81, 0.0, 0.0)), 3, 12.0, 2.0)
+    evidence = di.Regression.from_log(robot, log)
+    assert any("gravity" in note for note in evidence.notes)
+
+
 # ---- one joint ------------------------------------------------------------------------------------------------------------
 
 

@@ -40,9 +40,10 @@ class PreparedLogs:
         return Belief(self.evidence, self.known)
 
     def rejudged(self, robot: Mechanism) -> PreparedLogs:
-        """Return the logs in the band that the robot with its laws chooses; itself where that is the same.
+        """Return the logs in the band that the robot with its laws chooses where that is wider, else itself.
 
-        A band is chosen by errors of a model. Those of linear terms where friction is not linear ask for too narrow a one.
+        A band is chosen by errors of a model. Those of linear terms where friction is not linear ask for too narrow a one. A
+        narrower one would only make errors smaller than those of the fit without laws.
         """
         options = dict(self.evidence.options)
         if options.get("cutoff", "auto") != "auto" or options.get("band", "auto") != "auto":
@@ -50,9 +51,10 @@ class PreparedLogs:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SignalWarning)  # said before
             judged = Regression.from_logs(robot, self.logs, None, self.evidence.projection, **options)
-            band = {key: judged.sources[0][name] for key, name in (("cutoff", "cutoff"), ("band", "bandwidth"))}
-            if band == {key: self.evidence.sources[0][name] for key, name in (("cutoff", "cutoff"), ("band", "bandwidth"))}:
+            (own, *_), (other, *_) = self.evidence.sources, judged.sources
+            if other["cutoff"] <= own["cutoff"]:
                 return self
+            band = {"cutoff": other["cutoff"], "band": other["bandwidth"]}
             parts = Regression.from_logs(self.robot, self.logs, None, self.evidence.projection, **{**options, **band})
         evidence = replace(parts, options=options)
         return replace(self, evidence=evidence, recordings=_recordings(evidence, self.logs), notes=judged.notes)
