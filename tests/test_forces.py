@@ -106,6 +106,11 @@ def test_texts_that_are_no_expressions_are_refused_in_one_sentence(text) -> None
         (lambda: di.Force("own", "joint_1"), "give a coordinate with its expression"),
         (lambda: di.Force("own", "joint_1", "q", energy="q[joint_1]**2"), "give a coordinate with its expression"),
         (lambda: di.Force("own", "joint_1", "q", value=np.nan), "finite"),
+        (lambda: di.Force("own", energy="0.5 * v[joint_1]**2"), "'own': its energy depends on v"),
+        (lambda: di.Force("own", energy="3"), "'own': its energy depends on no joint"),
+        (lambda: di.Force("own", "joint_1", "q / (2 - 2)"), "'own': its expression divides by zero"),
+        (lambda: di.Force("own", "joint_1", lambda q, v, a: 1 / 0), "'own': its function cannot be run"),
+        (lambda: di.Force("own", "joint_1", lambda q, v, a: 1 / (0 * q["joint_1"])), "'own': its function cannot be run"),
         (lambda: di.Force("own", "joint_1", lambda q, v, a: float(q["joint_1"])), "cannot be run on expressions"),
         (lambda: arm().with_forces(di.Force("own", "elbow", "q")), "not a moving joint"),
         (lambda: arm().with_forces(di.Force("own", "joint_1", "q[elbow]")), "not a moving joint"),
@@ -379,9 +384,13 @@ def test_rows_alone_fit_but_predict_no_motion() -> None:
         di.Regression.from_rows(np.column_stack([x, x**2]), x, ["p1", "p2"], ["a", "b"])
     with pytest.raises(IdentificationError, match="not finite at sample 3"):
         di.Regression.from_rows(np.where(np.arange(80) == 3, np.nan, x)[:, None], x, ["p1"])
+    with pytest.raises(IdentificationError, match="nothing to learn from"):
+        di.Regression.from_rows(np.zeros((0, 1)), np.zeros(0), ["p1"])
+    with pytest.raises(IdentificationError, match="independence is -1"):
+        di.Regression.from_rows(x[:, None], x, ["p1"], independence=-1.0)
 
 
-@pytest.mark.parametrize(("text", "defined"), [("log(q)", True), ("log(-1 - q**2)", False)])
+@pytest.mark.parametrize(("text", "defined"), [("log(q)", True), ("exp(1000 * q)", True), ("log(-1 - q**2)", False)])
 def test_a_force_that_is_not_defined_everywhere_keeps_its_parameter_or_is_refused(text, defined) -> None:
     bent = arm().with_forces(di.Force("bend", "joint_2", text))
     if defined:

@@ -81,11 +81,14 @@ class Split:
 
     @property
     def others(self) -> tuple[str, ...]:
-        """Names of the parameters in the remainder that are not zero."""
+        """Names of the parameters in the remainder that are not zero; tangents of laws are no parameters of anybody."""
         first = self.tree.tree.inertias.size
+        inner = {own.name for own in self.tree.own_columns if own.kind == "tangent"}
         pairs = zip(self.tree.parameters.names, self.tree.parameters.values, self.native.values, strict=True)
         rows = list(enumerate(pairs))[first:]
-        return tuple(name for _, (name, value, own) in rows if value and (name not in self.own or value != own))
+        return tuple(
+            name for _, (name, value, own) in rows if value and name not in inner and (name not in self.own or value != own)
+        )
 
 
 def split(mechanism: Mechanism, target: str) -> Split:

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import IdentificationError
+from dynident.friction import TERMS, JointTerm, term_of
 from dynident.identify.states import random_motion
 from dynident.mechanics import inverse_dynamics
 from dynident.mechanism import Mechanism, Parameters
@@ -217,6 +218,24 @@ def natural_spread(mechanism: Mechanism) -> Array:
     spread[:, 0], spread[:, 1:4], spread[:, 4:] = m, (m * r)[:, None], (m * r**2)[:, None]
     joint_terms = np.full(len(mechanism.parameters) - spread.size, typical * length**2)
     return np.concatenate([spread.ravel(), joint_terms])
+
+
+def joint_terms(mechanism: Mechanism) -> dict[int, JointTerm | None]:
+    """Return the joint term that each parameter behind the bodies is, by its number: coulomb.fc of a law is what fc is.
+
+    A breakaway friction fs is a Coulomb friction too; other parameters of laws and forces are no terms.
+    """
+    names = mechanism.parameters.names
+    laws = {
+        own.name: own.name.removesuffix(f"_{own.coordinate}").rpartition(".")[2]
+        for own in mechanism.own_columns
+        if own.coordinate
+    }
+    alike = {"fs": "fc"}
+    return {
+        k: TERMS.get(alike.get(laws[name], laws[name])) if (name := names[k]) in laws else term_of(name)
+        for k in range(mechanism.tree.inertias.size, len(names))
+    }
 
 
 def _size(mechanism: Mechanism) -> float:

@@ -73,7 +73,9 @@ def fit_from_dict(data: Mapping[str, Any], mechanism: Mechanism | None) -> Fit:
             raise IdentificationError("this is not a fit written by dynident ('kind' is not identify.Fit)")
         if mechanism is None:
             if data["mechanism"] is None:
-                raise IdentificationError(f"robot '{data['robot']}' has functions that no file holds; give the mechanism")
+                raise IdentificationError(
+                    f"robot '{data['robot']}' has functions that no file holds; give the mechanism, as in load(path, mechanism)"
+                )
             mechanism = Mechanism.from_dict(data["mechanism"])
         rows, moving = data["base_parameters"], with_own_parts(mechanism, data)
         moving = moving if moving.loops else moving.keep(data["joints"])

@@ -34,9 +34,10 @@ def other_gravities(robot: Mechanism, motion: Motion, measured: Array) -> tuple[
     size = float(np.linalg.norm(down))
     if size == 0.0 or not np.any(robot.tree.inertias):
         return ()
-    phi = robot.parameters.values.copy()
-    phi[robot.tree.inertias.size :] = 0.0
-    bare = robot.with_parameters(robot.parameters.replace(phi))
+    bodies = robot.altered(friction={}, forces=())
+    phi = bodies.parameters.values.copy()
+    phi[bodies.tree.inertias.size :] = 0.0
+    bare = bodies.with_parameters(bodies.parameters.replace(phi))
     unit = np.stack([gravity(bare.with_gravity(axis), motion.q) for axis in np.eye(3)], axis=2)  # (S, n, 3)
     rest = measured - inverse_dynamics(bare, motion) + gravity(bare, motion.q)
     samples, n = rest.shape

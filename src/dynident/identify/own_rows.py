@@ -30,6 +30,8 @@ def evidence_of_rows(
 ) -> tuple[BaseParameters, tuple[RowGroup, ...]]:
     """Return parameters and factors of rows; `Regression.from_rows` is the public way."""
     rows, effort = own_rows(Y, tau, len(names))
+    if not 0.0 < independence <= 1.0:
+        raise IdentificationError(f"independence is {independence:g}; give independent rows per row, above 0 and up to 1")
     labels = tuple(joints) or tuple(f"joint_{i + 1}" for i in range(effort.shape[1]))
     if len(labels) != effort.shape[1]:
         raise IdentificationError(f"{len(labels)} joints are named but tau has {effort.shape[1]} columns; they must agree")
@@ -51,6 +53,10 @@ def own_rows(Y: ArrayLike, tau: ArrayLike, count: int) -> tuple[Array, Array]:
     if rows.ndim != 3 or rows.shape[:2] != effort.shape or rows.shape[2] != count:
         raise IdentificationError(
             f"Y has shape {np.shape(Y)} and tau {np.shape(tau)} for {count} names; give (N, n, {count}) and (N, n)"
+        )
+    if not rows.size:
+        raise IdentificationError(
+            f"Y has shape {np.shape(Y)}, so there is nothing to learn from; give at least one row and name"
         )
     for label, values in (("Y", rows), ("tau", effort)):
         if not np.isfinite(values).all():

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import IdentificationError
-from dynident.friction import term_of
+from dynident.identify.base import joint_terms
 from dynident.mechanism import Mechanism, pseudo_inertia
 
 Array = NDArray[np.float64]
@@ -85,8 +85,7 @@ def cone_of(robot: Mechanism, mean: Array, unit: Array, size: Array, free: NDArr
         bases.append(scaled * unit[own][:, None, None])
         offsets.append(np.einsum("k,kab->ab", mean[own], scaled))
         columns.append(own)
-    names = robot.parameters.names
-    passive = [k for k in range(10 * len(robot.tree.bodies), len(names)) if (t := term_of(names[k])) is not None and t.passive]
+    passive = [k for k, term in joint_terms(robot).items() if term is not None and term.passive]
     signed = np.array([k for k in passive if free[k]], dtype=np.int64)
     return Cone(
         np.array(bases).reshape(-1, 10, 4, 4),

@@ -23,8 +23,7 @@ from numpy.typing import NDArray
 
 from dynident.errors import IdentificationError
 from dynident.files import read_toml
-from dynident.friction import TERMS, term_of
-from dynident.identify.base import natural_spread
+from dynident.identify.base import joint_terms, natural_spread
 from dynident.identify.population import Population
 from dynident.identify.regression import Regression
 from dynident.mechanism import Mechanism
@@ -139,11 +138,7 @@ def prior_of(regression: Regression, known: Knowledge | None = None) -> Prior:
     for m in mass:
         label += 10 * [DESCRIBED if m > 0.0 else UNDESCRIBED]
     largest = _largest(regression)
-    laws = {
-        own.name: own.name.removesuffix(f"_{own.coordinate}").rpartition(".")[2] for own in robot.own_columns if own.coordinate
-    }
-    for k in range(inertial, len(names)):
-        term = TERMS.get(laws[names[k]]) if names[k] in laws else term_of(names[k])  # coulomb.fc is what fc is
+    for k, term in joint_terms(robot).items():
         unit[k] = largest[k] if largest[k] > 0.0 else unit[k]
         if term is None:
             label.append(OTHER)

@@ -33,6 +33,7 @@ BODY_ORDER = ("Ixx", "Ixy", "Ixz", "Iyz", "Izz", "mx", "my", "Iyy", "mz", "m")
 
 STATES = 300  # random states of a large robot
 FEWEST = 10  # random states in which a force must be defined
+HUGE = 1e100  # a torque per unit of a parameter whose square is no number any more
 MOST = 300  # coordinates: the regrouping of more takes more than 1 GB
 
 
@@ -160,7 +161,7 @@ def _random_rows(mechanism: Mechanism, large: bool, seed: int) -> Array:
 
 def _defined(mechanism: Mechanism, Y: Array) -> Array:
     """Return the states in which every column is a number: a force such as log(q) is not defined everywhere."""
-    number = np.all(np.isfinite(Y), axis=1)  # (states, columns)
+    number = np.all(np.abs(Y) < HUGE, axis=1)  # (states, columns)
     if np.all(number):
         return Y
     never = np.sum(number, axis=0) < FEWEST

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.errors import DescriptionError
+from dynident.errors import DescriptionError, DynidentError
 from dynident.friction import TERMS
 from dynident.graph import Graph, Node, derivative, parse, reachable, substitute, write_text
 from dynident.mechanism.inertia import SYMBOLS
@@ -87,9 +87,21 @@ class Force(Frozen):
         texts = {coordinate: self._text(written, coordinate) for coordinate, written in given.items()}
         object.__setattr__(self, "energy", self._text(self.energy, None) if self.energy else "")
         object.__setattr__(self, "on", MappingProxyType(texts))
+        self._check_energy()
         object.__setattr__(self, "expression", "")
         object.__setattr__(self, "value", float(value))
         object.__setattr__(self, "held", MappingProxyType({k: float(x) for k, x in self.held.items()}))
+
+    def _check_energy(self) -> None:
+        """Refuse a potential energy without a position in it, or with a rate: what it does would be nothing, or not that."""
+        if not self.energy:
+            return
+        used = sorted(node.name for node in reachable(self._nodes()) if node.op == "symbol")
+        if not used or any(name[0] != "q" for name in used):
+            raise DescriptionError(
+                f"force '{self.name}': its energy depends on {', '.join(used) or 'no joint'}; a potential energy is a function "
+                "of positions, as in 0.5 * (q[joint1] - 0.3)**2 (give joints with expressions for other forces)"
+            )
 
     def __hash__(self) -> int:
         return hash(self.key)
@@ -121,7 +133,7 @@ class Force(Frozen):
             raise DescriptionError(f"force '{self.name}': its expression is {written!r}; give a text or a function of q, v, a")
         try:
             node = graph.node(written(*(_Signals(graph, letter) for letter in "qva")))
-        except (TypeError, AttributeError, ValueError, IndexError) as error:
+        except (TypeError, AttributeError, ValueError, IndexError, ArithmeticError, DynidentError) as error:
             raise DescriptionError(
                 f"force '{self.name}': its function cannot be run on expressions ({error}); write it with sums, products, "
                 'powers, sin, cos, sqrt, exp, tanh of NumPy or dynident.graph, of q["joint1"], v["joint1"], a["joint1"]'
@@ -306,6 +318,8 @@ class _naming:  # noqa: N801 - used like a function
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         if isinstance(error, DescriptionError):
             raise DescriptionError(f"force '{self.name}': {error}; known are q, v, a of joints, as in q[joint1]") from error
+        if isinstance(error, DynidentError):
+            raise DescriptionError(f"force '{self.name}': its expression divides by zero; correct it") from error
 
 
 def check_name(name: str, what: str) -> None:

@@ -1,10 +1,10 @@
 """Choosing a model by data that it has not seen: cross-validation over blocks of time, and information criteria.
 
 A richer law always fits its own data better, so the training error chooses nothing. Blocks of time, not random samples,
-are held out: neighbouring samples share their errors. The fastest stretches are held out together as well, since a model is
-used beyond the speeds it was fitted to. The simplest model is taken whose squared error exceeds that of the best by no more
-than one standard error of their difference over the blocks, in both tests; a gain below one per cent of the error does not
-count, however sure.
+are held out: neighbouring samples share their errors. The fastest stretches are held out together as well, and so are the
+slowest, since a model is used beyond the speeds it was fitted to: a model that is worse there than the simplest one is out.
+Of the others the simplest is taken whose squared error exceeds that of the best by no more than one standard error of their
+difference over the blocks; a gain below one per cent of the error does not count, however sure.
 
 For the same reason AIC and BIC count effective samples, ``N_eff = N / (1 + 2 sum_k rho_k)`` with rho the autocorrelation of
 the residuals.
@@ -25,7 +25,8 @@ from dynident.signals import effective_samples
 
 Array = NDArray[np.float64]
 
-FAST = 0.2  # share of the record that is held out for its speed
+BEYOND = 0.2  # share of the record that is held out for its high, and for its low speed
+MOVING = 0.5  # share of its rows that must move for a stretch to be fast or slow
 WORTH = 0.02  # relative gain in squared error that is worth a parameter: one per cent of the error
 Candidate = Callable[[NDArray[np.bool_]], tuple[Array, int]]
 """Fits the rows that are True and returns the errors of ALL rows and the number of parameters."""
@@ -54,8 +55,9 @@ class Contender:
         error, whose residuals are closest to pure noise: criteria of different counts could not be compared.
     failed : str
         Why the model could not be fitted; empty otherwise.
-    extrapolated : float
-        Root mean square error of the fastest stretches when they are held out together; NaN where that was not asked for.
+    extrapolated, slower : float
+        Root mean square error of the fastest stretches when they are held out together, and of the slowest ones; NaN where that
+        was not asked for.
     """
 
     name: str
@@ -68,6 +70,7 @@ class Contender:
     bic: float
     failed: str = ""
     extrapolated: float = float("nan")
+    slower: float = float("nan")
 
 
 @dataclass(frozen=True)
@@ -79,7 +82,8 @@ class Choice(Result):
     contenders : tuple of Contender
         All models.
     best : str
-        The simplest model that is not worse than the best by more than one standard error of their difference.
+        The simplest model that is not worse than the best by more than one standard error of their difference, among those
+        that extrapolate no worse than the simplest of all.
     blocks : int
         Number of blocks.
     """
@@ -95,17 +99,18 @@ class Choice(Result):
     def summary(self) -> str:
         """Return the comparison as a text table. One line per model."""
         width = max(len(c.name) for c in self.contenders)
-        head = f"{'model':<{width}}  {'held out':>10}  {'faster':>10}  {'training':>10}  {'k':>3}  {'AIC':>10}  {'BIC':>10}"
-        lines = [head]
+        heads = ("held out", "faster", "slower", "training")
+        lines = [f"{'model':<{width}}  {'  '.join(f'{head:>9}' for head in heads)}  {'k':>3}  {'AIC':>9}  {'BIC':>9}"]
         for c in self.contenders:
-            fast = f"{c.extrapolated:>10.4g}" if np.isfinite(c.extrapolated) else f"{'-':>10}"
-            numbers = f"{c.held_out:>10.4g}  {fast}  {c.training:>10.4g}  {c.parameters:>3}  {c.aic:>10.1f}  {c.bic:>10.1f}"
+            errors = (c.held_out, c.extrapolated, c.slower, c.training)
+            shown = "  ".join(f"{e:>9.4g}" if np.isfinite(e) else f"{'-':>9}" for e in errors)
+            numbers = f"{shown}  {c.parameters:>3}  {c.aic:>9.1f}  {c.bic:>9.1f}"
             lines.append(f"{c.name:<{width}}  {c.failed or numbers}{'  <- chosen' if c.name == self.best else ''}")
         return "\n".join(lines)
 
 
 def choose(candidates: Mapping[str, Candidate], count: int, blocks: int = 5, speed: ArrayLike | None = None) -> Choice:
-    """Compare models by held-out error over blocks of time, and over the fastest stretches.
+    """Compare models by held-out error over blocks of time, and over the fastest and the slowest stretches.
 
     Parameters
     ----------
@@ -117,7 +122,8 @@ def choose(candidates: Mapping[str, Candidate], count: int, blocks: int = 5, spe
     blocks : int
         Number of blocks; each is held out once.
     speed : array_like (N,), optional
-        Speed at the rows: the stretches with the highest ones are held out together, so that extrapolation is tested too.
+        Speed at the rows, zero at rest and NaN where it does not count: the stretches with the highest ones are held out
+        together, and those with the lowest, so that extrapolation is tested too.
 
     Returns
     -------
@@ -131,8 +137,8 @@ def choose(candidates: Mapping[str, Candidate], count: int, blocks: int = 5, spe
             f"{count} rows cannot be cut into {blocks} blocks of at least four; give more data or fewer blocks"
         )
     edges = np.linspace(0, count, blocks + 1).astype(int)
-    fast = [] if speed is None else _fastest(np.asarray(speed, dtype=np.float64), blocks)
-    tried = {name: _tried(fit, edges, fast) for name, fit in candidates.items()}
+    beyond = [] if speed is None else _extremes(np.asarray(speed, dtype=np.float64), blocks)
+    tried = {name: _tried(fit, edges, beyond) for name, fit in candidates.items()}
     found = {name: _contender(name, trial, blocks) for name, trial in tried.items()}
     usable = [c for c in found.values() if not c.failed]
     if not usable:
@@ -142,61 +148,70 @@ def choose(candidates: Mapping[str, Candidate], count: int, blocks: int = 5, spe
     lowest = min(usable, key=lambda c: c.held_out)
     found = {name: c if c.failed else _criteria(c, lowest.effective) for name, c in found.items()}
     usable = [c for c in found.values() if not c.failed]
-    inside = _not_worse({c.name: tried[c.name].squares for c in usable})
-    outside = _not_worse({c.name: tried[c.name].faster for c in usable}) if fast else inside
-    near = [c for c in usable if c.name in inside and c.name in outside]
-    best = min(near, key=lambda c: (c.parameters, c.held_out)) if near else loses_least(usable)
+    simplest = min(usable, key=lambda c: (c.parameters, c.held_out))
+    standing = [c for c in usable if _extrapolates(tried[c.name], tried[simplest.name])]
+    near = _not_worse({c.name: tried[c.name].squares for c in standing})
+    fewest = min(c.parameters for c in standing if c.name in near)
+    best = loses_least([c for c in standing if c.name in near and c.parameters == fewest])
     return Choice(tuple(sorted(found.values(), key=lambda c: (bool(c.failed), c.held_out))), best.name, blocks)
 
 
 def loses_least(contenders: Sequence[Contender]) -> Contender:
-    """Return the model whose errors of held-out blocks and of the fastest stretches together are least above the best ones."""
-    keys = [key for key in ("held_out", "extrapolated") if all(np.isfinite(getattr(c, key)) for c in contenders)]
+    """Return the model whose errors of blocks, of fast and of slow stretches together are least above the best ones."""
+    keys = [key for key in ("held_out", "extrapolated", "slower") if all(np.isfinite(getattr(c, key)) for c in contenders)]
     size = {key: min(getattr(c, key) for c in contenders) for key in keys}
-    return min(contenders, key=lambda c: sum(getattr(c, key) / size[key] for key in keys))
+    return min(contenders, key=lambda c: sum(getattr(c, key) / (size[key] or 1.0) for key in keys))
 
 
 @dataclass(frozen=True, eq=False)
 class _Trial:
-    """Squared errors of one model: of held-out blocks, of held-out fast stretches, and all errors of a fit to all rows."""
+    """Squared errors of one model: of blocks, of fast and of slow stretches that were held out; all errors of a fit to all."""
 
     squares: Array
-    faster: Array
+    beyond: tuple[Array, ...]
     errors: Array
     parameters: int
     failed: str = ""
 
 
-def _fastest(speed: Array, blocks: int) -> list[tuple[int, int]]:
-    """Return the fastest fifth of short stretches, as first and last row."""
+def _extremes(speed: Array, blocks: int) -> list[list[tuple[int, int]]]:
+    """Return the fastest and the slowest fifth of short stretches that move, as first and last row."""
     edges = np.linspace(0, speed.size, 4 * blocks + 1).astype(int)
-    pieces = list(pairwise(edges))
-    quick = sorted(pieces, key=lambda ends: -float(np.nanmean(speed[ends[0] : ends[1]] ** 2)))
-    return sorted((int(a), int(b)) for a, b in quick[: max(2, round(FAST * len(pieces)))])
+    moving = [(a, b) for a, b in pairwise(edges.tolist()) if np.mean(speed[a:b] > 0.0) > MOVING]
+    pieces = sorted(moving, key=lambda ends: float(np.nanmean(speed[ends[0] : ends[1]] ** 2)))
+    count = max(2, round(BEYOND * len(pieces)))
+    return [sorted(pieces[-count:]), sorted(pieces[:count])] if len(pieces) >= 2 * count else []
 
 
-def _tried(fit: Candidate, edges: NDArray[np.int_], fast: Sequence[tuple[int, int]]) -> _Trial:
-    count = int(edges[-1])
-    rows = np.arange(count)
+def _tried(fit: Candidate, edges: NDArray[np.int_], beyond: Sequence[Sequence[tuple[int, int]]]) -> _Trial:
+    rows = np.arange(int(edges[-1]))
+
+    def held_out(pieces: Sequence[tuple[int, int]]) -> Array:
+        errors, _ = fit(~np.logical_or.reduce([(rows >= a) & (rows < b) for a, b in pieces]))
+        return np.array([_mean_square(errors[a:b]) for a, b in pieces])
+
     nothing = np.zeros(0)
     try:
-        squares = []
-        for a, b in pairwise(edges):
-            errors, _ = fit((rows < a) | (rows >= b))
-            squares.append(_mean_square(errors[a:b]))
-        faster = nothing
-        if fast:
-            errors, _ = fit(~np.logical_or.reduce([(rows >= a) & (rows < b) for a, b in fast]))
-            faster = np.array([_mean_square(errors[a:b]) for a, b in fast])
-        errors, parameters = fit(np.ones(count, dtype=bool))
+        squares = np.concatenate([held_out([ends]) for ends in pairwise(edges.tolist())])
+        extremes = tuple(held_out(pieces) for pieces in beyond)
+        errors, parameters = fit(np.ones(rows.size, dtype=bool))
     except DynidentError as error:
-        return _Trial(nothing, nothing, nothing, 0, str(error))
-    return _Trial(np.array(squares), faster, errors[np.isfinite(errors)], parameters)
+        return _Trial(nothing, (), nothing, 0, str(error))
+    return _Trial(squares, extremes, errors[np.isfinite(errors)], parameters)
 
 
 def _mean_square(errors: Array) -> float:
     kept = errors[np.isfinite(errors)]
     return float(np.mean(kept**2)) if kept.size else float("nan")
+
+
+def _extrapolates(trial: _Trial, simplest: _Trial) -> bool:
+    """Return whether a model is not worse than the simplest one on the fastest stretches, nor on the slowest ones.
+
+    Here a standard error counts for the simplest: few stretches hide much, and what goes astray does so beyond them.
+    """
+    pairs = zip(trial.beyond, simplest.beyond, strict=True)
+    return all(not np.nanmean(own) > (1.0 + WORTH) * np.nanmean(other) for own, other in pairs)
 
 
 def _not_worse(squares: Mapping[str, Array]) -> set[str]:
@@ -206,7 +221,7 @@ def _not_worse(squares: Mapping[str, Array]) -> set[str]:
     for name, values in squares.items():
         more = (values - best)[np.isfinite(values - best)]
         spread = float(np.std(more, ddof=1) / np.sqrt(more.size)) if more.size > 1 else 0.0
-        if float(np.mean(more)) <= max(spread, WORTH * float(np.nanmean(best))):
+        if not more.size or float(np.mean(more)) <= max(spread, WORTH * float(np.nanmean(best))):
             found.add(name)
     return found
 
@@ -218,10 +233,10 @@ def _contender(name: str, trial: _Trial, blocks: int) -> Contender:
     mean, held = float(np.mean(trial.errors**2)), float(np.nanmean(trial.squares))
     spread = float(np.nanstd(trial.squares, ddof=1) / np.sqrt(blocks))
     scatter = float(np.sqrt(held + spread) - np.sqrt(held))
-    faster = float(np.sqrt(np.nanmean(trial.faster))) if trial.faster.size else nan
+    beyond = [float(np.sqrt(np.nanmean(squares))) for squares in trial.beyond]
     effective = effective_samples(trial.errors)
     return Contender(
-        name, float(np.sqrt(held)), scatter, float(np.sqrt(mean)), trial.parameters, effective, nan, nan, "", faster
+        name, float(np.sqrt(held)), scatter, float(np.sqrt(mean)), trial.parameters, effective, nan, nan, "", *beyond
     )
 
 

@@ -19,8 +19,9 @@ from dynident.friction import FrictionLaw, State, TemperatureDependent, dissipat
 from dynident.identify.fit import Fit
 from dynident.identify.friction.axis import fit_axis
 from dynident.identify.friction.choice import Choice, choose, loses_least
-from dynident.identify.friction.recording import assemble
-from dynident.identify.friction.robot import PreparedLogs, driven, prepared_logs, with_laws
+from dynident.identify.friction.prepared import PreparedLogs, prepared_logs
+from dynident.identify.friction.recording import assemble, skipped
+from dynident.identify.friction.robot import driven, with_laws
 from dynident.identify.friction.search import Progress, search, shape_bounds
 from dynident.identify.rows import Projection, Rows
 from dynident.mechanics import tree_motion
@@ -139,8 +140,8 @@ def choose_recorded(
     named = {
         name if name in robot.tree.coordinates else next(iter(motors.get(name, [name]))): law for name, law in given.items()
     }
-    skipped = {name for recording in prepared.recordings for name in recording.skip}
-    options = {name: _candidates(law) for name, law in named.items() if name not in skipped}
+    dead = skipped(prepared.recordings)
+    options = {name: _candidates(law) for name, law in named.items() if name not in dead}
     chosen = {name: next(iter(own.values())) for name, own in options.items()}
     choices: dict[str, Choice] = {}
     warm = dict(_warm_joints(prepared, [name for name, law in named.items() if law == "auto" and name in chosen]))
@@ -208,7 +209,10 @@ def _chosen(
     trials = {text: _Joint(prepared, {**laws, joint: law}, joint, projection, seed).errors for text, law in candidates.items()}
     at = list(prepared.robot.tree.coordinates).index(joint)
     bare = prepared.robot.altered(friction={}, forces=())
-    speeds = [np.abs(tree_motion(bare, r.motion).v[:, at])[r.decimator.centres(len(r.motion))] for r in prepared.recordings]
+    speeds = []
+    for r in prepared.recordings:
+        used = np.nan if joint in r.skip else 1.0  # where its effort is dead, a joint is neither fast nor slow
+        speeds.append(used * np.abs(tree_motion(bare, r.motion).v[:, at])[r.decimator.centres(len(r.motion))])
     return choose(trials, sum(speed.size for speed in speeds), blocks, np.concatenate(speeds))
 
 
@@ -226,7 +230,8 @@ class _Joint:
             problem, _ = assembly.problem()
         at = list(robot.friction).index(joint)
         seen = [g for g, i in enumerate(assembly.used) if i in assembly.laws[at].seen]
-        self.problem = problem.only(seen)
+        own = problem.only(seen)
+        self.problem = replace(own, belief=prepared.belief.rows(assembly.base, own.names))
         self.bounds = shape_bounds([f.law for f in robot.friction.values()], assembly.speeds(), list(robot.friction))
         # Rows of a tree's joint see its own friction only: the shapes of others do not matter, wherever they are.
         others = set() if robot.loops else set(range(problem.shapes)) - set(problem.families[at])

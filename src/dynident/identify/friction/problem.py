@@ -1,6 +1,6 @@
 """The separable problem: shape parameters eta are searched, everything linear is eliminated (variable projection).
 
-    minimise over eta   min over x   sum_g || [W_g, Phi_g(eta)] x - y_g ||^2 / sigma_g^2
+    minimise over eta   min over x   sum_g || [W_g, Phi_g(eta)] x - y_g ||^2 / sigma_g^2  (+ ||T x - t||^2, a belief)
 
 x holds the base parameters of the bodies and the linear friction parameters of all joints. One pass over the samples reduces
 ``[W_g, Phi_g, dPhi_g/deta, y_g]`` to one triangle per row group; residual, Jacobian ([Golub1973]; [Roldan2017, eqs.
@@ -40,6 +40,7 @@ class Projection:
     jacobian: Array  # (M, S) its exact derivative with respect to eta
     direct: Array  # (M, r + S) weighted derivative of the prediction by the solved x and eta, for the covariance
     squares: Array  # (groups,) unweighted sum of squared residuals of each row group
+    used: float  # parameters that the rows of the data determine
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +59,7 @@ class Problem:
     masks: list[Array] | None = None  # (groups, T) per tile: rows to use (1) or to leave out (0)
     step: int = 1  # every so-manieth row is used
     groups: tuple[int, ...] = ()  # numbers of the row groups in the tiles; all when empty
+    belief: tuple[Array, Array] | None = None  # T (k, b), t (k,): T x = t of the first b linear parameters, in deviations
 
     def _rows(self, eta: Array, i: int) -> list[Array]:
         return self.tiles[i](eta, self.step, self.groups or range(len(self.names)))
@@ -93,6 +95,10 @@ class Problem:
             A[rows, own] = R[:, : own.size]
             y[rows] = R[:, -1]
             bent += [(k, s, rows, R[:, own.size + j]) for j, (k, s) in enumerate(self.bends[g])]
+        if self.belief is not None:
+            T, t = self.belief
+            A = np.vstack([A, np.pad(T, ((0, 0), (0, self.linear - T.shape[1])))])
+            y = np.concatenate([y, t])
         length = np.linalg.norm(A, axis=0)
         usable = np.flatnonzero(length > 1e-12 * max(float(length.max()), 1e-300))
         if not usable.size:
@@ -112,7 +118,8 @@ class Problem:
         if bent:
             jacobian -= Q @ solve_triangular(R, turned[solved] / length[solved][:, None], trans="T")
         squares = np.array([residual[a:b] @ residual[a:b] for a, b in pairwise(tops)]) * sigma**2
-        return Projection(x, solved, residual, jacobian, np.hstack([A[:, solved], slopes]), squares)
+        used = float(np.sum(Q[: tops[-1]] ** 2))
+        return Projection(x, solved, residual, jacobian, np.hstack([A[:, solved], slopes]), squares, used)
 
     def errors(self, eta: Array, x: Array) -> Array:
         """Return y - [W, Phi(eta)] x of all rows, masks or not, (groups, rows)."""

@@ -46,6 +46,7 @@ class Recording:
     moving: NDArray[np.bool_] | None = None
     temperature: Array | None = None
     load: Array | None = None
+    stretches: int | None = None  # of time whose evidence is kept apart
 
 
 class LawRows:
@@ -194,21 +195,24 @@ class Assembly:
         return problem, notes
 
     def _keep(self, recording: Recording, notes: list[str]) -> NDArray[np.bool_]:
-        """Return which rows can be used: not those with a saturated effort, nor those near standstill."""
+        """Return which rows can be used: not those of dead or saturated efforts, nor those near standstill."""
         whole, length = recording.decimator.factor == 1, recording.decimator.length(len(recording.motion))
-        names = [self.rows.names[i] for i in self.used]
-        keep = np.ones((len(self.used), length), dtype=bool)
+        alive = [k for k, i in enumerate(self.used) if self.rows.names[i] not in recording.skip]
+        own = [self.used[k] for k in alive]
+        names = [self.rows.names[i] for i in own]
+        keep = np.zeros((len(self.used), length), dtype=bool)
+        keep[alive] = True
         if not self.robot.loops:
             logged = recording.effort if recording.load is None else recording.load  # a filter would round the limit off
-            cut = np.stack([limited(logged[:, i]) for i in self.used])
+            cut = np.stack([limited(logged[:, i]) for i in own])
             for row, name in zip(cut, names, strict=True):
                 if row.any():
                     notes.append(limit_note(name, row, used=not whole))
                     warn(notes[-1], SignalWarning)
-            keep = keep & ~cut if whole else keep
+            keep[alive] &= ~cut if whole else True
         if recording.moving is not None:
-            usable = self.rows.usable(recording.moving)[:, list(self.used)]
-            keep = keep & moving_rows(usable, recording.decimator, names).T
+            usable = self.rows.usable(recording.moving)[:, own]
+            keep[alive] &= moving_rows(usable, recording.decimator, names).T
         return keep
 
 
@@ -272,21 +276,26 @@ class _Tile:
         return blocks
 
 
-def assemble(robot: Mechanism, recordings: Sequence[Recording], projection: str | tuple[str, ...] | None = None) -> Assembly:
-    """Put recordings of a robot with friction laws together.
+def usual_projection(robot: Mechanism) -> str | tuple[str, ...]:
+    """Return one row per motor where a robot with loops has as many as freedoms, and rows of least variance with more."""
+    motors = tuple(actuator.name for actuator in robot.actuators)
+    return motors if robot.loops and len(motors) == robot.dof else "gls"
 
-    A robot with loops and as many motors as freedoms has one row per motor; with more motors, rows of least variance.
-    """
-    if projection is None:
-        motors = tuple(actuator.name for actuator in robot.actuators)
-        projection = motors if robot.loops and len(motors) == robot.dof else "gls"
-    rows = Rows(robot, projection)
-    skip = {name for recording in recordings for name in recording.skip}
-    used = tuple(i for i, name in enumerate(rows.names) if name not in skip)
+
+def skipped(recordings: Sequence[Recording]) -> set[str]:
+    """Return the joints whose efforts say nothing in any recording."""
+    return set.intersection(*(set(recording.skip) for recording in recordings))
+
+
+def assemble(robot: Mechanism, recordings: Sequence[Recording], projection: str | tuple[str, ...] | None = None) -> Assembly:
+    """Put recordings of a robot with friction laws together."""
+    rows = Rows(robot, usual_projection(robot) if projection is None else projection)
+    dead = skipped(recordings)
+    used = tuple(i for i, name in enumerate(rows.names) if name not in dead)
     if not used:
         raise IdentificationError("all effort channels are dead or skipped; nothing can be identified")
-    if robot.loops and skip:
-        raise IdentificationError(f"efforts of {', '.join(skip)} are missing; a projection needs the efforts of all motors")
+    if robot.loops and (missing := {name for recording in recordings for name in recording.skip}):
+        raise IdentificationError(f"efforts of {', '.join(missing)} are missing; a projection needs the efforts of all motors")
     for recording in recordings:
         if recording.motion.dof != robot.dof:
             raise IdentificationError(

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from itertools import count
 from operator import add
 from typing import Any
 
@@ -23,13 +24,14 @@ from dynident.identify.bayes import MAP
 from dynident.identify.estimators import WLS, fit_of, relative_error
 from dynident.identify.fit import Fit
 from dynident.identify.friction.axis import covariance, shape_notes
-from dynident.identify.friction.recording import Assembly, Recording, assemble
+from dynident.identify.friction.belief import Belief
+from dynident.identify.friction.prepared import PreparedLogs, prepared_logs
+from dynident.identify.friction.recording import Assembly, Recording, assemble, skipped
 from dynident.identify.friction.search import Found, Progress, search, shape_bounds
-from dynident.identify.matching import match
 from dynident.identify.prior import Knowledge
-from dynident.identify.regression import Regression, dead_efforts, prepared_for, robot_motion, source_of
+from dynident.identify.regression import Regression
 from dynident.identify.regrouping import base_parameters
-from dynident.identify.rows import Projection, Rows, check_projection
+from dynident.identify.rows import Projection, Rows
 from dynident.identify.specimen import Specimen
 from dynident.mechanics import MotionLike, as_motion, tree_motion
 from dynident.mechanism import Mechanism
@@ -42,6 +44,7 @@ Laws = Law | Mapping[str, Law]
 UNSURE = 0.5  # relative standard deviation from which a shape parameter is not determined: it is held where it was found
 SETTLED = 0.02  # change of a shape parameter, in standard deviations, below which its column need not be taken again
 ROUNDS = 4
+UNDETERMINED = "these data do not determine it; it is held where the error is lowest"
 
 
 def fit_robot(
@@ -120,17 +123,22 @@ def fit_log(
     Fit
         Bodies, terms and laws with one covariance, to be scored, judged, reported, stored and exported like any other.
     """
-    prepared = prepared_logs(mechanism, log, options, projection)
+    known = estimator.known if isinstance(estimator, MAP) else None
+    prepared = prepared_logs(mechanism, log, options, projection, known)
     how = Search(_start(start), starts, seed, passes, progress)
+    fit = _with_laws_of(prepared, laws, projection, estimator, how)
+    rejudged = prepared.rejudged(fit.mechanism)
+    return fit if rejudged is prepared else _with_laws_of(rejudged, laws, projection, estimator, how)
+
+
+def _with_laws_of(prepared: PreparedLogs, laws: Any, projection: Projection | None, estimator: Any, how: Search) -> Fit:
+    """Return the fit of prepared logs, with laws that are given or chosen."""
 
     def fitted(chosen: Laws) -> Fit:
         robot = with_laws(prepared.robot, chosen)
-        return fit_recordings(robot, prepared.recordings, projection, estimator, how, prepared.sources, prepared.options)
+        return fit_recordings(robot, prepared.recordings, projection, estimator, how, prepared)
 
-    if _open(laws):
-        fit, said = _chosen(prepared, laws, projection, how, fitted)
-    else:
-        fit, said = fitted(laws), []  # type: ignore[arg-type]
+    fit, said = _chosen(prepared, laws, projection, how, fitted) if _open(laws) else (fitted(laws), [])
     return replace(fit, notes=tuple(dict.fromkeys((*prepared.notes, *said, *fit.notes))))
 
 
@@ -145,43 +153,6 @@ def _chosen(
     while (other := passive_instead(choice, fit)) is not None:  # every turn rules out one contender at least
         choice, fit = other, fitted(dict(other.laws))
     return fit, choice.summary().splitlines()
-
-
-@dataclass(frozen=True, eq=False)
-class PreparedLogs:
-    """Logs brought to the robot: what was measured as recordings, and where it comes from."""
-
-    robot: Mechanism
-    recordings: tuple[Recording, ...]
-    sources: tuple[Mapping[str, Any], ...]
-    options: Mapping[str, Any]
-    notes: tuple[str, ...]
-
-
-def prepared_logs(
-    mechanism: Mechanism, log: Log | Sequence[Log], options: Mapping[str, Any] | None, projection: Projection | None = None
-) -> PreparedLogs:
-    """Prepare logs of one robot as `Regression.from_log` does; all must move the same joints."""
-    logs = [log] if isinstance(log, Log) else list(log)
-    if not logs:
-        raise IdentificationError("no log is given; give at least one")
-    recordings, sources, notes = [], [], []
-    robot: Mechanism | None = None
-    for one in logs:
-        matched = match(mechanism, one)
-        if robot is not None and matched.mechanism.coordinate_names != robot.coordinate_names:
-            raise IdentificationError(f"log '{one.name}' moves other joints than log '{logs[0].name}'; fit them apart")
-        robot = robot or matched.mechanism
-        rows = Rows(robot, "gls" if projection is None else check_projection(projection))
-        prepared = prepared_for(rows, matched.log, dict(options or {}))
-        moved = robot_motion(robot, prepared.motion)
-        found = (prepared.filtered, prepared.decimator, dead_efforts(prepared), prepared.moving)
-        recordings.append(Recording(moved, *found, prepared.temperature, prepared.effort))
-        sources.append(source_of(one, prepared))
-        notes += [*matched.notes, *prepared.explanation.splitlines()]
-    assert robot is not None
-    kept = {name: value for name, value in dict(options or {}).items() if name != "like"}
-    return PreparedLogs(robot, tuple(recordings), tuple(sources), kept, tuple(notes))
 
 
 def with_laws(mechanism: Mechanism, laws: Laws) -> Mechanism:
@@ -234,10 +205,12 @@ class Search:
     progress: Progress | None = None
 
 
-def find_shapes(assembly: Assembly, how: Search) -> tuple[Mechanism, Found, list[str]]:
+def find_shapes(assembly: Assembly, how: Search, belief: Belief | None = None) -> tuple[Mechanism, Found, list[str]]:
     """Return the robot with the laws that fit best, those shape parameters held that the data do not determine."""
     robot = assembly.robot
     problem, notes = assembly.problem()
+    if belief is not None:
+        problem = replace(problem, belief=belief.rows(assembly.base, problem.names))
     laws = [friction.law for friction in robot.friction.values()]
     names = tuple(f"{name}_{joint}" for joint, friction in robot.friction.items() for name in friction.law.shape)
     held = {
@@ -260,7 +233,7 @@ def find_shapes(assembly: Assembly, how: Search) -> tuple[Mechanism, Found, list
     warm = {f"{f.law.shape[-1]}_{joint}" for joint, f in frictions.items() if isinstance(f.law, TemperatureDependent)}
     free = [x for s, x in enumerate(names) if unsure[s] and not found.at_bound[s] and s not in held and x not in warm]
     if free:
-        notes.append(f"{', '.join(free)}: these data do not determine it; it is held where the error is lowest")
+        notes.append(f"{', '.join(free)}: {UNDETERMINED}")
     return robot.altered(friction=frictions), found, notes
 
 
@@ -270,30 +243,37 @@ def fit_recordings(
     projection: Projection | None,
     estimator: Any,
     how: Search,
-    sources: Sequence[Mapping[str, Any]] = (),
-    options: Mapping[str, Any] | None = None,
+    prepared: PreparedLogs | None = None,
 ) -> Fit:
-    """Fit bodies and friction of a robot with laws to several recordings at once."""
-    skipped = {name for recording in recordings for name in recording.skip}
-    robot = robot.altered(friction={name: law for name, law in robot.friction.items() if name not in skipped})
+    """Fit bodies and friction of a robot with laws to several recordings at once, which may be those of prepared logs."""
+    dead = skipped(recordings)
+    robot = robot.altered(friction={name: law for name, law in robot.friction.items() if name not in dead})
     assembly = assemble(robot, recordings, projection)
-    found, _, notes = find_shapes(assembly, how)
+    # An estimator that weighs a belief weighs it while shapes are searched, too.
+    belief = prepared.belief if prepared is not None and isinstance(estimator, MAP) else None
+    found, _, notes = find_shapes(assembly, how, belief)
     found, told = _without_temperature(robot, found, assembly)
     notes += told
     solver = WLS() if estimator is None else estimator
-    for _ in range(ROUNDS):
+    for turn in count(1):
         fit = _fitted(found, robot, assembly, solver)
         shapes = [own.name for own in found.own_columns if own.kind == "shape"]
         at = [fit.base.leaders.index(name) for name in shapes if name in fit.base.leaders]
         before = np.array([found.parameters[fit.base.leaders[i]] for i in at])
-        if not at or np.max(np.abs(fit.values[at] - before) / np.maximum(fit.std[at], 1e-300)) < SETTLED:
+        moves = np.abs(fit.values[at] - before) / np.maximum(fit.std[at], 1e-300)
+        if not np.any(moves >= SETTLED):
             break
-        found = _moved(found, fit, at)
-    rests = [_resting(assembly, fit, r) for r in recordings]
+        if turn < ROUNDS:
+            found = _moved(found, fit, at)
+        else:  # a column that is a derivative does not tell where it wanders: what does not settle is held
+            lost = [fit.base.leaders[i] for i, move in zip(at, moves, strict=True) if move >= SETTLED]
+            found = _held(found, lost)
+            notes.append(f"{', '.join(lost)}: {UNDETERMINED}")
+    sources = [] if prepared is None else prepared.evidence.sources
     return replace(
         fit,
-        sources=tuple({**source, **own} for source, own in zip(sources, rests, strict=True)) if sources else (),
-        options=dict(options or {}),
+        sources=tuple({**source, **_resting(assembly, fit, r)} for source, r in zip(sources, recordings, strict=False)),
+        options={} if prepared is None else prepared.evidence.options,
         speeds=_speeds(robot, recordings),
         notes=tuple(dict.fromkeys((*fit.notes, *notes))),
     )
@@ -351,6 +331,7 @@ def _fitted(robot: Mechanism, described: Mechanism, assembly: Assembly, solver: 
             r.moving,
             r.temperature,
             r.load,
+            r.stretches,
         )
         for r in assembly.recordings
     ]
@@ -367,6 +348,15 @@ def _believing(solver: Any, before: Mapping[str, float]) -> Any:
         return solver
     known = solver.known or Knowledge()
     return MAP(recovery=solver.recovery, known=replace(known, terms={**before, **known.terms}))
+
+
+def _held(robot: Mechanism, shapes: Sequence[str]) -> Mechanism:
+    """Return the robot with some shape parameters held, named with their joint."""
+    frictions = {}
+    for joint, friction in robot.friction.items():
+        own = [name for name in friction.law.shape if f"{name}_{joint}" in shapes]
+        frictions[joint] = replace(friction, known=(*friction.known, *own))
+    return robot.altered(friction=frictions)
 
 
 def _moved(robot: Mechanism, fit: Fit, at: Sequence[int]) -> Mechanism:

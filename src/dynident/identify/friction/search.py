@@ -25,6 +25,8 @@ Progress = Callable[[str, int, int], object]  # what is done, how much of it, of
 THIN = 4000
 FOLLOWED = 3
 REWEIGHTINGS = 5
+SLOWEST = 0.01  # share of the moving samples
+SMALL = 0.01  # of the efforts: residuals with which weights begin
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,11 +104,22 @@ class Evaluator:
         )
         return _placed(u, self.free, found.x)
 
+    def settle(self, u: Array) -> None:
+        """Weigh the rows by their residuals at u: a belief is in deviations, so that ones would be no weights."""
+        if self.problem.belief is None:
+            self.sigma = row_sigma(self.problem, self.projection(u))
+            return
+        self.projection(u)
+        self.sigma = SMALL * np.array([np.sqrt(g.effort_square / max(g.count, 1)) for g in self._groups])
+        self.sigma = np.maximum(self.sigma, SMALL * float(self.sigma.max(initial=0.0)) or 1.0)
+        for _ in range(REWEIGHTINGS):
+            self.sigma = row_sigma(self.problem, self.projection(u))
+
 
 def row_sigma(problem: Problem, projection: Projection) -> Array:
     """Standard deviation of each joint's rows, charged with its share of the parameters."""
     counts = np.array(problem.counts, dtype=np.float64) * problem.independence
-    used = (projection.solved.size + projection.jacobian.shape[1]) * counts / counts.sum()
+    used = (projection.used + projection.jacobian.shape[1]) * counts / counts.sum()
     variance = projection.squares / np.maximum(counts - used, 1.0)
     # A residual of exactly zero must not become an infinite weight.
     floor = 1e-26 * max(float(variance.max()), 1e-26)
@@ -136,6 +149,8 @@ def starting_points(
             continue
         low, high = scale.bounds[own].T
         inner = Evaluator(thin.only(seen), scale, np.ones(len(seen)), own)
+        if problem.belief is not None:
+            inner.settle(u)
         # One parameter: an even grid. More: as many random points per parameter, in a Latin hypercube.
         size, count = len(own), starts * len(own)
         cells = np.stack([generator.permutation(count) for _ in range(size)], axis=1) if size > 1 else np.arange(count)[:, None]
@@ -166,7 +181,8 @@ def search(
 ) -> Found:
     """Find the shape parameters of all joints, but for those held at a known value."""
     total = sum(problem.counts) * problem.independence
-    unknown = len({int(c) for own in problem.columns for c in own}) + len(bounds) - len(held or {})
+    believed = 0 if problem.belief is None else problem.belief[0].shape[1]
+    unknown = len({int(c) for own in problem.columns for c in own if c >= believed}) + len(bounds) - len(held or {})
     if total <= unknown:
         raise IdentificationError(
             f"{total:.0f} independent equations cannot determine {unknown} parameters; record a longer log or choose simpler "
@@ -183,7 +199,7 @@ def search(
     scale = Scale(bounds)
     u = scale.u(eta)
     evaluator = Evaluator(problem, scale, np.ones(len(problem.names)), free)
-    evaluator.sigma = row_sigma(problem, evaluator.projection(u))
+    evaluator.settle(u)
     for _ in range(REWEIGHTINGS):
         if free and evaluator.passes < passes:
             u = evaluator.search(u, 1e-9, passes - evaluator.passes)
@@ -199,7 +215,11 @@ def search(
 
 
 def shape_bounds(laws: Sequence[FrictionLaw], velocities: Sequence[Array], names: Sequence[str]) -> Array:
-    """Intervals in which to search, from the largest speed of each joint."""
+    """Intervals in which to search, from the largest speed of each joint and the slowest hundredth of its moving samples.
+
+    A hump below that (a Stribeck speed; its interval ends at the speed it is asked for) is decided by a few samples at
+    reversals: it would fit them, with any height.
+    """
     parts = [np.zeros((0, 2))]
     for law, v, name in zip(laws, velocities, names, strict=True):
         if not law.shape:
@@ -209,5 +229,7 @@ def shape_bounds(laws: Sequence[FrictionLaw], velocities: Sequence[Array], names
             raise IdentificationError(
                 f"joint '{name}' never moves, so the shape of its friction cannot be seen; leave its law out"
             )
-        parts.append(law.shape_range(speed))
+        slow = float(np.quantile(np.abs(v[v != 0.0]), SLOWEST))
+        (low, high), (_, resolved) = law.shape_range(speed).T, law.shape_range(slow).T
+        parts.append(np.stack([np.where((low > 0.0) & (resolved < high), np.maximum(low, resolved), low), high], axis=1))
     return np.concatenate(parts)
