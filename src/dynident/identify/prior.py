@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from dynident.errors import IdentificationError
 from dynident.files import read_toml
+from dynident.friction import TERMS
 from dynident.identify.base import joint_terms, natural_spread
 from dynident.identify.population import Population
 from dynident.identify.regression import Regression
@@ -138,8 +139,11 @@ def prior_of(regression: Regression, known: Knowledge | None = None) -> Prior:
     for m in mass:
         label += 10 * [DESCRIBED if m > 0.0 else UNDESCRIBED]
     largest = _largest(regression)
-    for k, term in joint_terms(robot).items():
-        unit[k] = largest[k] if largest[k] > 0.0 else unit[k]
+    terms = joint_terms(robot)
+    for k, term in terms.items():
+        alike = [largest[i] for i, other in terms.items() if other is term and largest[i] > 0.0]
+        if alike:  # a joint that did not move is believed to be like those that did
+            unit[k] = largest[k] if largest[k] > 0.0 else float(np.median(alike))
         if term is None:
             label.append(OTHER)
         elif term.friction:
