@@ -78,7 +78,10 @@ class Kalman(LeastSquares):
             raise IdentificationError(f"Kalman: kind is {self.kind!r}; it must be one of {', '.join(KINDS)}")
         self._check_least(inflation=1.0, drift=0.0, rate=1e-9)
         if evidence.mechanism.loops or len(evidence.groups) != evidence.mechanism.dof:
-            raise IdentificationError("Kalman: the filter needs a robot without loops and the efforts of all its joints")
+            raise IdentificationError(
+                "Kalman: the filter needs a robot without loops and the efforts of all its joints; "
+                + (f"'{evidence.mechanism.name}' has loops" if evidence.mechanism.loops else "some efforts are missing")
+            )
         solution, sigma = WLS(tolerance=self.tolerance)._estimate(regression, active)
         own = sigma * np.sqrt(effort_share(evidence, solution.beta))  # without what noise of q adds to residuals
         beta, P = self._start(regression, solution, active)
