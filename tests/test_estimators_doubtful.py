@@ -8,12 +8,23 @@ import numpy as np
 import pytest
 
 from dynident.errors import DynidentWarning, SimulationError
-from dynident.identify import DIDIM, GLS, WLS, Kalman, OutputError, SampledRegression, base_parameters
-from dynident.mechanics import Motion
+from dynident.identify import (
+    DIDIM,
+    GLS,
+    IV,
+    WLS,
+    Entropic,
+    Kalman,
+    OutputError,
+    SampledRegression,
+    base_parameters,
+    diagnose_bias,
+)
+from dynident.mechanics import Motion, inverse_dynamics
 from dynident.robots import random_motion
 from dynident.simulate import ClosedLoop, standard_machine
 from dynident.validate import judge
-from identify_cases import DOWN_Y, PLANAR, arm
+from identify_cases import DOWN_Y, PLANAR, arm, smooth
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +71,40 @@ def test_a_filter_fitted_to_model_error_is_refused(robot, runs):
     assert error(forced, runs[1]) > 2.0 * error(plain, runs[1])
     np.testing.assert_array_equal(found.coef_, plain.values)
     assert np.all(found.result_.std > plain.std)  # of coloured residuals
+
+
+def test_slopes_of_the_filter_do_not_follow_the_noise_of_efforts(robot, machine):
+    """About the acceleration that noisy efforts ask for, the same log gave parameters off by 1.25 deviations (rms)."""
+    run = machine.simulate(random_motion([0.3, -0.5], [0.8, 0.8], seed=3, duration=6.0, harmonics=3), seed=3)
+    found = Kalman(rate=50.0).fit(SampledRegression.from_log(robot, run.log, cutoff=20.0)).result_
+    z = (found.values - base_parameters(robot).values(robot.parameters.values)) / found.std
+    assert np.sqrt(np.mean(z**2)) < 0.9
+
+
+def test_a_reference_that_is_not_the_motion_is_no_instrument(robot, runs):
+    """As in a log whose target channels hold something else: instruments that say nothing must not say that all is well."""
+    log = runs[0].log
+    rows = SampledRegression.from_log(
+        robot, replace(log, reference=0.3 + 1e-3 * np.sin(log.t)[:, None] * np.ones(2)), cutoff=20.0
+    )
+    with pytest.warns(DynidentWarning, match="hardly resembles the measured one .* is it what the robot was asked to do"):
+        assert IV().fit(rows).strength_ < 0.1
+    found = diagnose_bias(rows)
+    assert "not tested; the motion of the instruments hardly resembles" in found.summary()
+    assert "agree" not in found.summary()
+    assert np.isnan(found.probability)
+
+
+@pytest.mark.parametrize("estimator", [Entropic(), WLS(recovery="physical")])
+def test_bands_of_possible_bodies_are_those_of_their_own_residuals(estimator, robot):
+    """Friction that drives: no possible robot leaves as little as the free fit, and its bands say so."""
+    motion = smooth(2, 400, seed=3, rate=50.0)
+    tau = inverse_dynamics(robot, motion) - 2.0 * motion.v + np.random.default_rng(0).normal(size=(400, 2)) * 0.1
+    rows = SampledRegression.from_motion(robot, motion, tau)
+    free, found = WLS().fit(rows).result_, estimator.fit(rows).result_
+    left = np.sqrt(np.mean(np.square(rows.residuals(found.values)[0]), axis=1))
+    assert np.all(left > 2.0 * free.sigma)
+    np.testing.assert_allclose(found.sigma, left, rtol=0.05)  # but for the degrees of freedom
 
 
 def test_filters_do_not_take_reversals_for_inertia(robot, machine):

@@ -12,7 +12,7 @@ import pytest
 import dynident as di
 from dynident.errors import DynidentWarning, SignalWarning
 from dynident.friction import ASYMMETRIC
-from dynident.identify import IRLS, IV, TLS, WLS, Fit, Regression
+from dynident.identify import GLS, IRLS, IV, TLS, WLS, Fit, Regression
 from dynident.validate import judge
 
 pytestmark = pytest.mark.real
@@ -115,6 +115,21 @@ def test_lwr4_predicts_its_second_run(shared_data, capfd):
         fit.score(first.rows(1000, 4000))
     captured = capfd.readouterr()
     assert captured.out == captured.err == ""
+
+
+def test_lwr4_filters_and_targets_that_help_nobody_are_refused(shared_data):
+    """Five of six stretches say that the filter of GLS does harm, the first is like no other; target channels stand still."""
+    folder = shared_data / "kuka_lwr4_flobaroid"
+    robot = di.Mechanism.from_urdf(folder / "kuka_lwr4.urdf")
+    first, second = (
+        di.Log.read(folder / f"measurements_{i}.npz", "joint_torque", joints=list(robot.joint_names)) for i in (1, 2)
+    )
+    found = di.compare(robot, first, second, estimators={"WLS": WLS(), "GLS": GLS(), "IV": IV()})
+    assert "an error of the model, not noise" in found["GLS"].note
+    assert found["GLS"].error == pytest.approx(found["WLS"].error, rel=1e-9)
+    assert found["GLS"].coverage > found["WLS"].coverage
+    assert "is it what the robot was asked to do" in found["IV"].note
+    assert "not tested; the motion of the instruments hardly resembles" in found.summary()
 
 
 # ---- Staubli TX40 ----------------------------------------------------------------------------------------------------

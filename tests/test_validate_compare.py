@@ -12,6 +12,7 @@ import dynident as di
 from dynident.cli import run as command
 from dynident.errors import DynidentError
 from dynident.identify import IV, TLS, WLS, Entropic, fit_of
+from dynident.robots import random_motion
 from dynident.simulate import ClosedLoop, standard_machine
 from dynident.validate import standard_estimators
 from identify_cases import DOWN_Y, PLANAR, arm, simulated_log, smooth
@@ -85,6 +86,16 @@ def test_a_refusal_is_a_row_and_the_end_is_held_out(robot, logs):
         di.compare(robot, bare, estimators={"IV": IV()})
     with pytest.raises(DynidentError, match="logs is str"):
         di.compare(robot, "run.csv")
+
+
+def test_filters_say_why_they_cannot_serve_a_robot_with_loops():
+    from dynident.robots import five_bar
+
+    machine = five_bar.machine()
+    log, other = (machine.simulate(random_motion([0.0, 0.9], [0.05, 0.05], i, duration=1.0), seed=i).log for i in (1, 2))
+    chosen = standard_estimators(di.identify.SampledRegression.from_log(machine.model, log))
+    found = di.compare(machine.model, log, other, estimators={name: chosen[name] for name in ("WLS", "EKF", "UKF")})
+    assert all("has loops" in found[name].note and found[name].fit is None for name in ("EKF", "UKF"))
 
 
 def test_a_closed_loop_adds_those_that_simulate(robot, logs):

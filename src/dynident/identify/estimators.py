@@ -130,6 +130,7 @@ class LeastSquares(Estimator):
             standard = physical_parameters(base, free, covariance, solution.combinations, solved)
             values = base.values(standard.values)
             values[~chosen] = 0.0
+            self.sigma_ = sigma = constrained_sigma(regression, sigma, free, values)
         else:
             known = np.vstack([solution.combinations, np.eye(b)[~chosen]])  # what was dropped is known to be zero
             standard = recover_standard(base, free, known, self.recovery)
@@ -198,6 +199,13 @@ def group_sigma(regression: Regression, solution: Solution) -> Array:
     floor = [1e-26 * (group.effort_square / group.count or typical or 1.0) for group in regression.groups]
     square = np.array([group.residual(solution.beta) for group in regression.groups])
     return np.asarray(np.sqrt(np.maximum(square / free_rows(regression, solution), floor)))
+
+
+def constrained_sigma(regression: Regression, sigma: Array, free: Array, values: Array) -> Array:
+    """Return the deviations of the rows about constrained parameters: larger, as the residuals of every group are."""
+    floor = [1e-26 * (group.effort_square or 1.0) for group in regression.groups]
+    before, after = (np.array([group.residual(beta) for group in regression.groups]) for beta in (free, values))
+    return np.asarray(sigma * np.sqrt(np.maximum(after, floor) / np.maximum(np.minimum(before, after), floor)))
 
 
 def relative_error(regression: Regression, beta: Array) -> float:

@@ -187,8 +187,7 @@ def standard_estimators(
         found["IV reference"] = IV()
     if period is not None:
         found["IV periods"] = IV(instruments="periods", period=period)
-    if not evidence.mechanism.loops:
-        found["EKF"], found["UKF"] = Kalman(rate=100.0), Kalman(kind="unscented", rate=100.0)
+    found["EKF"], found["UKF"] = Kalman(rate=100.0), Kalman(kind="unscented", rate=100.0)  # they say why they cannot serve
     if loop is not None:
         possible = MAP(recovery="physical").fit(evidence).result_  # least squares may ask for what cannot be simulated
         found["IV simulated"] = IV(instruments=simulated_instruments(loop, possible))

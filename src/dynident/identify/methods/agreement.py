@@ -9,12 +9,13 @@ Comparing positions of the simulation with its efforts would not do: both follow
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.errors import IdentificationError
+from dynident.errors import DynidentWarning, IdentificationError
 from dynident.identify.fit import Fit
 from dynident.identify.methods.direct import Loop
 from dynident.identify.methods.instrumental import IV
@@ -25,7 +26,6 @@ Array = NDArray[np.float64]
 
 LEVEL = 1e-3  # of the test: how often a right loop is doubted
 ROUND = 1e-10  # eigenvalue of a scaled covariance below which a direction is round-off
-WEAK = 0.1  # strength of instruments below which they say nothing
 
 
 def contradiction(
@@ -65,11 +65,13 @@ def _witness(evidence: SampledRegression, loop: Loop, active: NDArray[np.bool_])
     if not any(np.any(y) for part in evidence.stretches for y in part.y):
         return None  # a log without efforts has no inverse dynamics
     estimator = IV(instruments=lambda i, _: loop.reference(i))
-    try:
-        fit = estimator.fit(evidence, active=active).result_
-    except IdentificationError:
-        return None
-    return fit if estimator.strength_ > WEAK else None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DynidentWarning)  # weak ones are not asked
+        try:
+            fit = estimator.fit(evidence, active=active).result_
+        except IdentificationError:
+            return None
+    return None if estimator.weakness_ else fit
 
 
 def told_gains(factors: Mapping[str, float], std: Mapping[str, float], held: Sequence[str]) -> str:

@@ -166,6 +166,8 @@ def _hausman(
         if instruments is not None:
             raise
         return np.full(regression.base.rank, np.nan), float("nan"), 0, float("nan"), str(error)
+    if estimator.weakness_:
+        return np.full(regression.base.rank, np.nan), float("nan"), 0, float("nan"), estimator.weakness_
     both = np.intersect1d(plain.solved, other.solved)
     mine, theirs = (
         np.flatnonzero(np.isin(s.solved, both))[np.argsort(s.solved[np.isin(s.solved, both)])] for s in (plain, other)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dynident.errors import IdentificationError
 from dynident.friction import term_of
 from dynident.identify.base import natural_spread
-from dynident.identify.estimators import WLS, Estimator, relative_error
+from dynident.identify.estimators import WLS, Estimator, constrained_sigma, relative_error
 from dynident.identify.factor import triangle
 from dynident.identify.fit import Fit
 from dynident.identify.recovery import spread_beside, whitener
@@ -77,11 +77,12 @@ class Entropic(Estimator):
         phi, covariance = _newton(free.result_, self.gamma)
         base = regression.base
         self.coef_, self.covariance_ = base.values(phi), covariance
-        self.sigma_, self.condition_ = free.sigma_, free.condition_
+        self.sigma_, self.condition_ = constrained_sigma(regression, free.sigma_, free.coef_, self.coef_), free.condition_
         self.result_ = replace(
             free.result_,
             values=self.coef_,
             covariance=covariance,
+            sigma=self.sigma_ * np.sqrt([group.independence for group in regression.groups]),
             standard=base.mechanism.parameters.replace(phi, provenance="identified, entropic prior"),
             estimator=str(self),
             training_relative=relative_error(regression, self.coef_),

@@ -35,9 +35,9 @@ class GLS(LeastSquares):
 
         beta = argmin sum_g ||a_g(z) (W_g beta - y_g)||^2 / sigma_g^2
 
-    Where filtered rows predict stretches of time that were left out of the fit worse than those of `WLS` do, by more than one
-    standard error, the coloured residuals are an error of the model. Then a warning says so, rows are not filtered, and the
-    estimate is that of `WLS` with the covariance of coloured residuals.
+    Where filtered rows predict most stretches of time that were left out of the fit worse than those of `WLS` do, the coloured
+    residuals are an error of the model. Then a warning says so, rows are not filtered, and the estimate is that of `WLS` with
+    the covariance of coloured residuals.
 
     Parameters
     ----------
@@ -78,8 +78,8 @@ class GLS(LeastSquares):
                 break
         self.refused_ = False
         if self.order is None and any(a.size for a in self.filters_):
-            ratio, certain = self._held_out(evidence, plain, sigma, active)
-            if ratio > WORSE and certain:
+            ratio = self._held_out(evidence, plain, sigma, active)
+            if ratio > WORSE:
                 warn(
                     "GLS: the coloured residuals are an error of the model, not noise: filtered rows predict stretches that "
                     f"were left out with {np.sqrt(ratio):.2g} times the error of WLS, so the rows are not filtered; a missing "
@@ -93,10 +93,8 @@ class GLS(LeastSquares):
     def _covariance(self, regression: Regression, solution: Solution, sigma: Array) -> Array:
         return coloured_covariance(sampled(regression, "GLS"), solution, sigma) if self.refused_ else solution.covariance()
 
-    def _held_out(
-        self, evidence: SampledRegression, plain: Solution, sigma: Array, active: NDArray[np.bool_]
-    ) -> tuple[float, bool]:
-        """Return the squared error of left-out stretches over that of WLS, and whether it is above it by a standard error."""
+    def _held_out(self, evidence: SampledRegression, plain: Solution, sigma: Array, active: NDArray[np.bool_]) -> float:
+        """Return the squared error of left-out stretches over that of WLS: the median, one stretch may be like no other."""
         none = [np.empty(0) for _ in self.filters_]
         error = np.zeros((2, BLOCKS))
         for k in range(BLOCKS):
@@ -106,9 +104,7 @@ class GLS(LeastSquares):
                 for residuals in evidence.residuals(beta):
                     for e, s in zip(residuals, sigma, strict=True):
                         own[k] += float(np.sum(e[_block(e.size, k)] ** 2)) / s**2
-        more = error[1] - error[0]
-        certain = more.mean() > more.std(ddof=1) / np.sqrt(BLOCKS)
-        return float(error[1].sum() / max(error[0].sum(), 1e-300)), bool(certain)
+        return float(np.median(error[1] / np.maximum(error[0], 1e-300)))
 
     def _solve(
         self, evidence: SampledRegression, before: Solution, active: NDArray[np.bool_], filters: Sequence[Array]

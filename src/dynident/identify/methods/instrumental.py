@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.errors import IdentificationError
+from dynident.errors import DynidentWarning, IdentificationError, warn
 from dynident.identify.estimators import WLS, LeastSquares, group_sigma
 from dynident.identify.factor import RowGroup, Solution, solve
 from dynident.identify.methods.sampled import SampledRegression, Stretch, rows_along, sampled
@@ -25,7 +25,7 @@ from dynident.mechanics import Motion
 Array = NDArray[np.float64]
 Instruments = str | Motion | Callable[[int, Stretch], Motion]
 
-WEAK = 0.05  # smallest singular value of the scaled Q_Z^T W over that of W, below which instruments say too little
+WEAK = 0.1  # smallest singular value of the scaled Q_Z^T W over that of W, below which instruments say nothing
 
 
 @dataclass(kw_only=True, eq=False)
@@ -72,11 +72,19 @@ class IV(LeastSquares):
             if np.max(np.abs(sigma / previous - 1.0)) < 1e-4:
                 break
         self.influence_ = self._influence(evidence, Z, sigma, solution)
+        self.weakness_ = ""
+        if self.strength_ < WEAK:
+            self.weakness_ = (
+                f"the motion of the instruments hardly resembles the measured one (strength {self.strength_:.2g} of 1; "
+                f"{WEAK:g} is needed), so they cannot tell the parameters; is it what the robot was asked to do in this log?"
+            )
         return solution, sigma
 
     def _covariance(self, regression: Regression, solution: Solution, sigma: Array) -> Array:
-        """Return the covariance from the influence of every time on the estimate."""
+        """Return the covariance from the influence of every time on the estimate; warn where it is that of weak instruments."""
         evidence = sampled(regression, "IV")
+        if self.weakness_:
+            warn(f"IV: {self.weakness_}", DynidentWarning)
         if self.covariance == "white":
             return solution.covariance()
         return embedded(influence_covariance(evidence, solution.beta, self.influence_), solution)

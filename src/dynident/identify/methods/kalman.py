@@ -8,7 +8,8 @@ dv'/dbeta = -M^-1 W(q, v, v'). Accelerations are never measured. The extended fi
 
 Friction is taken along the filtered velocity of the log. With the velocity of the state a step would go back and forth over the
 jump of dry friction, and friction that damps a small inertia within less than a step would make the integration unstable: the
-filter would take both for inertia. Around reversals friction is known to its spread only, which enlarges w.
+filter would take both for inertia. Around reversals friction is known to its spread only, which enlarges w. For the same reason
+every step is linearised about the w that the position after it makes most probable, as in an iterated filter.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import IdentificationError
-from dynident.friction import JointTerm, term_of
+from dynident.friction import term_of
 from dynident.identify.bayes import MAP
 from dynident.identify.blocks import inflation
 from dynident.identify.estimators import WLS, LeastSquares, group_sigma
 from dynident.identify.factor import Solution
-from dynident.identify.methods.noise import effort_share
+from dynident.identify.methods.noise import effort_share, jumping
 from dynident.identify.methods.sampled import SampledRegression, Stretch, sampled
 from dynident.identify.prior import prior_of
 from dynident.identify.regression import Regression
@@ -77,9 +78,12 @@ class Kalman(LeastSquares):
             raise IdentificationError(f"Kalman: kind is {self.kind!r}; it must be one of {', '.join(KINDS)}")
         self._check_least(inflation=1.0, drift=0.0, rate=1e-9)
         if evidence.mechanism.loops or len(evidence.groups) != evidence.mechanism.dof:
-            raise IdentificationError("Kalman: the filter needs a robot without loops and the efforts of all its joints")
+            raise IdentificationError(
+                "Kalman: the filter needs a robot without loops and the efforts of all its joints; "
+                + (f"'{evidence.mechanism.name}' has loops" if evidence.mechanism.loops else "some efforts are missing")
+            )
         solution, sigma = WLS(tolerance=self.tolerance)._estimate(regression, active)
-        own = sigma * np.sqrt(effort_share(evidence, solution, sigma))  # without what noise of q adds to residuals
+        own = sigma * np.sqrt(effort_share(evidence, solution.beta))  # without what noise of q adds to residuals
         beta, P = self._start(regression, solution, active)
         walk = self.drift**2 * solution.covariance()
         model = _Model(evidence)
@@ -136,8 +140,7 @@ class _Model:
         terms = [term_of(name) for name in names]
         rubs = [name in laws or (t is not None and t.friction) for name, t in zip(names, terms, strict=True)]
         self.rubbing = np.flatnonzero(rubs)
-        jumps = [name in laws or (t is not None and _jumps(t)) for name, t in zip(names, terms, strict=True)]
-        self.jumping = np.flatnonzero(jumps)
+        self.jumping = np.flatnonzero(jumping(evidence))
         pairs = list(zip(self.code.seen, self.code.first, strict=True))
         self._rubs = np.concatenate([at + np.flatnonzero(np.isin(own, self.rubbing)) for own, at in pairs])
 
@@ -174,6 +177,14 @@ class _Model:
         inverse = np.asarray(np.linalg.inv(0.5 * (M + np.swapaxes(M, 1, 2))), dtype=np.float64)
         return np.einsum("kij,kj->ki", inverse, tau - torque[:, 0].T), inverse
 
+    def possible(self, q: Array, beta: Array, change: Array) -> float:
+        """Return the part of a change of the parameters that takes at most half of the mass matrix away in any direction."""
+        n = self.n
+        states = np.tile(q, (n + 1, 1)), np.zeros((n + 1, n)), np.vstack([np.zeros((1, n)), np.eye(n)])
+        M, D = ((t := self.torques(*states, b))[:, 1:] - t[:, :1] for b in (beta, change))
+        lost = -float(np.min(np.linalg.eigvals(np.linalg.solve(M, D)).real))
+        return min(1.0, 0.5 / lost) if lost > 0.0 else 1.0
+
     def step_error(self, part: Stretch, beta: Array, first: Array, tau: Array, every: int, dt: float) -> Array:
         """Return the rms error (n,) of positions one step ahead, from the filtered motion: none is trusted more than that."""
         q, v = part.motion.q[::every][: tau.shape[0] + 1], part.motion.v[::every][: tau.shape[0] + 1]
@@ -197,12 +208,6 @@ class _Model:
             slopes[i, : 2 * n] = (torque[: 2 * n] - torque[2 * n : 4 * n]) / (2.0 * step)
             slopes[i, 2 * n + own] += flat[at : at + own.size, -1]
         return a, -inverse @ slopes, inverse
-
-
-def _jumps(term: JointTerm) -> bool:
-    """Return whether a joint term has another value on the other side of standstill."""
-    still, sides = np.zeros(2), np.array([-1e-9, 1e-9])
-    return bool(np.ptp(term.column(still, sides, still)) > 1e-6)
 
 
 @dataclass(frozen=True, eq=False)
@@ -282,13 +287,14 @@ def _run(
     used, squares = 0, 0.0
     for k in range(count):
         try:
-            x, C = step(model, x, C, given, k, dt)
+            x, C = step(model, x, C, given, k, dt, z[k + 1], R)
         except np.linalg.LinAlgError:  # a mass matrix or a covariance that cannot be
             squares = np.nan
             break
         C[2 * n :, 2 * n :] += walk * dt
         e, S = z[k + 1] - x[:n], C[:n, :n] + R
         K = np.linalg.solve(S, C[:n]).T
+        K[2 * n :] *= model.possible(z[k + 1], x[2 * n :], K[2 * n :] @ e)
         x = x + K @ e
         left = np.eye(2 * n + b) - K @ H
         C = left @ C @ left.T + K @ R @ K.T
@@ -304,11 +310,29 @@ def _run(
     return x[2 * n :], C[2 * n :, 2 * n :], used, squares
 
 
-def _extended(model: _Model, x: Array, C: Array, given: _Inputs, k: int, dt: float) -> tuple[Array, Array]:
-    """Advance mean and covariance by one step: midpoint rule, Simpson's for the positions, second-order transition."""
+def _probable(model: _Model, x: Array, C: Array, given: _Inputs, k: int, dt: float, z: Array, R: Array) -> tuple[Array, Array]:
+    """Return the mean one step ahead, and the most probable noise of the efforts in that step, from the positions after it.
+
+    The robot did not accelerate as efforts with their noise say. A linearisation about that acceleration depends on the noise,
+    and the noise passes for inertia.
+    """
+    n = model.n
+    moved, D, inverse = _linear(model, x, C, given, k, dt, np.zeros(n))
+    ahead = 0.5 * dt**2 * inverse * given.variance[k]  # covariance of the positions ahead with the noise
+    return moved, ahead.T @ np.linalg.solve(D[:n, :n] + R, z - moved[:n])
+
+
+def _extended(model: _Model, x: Array, C: Array, given: _Inputs, k: int, dt: float, z: Array, R: Array) -> tuple[Array, Array]:
+    """Advance mean and covariance by one step: slopes about the most probable noise."""
+    moved, w = _probable(model, x, C, given, k, dt, z, R)
+    return moved, _linear(model, x, C, given, k, dt, w)[1]
+
+
+def _linear(model: _Model, x: Array, C: Array, given: _Inputs, k: int, dt: float, w: Array) -> tuple[Array, Array, Array]:
+    """Advance by one step with w added to the efforts: midpoint rule, Simpson's for the positions, second-order transition."""
     n = model.n
     q, v, beta = x[:n], x[n : 2 * n], x[2 * n :]
-    tau, first = given.less_friction(k, beta)
+    tau, first = (y + w for y in given.less_friction(k, beta))
     (a,), _ = model.accelerations(q[None], v[None], beta, first)
     middle_q, middle_v = q + 0.5 * dt * v, v + 0.5 * dt * a
     a, slopes, inverse = model.derivatives(middle_q, middle_v, beta, tau, given.rubbing[k])
@@ -320,12 +344,13 @@ def _extended(model: _Model, x: Array, C: Array, given: _Inputs, k: int, dt: flo
     moved = np.concatenate([q + dt / 6.0 * (2.0 * v + 4.0 * middle_v + dt * a), v + dt * a, beta])
     G = np.vstack([0.5 * dt**2 * inverse, dt * inverse, np.zeros((beta.size, n))])
     result = F @ C @ F.T + (G * given.variance[k]) @ G.T
-    return moved, 0.5 * (result + result.T)
+    return moved, 0.5 * (result + result.T), inverse
 
 
-def _unscented(model: _Model, x: Array, C: Array, given: _Inputs, k: int, dt: float) -> tuple[Array, Array]:
-    """Advance mean and covariance by one step: scaled points through the same rules."""
+def _unscented(model: _Model, x: Array, C: Array, given: _Inputs, k: int, dt: float, z: Array, R: Array) -> tuple[Array, Array]:
+    """Advance mean and covariance by one step: scaled points through the same rules, with the most probable noise."""
     n, L = model.n, x.size
+    ahead, w = _probable(model, x, C, given, k, dt, z, R)
     free = np.flatnonzero(np.diag(C) > 0.0)
     size = np.sqrt(np.diag(C)[free])
     correlation = C[np.ix_(free, free)] / np.outer(size, size)
@@ -334,19 +359,17 @@ def _unscented(model: _Model, x: Array, C: Array, given: _Inputs, k: int, dt: fl
     m = free.size
     spread = ALPHA * np.sqrt(m)
     points = np.vstack([x, x + spread * root.T, x - spread * root.T])
-    weights = np.full(2 * m + 1, 0.5 / spread**2)
-    weights[0] = 1.0 - m / spread**2
-    centre = weights.copy()
-    centre[0] += 3.0 - ALPHA**2  # 1 - alpha^2 + beta, beta = 2 for normal errors
+    weight = 0.5 / spread**2  # of every point; that of the centre is below zero
     q, v, beta = points[:, :n], points[:, n : 2 * n], points[:, 2 * n :]
-    tau, first = given.less_friction(k, beta)
+    tau, first = (y + w for y in given.less_friction(k, beta))
     a, inverse = model.accelerations(q, v, beta, first)
     middle_v = v + 0.5 * dt * a
     a, inverse = model.accelerations(q + 0.5 * dt * v, middle_v, beta, tau)
     moved = np.hstack([q + dt / 6.0 * (2.0 * v + 4.0 * middle_v + dt * a), v + dt * a, beta])
-    mean = moved[0] + weights[1:] @ (moved[1:] - moved[0])
-    off = moved - mean
-    result = (off.T * centre) @ off
+    off = moved[1:] - moved[0]
+    mean = ahead + weight * off.sum(axis=0)
+    # About the centre, not the mean: larger by the square of their difference, and a covariance whatever the equations do.
+    result = weight * off.T @ off
     G = np.vstack([0.5 * dt**2 * inverse[0], dt * inverse[0], np.zeros((L - 2 * n, n))])
     result += (G * given.variance[k]) @ G.T
     return mean, 0.5 * (result + result.T)

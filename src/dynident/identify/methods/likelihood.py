@@ -57,7 +57,7 @@ class ML(LeastSquares):
         self._check_least(iterations=1)
         plain, sigma = TLS(tolerance=self.tolerance)._estimate(regression, active)
         indep = np.sqrt([group.independence for group in evidence.groups])
-        effort = (sigma * indep) ** 2 * effort_share(evidence, plain, sigma)
+        effort = (sigma * indep) ** 2 * effort_share(evidence, plain.beta)
         slopes = [_slopes(evidence, part) for part in evidence.stretches]
         beta, solved = plain.beta.copy(), plain.solved
         for i in range(self.iterations):

@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.friction import JointTerm, term_of
 from dynident.identify.factor import Solution
 from dynident.identify.methods.sampled import SampledRegression, Stretch, differentiated, rows_along
 from dynident.identify.regression import robot_motion
@@ -70,7 +71,27 @@ def noise_bias(regression: SampledRegression, solution: Solution, sigma: Array, 
     return bias, np.array(share)
 
 
-def effort_share(regression: SampledRegression, solution: Solution, sigma: Array) -> Array:
-    """Return the part of each group's residual variance, (groups,), that noise of the positions leaves to that of efforts."""
-    _, share = noise_bias(regression, solution, sigma, row_noise(regression))
-    return np.clip(1.0 - share, LEAST, 1.0)
+def effort_share(regression: SampledRegression, beta: Array) -> Array:
+    """Return the part of each group's residual variance, (groups,), that noise of the positions leaves to that of efforts.
+
+    Where a joint turns round, noise changes the sign of dry friction. That is no small error of a row, and stays with efforts.
+    """
+    smooth, share = np.where(jumping(regression), 0.0, beta), []
+    for group, C in zip(regression.groups, row_noise(regression), strict=True):
+        own = smooth[group.columns]
+        share.append(group.count * float(own @ C @ own) / max(group.residual(beta), 1e-300))
+    return np.clip(1.0 - np.array(share), LEAST, 1.0)
+
+
+def jumping(regression: SampledRegression) -> NDArray[np.bool_]:
+    """Return which base parameters (b,) are factors of a friction that jumps at standstill."""
+    robot = regression.mechanism
+    laws = {own.name for own in robot.own_columns if own.coordinate}
+    names = [robot.parameters.names[c] for c in regression.base.columns]
+    return np.array([name in laws or ((t := term_of(name)) is not None and _jumps(t)) for name in names], dtype=bool)
+
+
+def _jumps(term: JointTerm) -> bool:
+    """Return whether a joint term has another value on the other side of standstill."""
+    still, sides = np.zeros(2), np.array([-1e-9, 1e-9])
+    return bool(np.ptp(term.column(still, sides, still)) > 1e-6)
