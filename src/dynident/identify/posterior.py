@@ -92,8 +92,7 @@ class Posterior:
         from scipy.linalg import solve_triangular  # noqa: PLC0415 - scipy.linalg costs import time
 
         free = np.flatnonzero(self.free)
-        inverse = solve_triangular(self.root[np.ix_(free, free)], np.eye(free.size)) * 1.0
-        inverse = self.prior.unit[free][:, None] * inverse
+        inverse = self.prior.unit[free][:, None] * solve_triangular(self.root[np.ix_(free, free)], np.eye(free.size))
         result = np.zeros((self.x.size, self.x.size))
         result[np.ix_(free, free)] = inverse @ inverse.T
         return result
