@@ -54,6 +54,25 @@ Tile = Callable[["Workspace"], Array]
 """Rows of one tile, (height, T): those of [W, y] of all row groups."""
 
 
+@dataclass(frozen=True, eq=False)
+class Stretches:
+    """Pieces of the time of one log and the stretch that each belongs to.
+
+    Parameters
+    ----------
+    edges : ndarray, (P + 1,)
+        Where pieces begin and end [s].
+    labels : ndarray of int, (P,)
+        Stretch of each piece, below `count`.
+    count : int
+        Number of stretches of all logs of the fit.
+    """
+
+    edges: Array
+    labels: NDArray[np.int64]
+    count: int
+
+
 def triangle(rows: Array) -> Array:
     """Return R (min(m, n), n) of the QR decomposition of rows (m, n), R^T R = rows^T rows; its diagonal may be negative."""
     return np.asarray(np.linalg.qr(rows, mode="r"))
@@ -143,7 +162,7 @@ def factors_of(
     skip: Sequence[str] = (),
     moving: NDArray[np.bool_] | None = None,
     signals: Signals | None = None,
-    stretches: int | None = None,
+    stretches: int | Stretches | None = None,
 ) -> tuple[RowGroup, ...]:
     """Return the factors of a robot's equations along a motion with its efforts; see `Regression.from_motion`."""
     mechanism = rows.mechanism
@@ -195,12 +214,12 @@ def factors_of(
         count = 2 * max(c.size for c in columns) + 8
         return compiled.relation(used[k], columns[k], lambda: random_motion(mechanism, count))
 
-    times = [outputs for _, outputs in spans]
-    groups = accumulate(names, columns, tiles, filter_.independence, None if gone.size else relation, places, times, stretches)
+    cut = Cut.of(motion.t[filter_.centres(len(motion))], stretches)
+    outputs = [rows_of_tile for _, rows_of_tile in spans]
+    groups = accumulate(names, columns, tiles, filter_.independence, None if gone.size else relation, places, outputs, cut)
     if fit_for_use is not None:
-        edges = block_edges(len(fit_for_use), stretches)
-        inside = np.add.reduceat(fit_for_use.astype(np.int64), edges[:-1], axis=0).T.tolist()
-        groups = tuple(replace(group, count=sum(n), counts=tuple(n)) for group, n in zip(groups, inside, strict=True))
+        inside = [cut.count(own) for own in fit_for_use.T]
+        groups = tuple(replace(group, count=sum(n), counts=n) for group, n in zip(groups, inside, strict=True))
     return groups
 
 
@@ -219,11 +238,11 @@ def accumulate(
     relations: Callable[[int], Relation] | None = None,
     places: list[NDArray[np.int64]] | None = None,
     outputs: Sequence[slice] | None = None,
-    stretches: int | None = None,
+    cut: Cut | None = None,
 ) -> tuple[RowGroup, ...]:
     """Reduce tiles of rows to one factor per group, all cores at work; `places` are the rows of each group, in order if None.
 
-    `outputs` are the rows of each tile in time; with it the cross products of stretches of time are kept too.
+    `outputs` are the rows of each tile in time; with it and `cut` the cross products of stretches of time are kept too.
 
     Cross products are summed first, which is twice as fast as reflections. One joint may see base parameters only in fixed
     combinations; `relations` tells for a group which columns are independent and what the others are of them, known from the
@@ -235,17 +254,17 @@ def accumulate(
         places = np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:-1])
     gram = Products.of(places)
 
-    edges = block_edges(outputs[-1].stop if outputs else 0, stretches).tolist()
+    stretches = 1 if cut is None else cut.stretches
 
     def products(share: list[int]) -> tuple[Array, int]:
-        sums, count, work = gram.sums(len(edges) - 1), 0, Workspace()
+        sums, count, work = gram.sums(stretches), 0, Workspace()
         rows = np.empty((0, 0))
         for t in share:
             found = tiles[t](work)
             if found is not rows:  # else the same memory again
                 rows, add = found, gram.adding(found, sums)
             width = rows.shape[1]
-            for part in _parts(outputs[t], edges) if outputs else [(0, 0, width)]:
+            for part in [(0, 0, width)] if outputs is None or cut is None else cut.parts(outputs[t]):
                 add(*part)
             count += width
         return sums, count
@@ -274,28 +293,45 @@ def accumulate(
             for k, i in enumerate(unsafe):
                 found[i] = triangle(np.vstack([part[k] for part in folded]))
     total = sum(part[1] for part in parts)
-    counts = tuple(int(n) for n in np.diff(edges)) if outputs else (total,)
+    counts = (total,) if cut is None else cut.count()
     groups = zip(labels, columns, found, kept, strict=True)
     return tuple(RowGroup(label, c, R, total, independence, P, counts) for label, c, R, P in groups if R is not None)
 
 
-def block_edges(rows: int, stretches: int | None = None) -> NDArray[np.int64]:
-    """Return where the stretches of time begin and end that a log of so many rows is kept in."""
-    own = max(rows // FEWEST_ROWS, min(rows // SHORT_ROWS, FEWEST_BLOCKS), 1)
-    count = min(stretches or min(BLOCKS, own), max(rows, 1))
-    return np.linspace(0, rows, count + 1).astype(np.int64)
+@dataclass(frozen=True)
+class Cut:
+    """How the rows of a log are cut into stretches of time: piece i are the rows from edge i to the next one."""
 
+    edges: list[int]
+    labels: list[int]  # stretch of each piece
+    stretches: int
 
-def _parts(rows: slice, edges: list[int]) -> list[tuple[int, int, int]]:
-    """Return the stretches that the rows of a tile belong to, each with the first and the last (not included) of its rows."""
-    parts = []
-    for stretch in range(max(bisect_right(edges, rows.start) - 1, 0), len(edges) - 1):
-        begin, end = max(edges[stretch], rows.start), min(edges[stretch + 1], rows.stop)
-        if begin >= rows.stop:
-            break
-        if begin < end:
-            parts.append((stretch, begin - rows.start, end - rows.start))
-    return parts
+    @classmethod
+    def of(cls, times: Array, wanted: int | Stretches | None) -> Cut:
+        """Return the cut of rows at these times: into so many stretches, as many as make sense, or as told."""
+        if isinstance(wanted, Stretches):
+            edges = np.searchsorted(times, wanted.edges)
+            edges[0], edges[-1] = 0, times.size
+            return cls(edges.tolist(), wanted.labels.tolist(), wanted.count)
+        own = max(times.size // FEWEST_ROWS, min(times.size // SHORT_ROWS, FEWEST_BLOCKS), 1)
+        count = min(wanted or min(BLOCKS, own), max(times.size, 1))
+        return cls(np.linspace(0, times.size, count + 1).astype(np.int64).tolist(), list(range(count)), count)
+
+    def parts(self, rows: slice) -> list[tuple[int, int, int]]:
+        """Return the stretches that the rows of a tile belong to, each with the first and the last (not included) of them."""
+        parts = []
+        for piece in range(max(bisect_right(self.edges, rows.start) - 1, 0), len(self.labels)):
+            begin, end = max(self.edges[piece], rows.start), min(self.edges[piece + 1], rows.stop)
+            if begin >= rows.stop:
+                break
+            if begin < end:
+                parts.append((self.labels[piece], begin - rows.start, end - rows.start))
+        return parts
+
+    def count(self, used: NDArray[np.bool_] | None = None) -> tuple[int, ...]:
+        """Return the number of rows of each stretch, of those that are used."""
+        stretch = np.repeat(self.labels, np.diff(self.edges))
+        return tuple(np.bincount(stretch if used is None else stretch[used], minlength=self.stretches).tolist())
 
 
 def _related_triangle(products: Array, kept: NDArray[np.int64], T: Array) -> Array | None:

@@ -31,6 +31,7 @@ Value = float | tuple[float, float]
 DESCRIBED, UNDESCRIBED = "bodies of the description", "bodies without a description"
 EXACT = 1e-4  # relative deviation of a known value that is given without one
 CENTRE = 1e-3  # deviation of a known centre of mass [m]
+NEGLIGIBLE = 1e-4  # of the first moment that would make all of a joint's torque: no body of a robot is that light
 BEYOND = 1e9  # no mass [kg] and no distance [m] of a robot
 
 
@@ -127,11 +128,12 @@ def prior_of(regression: Regression, known: Knowledge | None = None) -> Prior:
     bodies, names = robot.tree.bodies, robot.parameters.names
     inertial = robot.tree.inertias.size
     mean, unit = robot.parameters.values.copy(), natural_spread(robot)
+    largest = _largest(regression)
     mass = robot.tree.inertias.reshape(-1, 10)[:, 0]
+    silent = not np.any(mass) or _says_nothing(unit[:inertial], largest[:inertial])
     label: list[str] = []
     for m in mass:
-        label += 10 * [DESCRIBED if m > 0.0 else UNDESCRIBED]
-    largest = _largest(regression)
+        label += 10 * [DESCRIBED if m > 0.0 and not silent else UNDESCRIBED]
     laws = {
         own.name: own.name.removesuffix(f"_{own.coordinate}").rpartition(".")[2] for own in robot.own_columns if own.coordinate
     }
@@ -139,7 +141,7 @@ def prior_of(regression: Regression, known: Knowledge | None = None) -> Prior:
         term = TERMS.get(laws[names[k]]) if names[k] in laws else term_of(names[k])  # coulomb.fc is what fc is
         label.append(term.meaning if term else "other terms")
         unit[k] = largest[k] if largest[k] > 0.0 else unit[k]
-    if not np.any(mass):
+    if silent:
         _units_of_data(unit[:inertial], largest[:inertial])
     for name, value in known.terms.items():
         if name not in names[inertial:]:
@@ -156,6 +158,13 @@ def prior_of(regression: Regression, known: Knowledge | None = None) -> Prior:
         shown, seen = known.population.rows(regression.base)
         rows, values = np.vstack([rows, shown]), np.append(values, seen)
     return Prior(mean, unit, families, family, rows, values)
+
+
+def _says_nothing(unit: Array, largest: Array) -> bool:
+    """Return whether all described bodies are far too light for these efforts: numbers that only stand in for a description."""
+    moment, most = unit.reshape(-1, 10)[:, 1], largest.reshape(-1, 10)[:, 1:4]
+    seen = most > 0.0
+    return bool(np.any(seen)) and not np.any(seen & (moment[:, None] > NEGLIGIBLE * most))
 
 
 def _units_of_data(unit: Array, largest: Array) -> None:

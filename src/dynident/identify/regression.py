@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.errors import IdentificationError, require
 from dynident.files import write_atomic
 from dynident.identify.base import BaseParameters, columns_of
-from dynident.identify.factor import RowGroup, factors_of
+from dynident.identify.factor import RowGroup, Stretches, factors_of
 from dynident.identify.matching import Matched, match
 from dynident.identify.partitions import warn_of_projection
 from dynident.identify.regrouping import base_parameters
@@ -87,7 +87,7 @@ class Regression:
         moving: NDArray[np.bool_] | None = None,
         temperature: Array | None = None,
         load: Array | None = None,
-        stretches: int | None = None,
+        stretches: int | Stretches | None = None,
     ) -> Regression:
         """Compress a motion and its efforts.
 
@@ -115,8 +115,9 @@ class Regression:
         temperature, load : ndarray, (N, n) or (N, k), optional
             Temperature [degree Celsius] and load [N m or N] of the joints (of the motors with loops), where friction laws need
             them.
-        stretches : int, optional
+        stretches : int or Stretches, optional
             Number of contiguous stretches of time whose evidence is kept apart; up to 12 when omitted, with 12 rows each.
+            A `Stretches` tells which pieces of time belong together.
 
         Returns
         -------
@@ -153,7 +154,7 @@ class Regression:
         base: BaseParameters | None = None,
         projection: Projection | Sequence[str] = "gls",
         absent: Sequence[str] = (),
-        stretches: int | None = None,
+        stretches: int | Stretches | None = None,
         between: tuple[float, float] | None = None,
         **options: Any,
     ) -> Regression:
@@ -171,7 +172,7 @@ class Regression:
             Equations of a robot with loops, see `from_motion`.
         absent : sequence of str
             Bodies that were not there, see `from_motion`.
-        stretches : int, optional
+        stretches : int or Stretches, optional
             See `from_motion`.
         between : tuple of float, optional
             First and last time [s] of the samples whose rows are used; what the log has around them serves the filters only.

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynident import signals
 from dynident.errors import IdentificationError
 from dynident.identify.base import BaseParameters, columns_of
-from dynident.identify.factor import RowGroup, triangle
+from dynident.identify.factor import RowGroup, Stretches, triangle
 from dynident.identify.matching import match
 from dynident.identify.regression import Regression, robot_motion, source_of
 from dynident.identify.rows import Projection, Rows
@@ -170,7 +170,7 @@ class SampledRegression(Regression):
         base: BaseParameters | None = None,
         projection: Projection | Sequence[str] = "gls",
         absent: Sequence[str] = (),
-        stretches: int | None = None,
+        stretches: int | Stretches | None = None,
         between: tuple[float, float] | None = None,
         **options: Any,
     ) -> Self:
@@ -233,7 +233,7 @@ class SampledRegression(Regression):
         band = {key: whole.sources[0][name] for key, name in (("cutoff", "cutoff"), ("band", "bandwidth"))}
         own = {**band, **{key: value for key, value in options.items() if value != "auto"}}
         parts = [cls.from_log(mechanism, log, whole.base, projection, absent, **own) for log in logs]
-        return replace(reduce(add, parts), options=whole.options, notes=whole.notes)
+        return replace(reduce(add, parts), groups=whole.groups, options=whole.options, notes=whole.notes)
 
     @classmethod
     def without_effort(
