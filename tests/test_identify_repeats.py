@@ -80,7 +80,7 @@ def test_repeating_a_motion_makes_no_error_of_the_model_a_fact(held_out: di.Log)
 
 
 def test_twins_in_other_logs_are_found(held_out: di.Log) -> None:
-    logs = [recorded(pick_and_place(1, np.random.default_rng(k)), np.random.default_rng(k), f"run {k}") for k in range(5)]
+    logs = [recorded(pick_and_place(1, np.random.default_rng(k)), np.random.default_rng(k), f"run {k}") for k in range(8)]
     evidence = di.Regression.from_logs(arm(1.15), logs)
     assert any("repeats itself" in note for note in evidence.notes)
     for group in evidence.groups:

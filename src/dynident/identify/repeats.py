@@ -3,8 +3,8 @@
 The error of a model repeats where the motion repeats. A stretch whose twin stays in the fit is predicted as if it had been in
 the fit itself, and R twins tell hardly more about the parameters than one: noise averages out, the error of the model does not
 (the design effect of sampling in clusters, 1 + (R - 1) times the correlation of twins). So a piece of time in which the robot
-comes back to states of before is counted with those, and stretches are cut along what is new. Logs of which more than half is
-new are cut by time (`factor.Cut`).
+comes back to states of before is counted with those, and stretches are cut along what is new. Logs of which more than a fifth
+is new are cut by time (`factor.Cut`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dynident.signals import Cutoff, Log
 Array = NDArray[np.float64]
 
 SAME = 0.25  # of the deviation of its positions and of its RMS speed: closer states of a joint are the same
-NEW = 0.5  # share of new pieces above which logs do not repeat
+NEW = 0.2  # share of new pieces above which logs are cut by time: a few periods of an exciting motion do little harm
 WINDOWS = 4000  # means of positions that are compared, at most ...
 PER_BAND = 5.0  # ... per period of the band
 PIECES = 500  # of all logs, at most
