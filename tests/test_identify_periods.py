@@ -7,7 +7,7 @@ import pytest
 
 import dynident as di
 from dynident.identify import MAP, Regression
-from dynident.identify.periods import period_of, stretches_of
+from dynident.identify.repeats import period_of, stretches_of
 from dynident.mechanics import inverse_dynamics
 from identify_cases import DOWN_Y, PLANAR, arm
 
@@ -42,16 +42,16 @@ def test_a_motion_that_is_not_repeated_has_no_period():
     ("rows", "asked", "period"), [(600, None, 100.0), (600, None, 33.3), (599, 12, 250.2), (50, None, 3.0)]
 )
 def test_stretches_hold_every_row_once(rows, asked, period):
-    found = stretches_of(rows, asked, period)
+    found = stretches_of(np.arange(float(rows)), asked, period)
     assert found.edges[0] == 0
     assert found.edges[-1] == rows
     assert np.all(np.diff(found.edges) > 0)
-    assert found.sums(np.ones(rows, dtype=np.int64)).sum() == rows
+    assert sum(found.rows()) == rows
     held = np.full(rows, -1)
     for first in range(0, rows, 64):
         for stretch, a, b in found.parts(slice(first, min(first + 64, rows))):
             held[first + a : first + b] = stretch
-    assert np.bincount(held, minlength=found.count).tolist() == found.sums(np.ones(rows, dtype=np.int64)).tolist()
+    assert tuple(np.bincount(held, minlength=found.count).tolist()) == found.rows()
     if 2 * period <= rows and period >= found.count:
         phase = np.array(found.phases)[held]
         whole = np.arange(int(rows - period))

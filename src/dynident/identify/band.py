@@ -22,13 +22,14 @@ from dynident.identify.base import BaseParameters
 from dynident.identify.blocks import squares
 from dynident.identify.delay import effort_delay
 from dynident.identify.estimators import WLS
+from dynident.identify.factor import RowGroup
 from dynident.identify.matching import match
 from dynident.identify.merging import joined_source, same_band
-from dynident.identify.periods import BLOCKS
 from dynident.identify.posterior import estimate
 from dynident.identify.prior import prior_of
 from dynident.identify.regression import Regression
 from dynident.identify.regrouping import base_parameters
+from dynident.identify.repeats import BLOCKS, Repeats, repeated_stretches
 from dynident.identify.rows import Projection
 from dynident.mechanism import Mechanism
 from dynident.signals import Cutoff, Log, LogStream, common_cutoff
@@ -38,6 +39,7 @@ Array = NDArray[np.float64]
 STEP = 1.6  # ratio of neighbouring cut-offs that are tried
 FEWEST = 7.0  # band times length of the shortest log: some rows are left when the ends are gone
 RATIO, EDGE = 2.5, 1.25  # cut-off over band: as wanted, and at least
+REPEATED = "the motion repeats itself: what it does again counts once, since an error of the model is the same every time"
 
 
 def evidence_in_one_band(
@@ -57,17 +59,21 @@ def evidence_in_one_band(
     if base is None:
         base = base_parameters(robots[0].mechanism)
 
-    def compress(stretches: int | None = None, **chosen: float) -> Regression:
+    def compress(stretches: int | tuple[Repeats, ...] | None = None, **chosen: float) -> Regression:
         parts = [
-            Regression.from_log(mechanism, log, base, projection, absent, stretches, **{**options, **chosen}) for log in logs
+            Regression.from_log(mechanism, log, base, projection, absent, cut, **{**options, **chosen})
+            for log, cut in zip(logs, stretches if isinstance(stretches, tuple) else [stretches] * len(logs), strict=True)
         ]
         whole = reduce(add, parts)
+        if isinstance(stretches, tuple):  # those of all logs are the same ones
+            whole = replace(whole, groups=_together(whole.groups, parts))
         # The band is a matter of the evidence, not an option of the user: other logs are put into it by `same_band`.
         return replace(whole, options={k: v for k, v in options.items() if k != "like"})
 
     if options.get("cutoff", "auto") != "auto" or "like" in options:
         return compress()
     found = common_cutoff([each.log for each in robots])
+    repeated = repeated_stretches([each.log for each in robots], found, BLOCKS * len(logs))
     shortest = min(log.duration for log in logs)
     asked = options.get("band", "auto")
 
@@ -82,21 +88,36 @@ def evidence_in_one_band(
         head = f"one band for all logs: cut-off {cutoff:.4g} Hz, rows up to {width(cutoff):.4g} Hz"
         suspected = any("(delay=" in note for note in evidence.notes)
         late = () if suspected else effort_delay(evidence, mechanism, logs, absent, options)
-        return replace(evidence, notes=(f"{head}{tried}; by the spectra: {found.explanation}", *late, *evidence.notes))
+        again = () if repeated is None else (REPEATED,)
+        return replace(evidence, notes=(f"{head}{tried}; by the spectra: {found.explanation}", *again, *late, *evidence.notes))
 
     tried = _candidates(found)
     if len(tried) == 1:
         alone = len(logs) == 1 and asked == "auto"
-        return said(compress() if alone else compress(cutoff=found.frequency, band=width(found.frequency)), found.frequency, "")
-    stretches = max(2, -(-BLOCKS // len(logs)))  # the same for all, so that they can be compared
+        own = {} if alone else {"cutoff": found.frequency, "band": width(found.frequency)}
+        return said(compress(repeated, **own), found.frequency, "")
+    stretches = repeated or max(2, -(-BLOCKS // len(logs)))  # the same for all, so that they can be compared
     evidence = [compress(stretches, cutoff=cutoff, band=width(cutoff)) for cutoff in tried]
     while len(evidence) > 1 and not _comparable(evidence[0], evidence[-1]):
         tried, evidence = tried[1:], evidence[1:]
     if len(evidence) == 1:
         return said(evidence[0], tried[0], "")
-    errors = np.array([_errors(own, evidence[0]) for own in evidence])
-    chosen, sentence = _choose(tried, errors, tried.index(max(found.frequency, tried[0])))
+    usual = max(found.frequency, tried[0])
+    # A cut-off below that of the spectra changes the motion itself: rows that it makes know only the models of its own.
+    judged = evidence[0] if tried[0] == usual else compress(stretches, cutoff=usual, band=width(tried[0]))
+    errors = np.array([_errors(own, judged) for own in evidence])
+    chosen, sentence = _choose(tried, errors, tried.index(usual))
     return said(evidence[chosen], tried[chosen], sentence)
+
+
+def _together(groups: Sequence[RowGroup], parts: Sequence[Regression]) -> tuple[RowGroup, ...]:
+    """Return the evidence of all logs, whose stretches with the same number are one."""
+    result = []
+    for group in groups:
+        own = [each for part in parts for each in part.groups if each.name == group.name]
+        counts = np.sum([each.counts for each in own], axis=0)
+        result.append(replace(group, products=np.sum([each.products for each in own], axis=0), counts=tuple(counts.tolist())))
+    return tuple(result)
 
 
 def _evidence_of_stream(

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.identify.factor import RowGroup
-from dynident.identify.periods import FEWEST_BLOCKS, FEWEST_ROWS
+from dynident.identify.repeats import FEWEST_BLOCKS, FEWEST_ROWS
 
 Array = NDArray[np.float64]
 

@@ -24,8 +24,8 @@ from dynident.errors import DynidentWarning
 from dynident.identify.base import columns_of
 from dynident.identify.matching import match
 from dynident.identify.merging import same_band
-from dynident.identify.periods import BLOCKS
 from dynident.identify.regression import Regression, dead_efforts, prepared_for, robot_motion
+from dynident.identify.repeats import BLOCKS
 from dynident.identify.rows import Rows
 from dynident.identify.specimen import Specimen
 from dynident.identify.tables import LATE

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from dynident.errors import IdentificationError
 from dynident.graph import Products
 from dynident.identify.base import BaseParameters
-from dynident.identify.periods import Stretches, period_of, stretches_of
+from dynident.identify.repeats import MOST_BLOCKS, Repeats, Stretches, period_of, stretches_of
 from dynident.identify.rows import Relation, Rows, Signals
 from dynident.identify.states import random_motion
 from dynident.mechanics import Motion, closure_starts
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 T = TypeVar("T")
-MOST_BLOCKS = 48  # of a fit; neighbours are merged beyond
 ROWS = 1024  # samples per tile at most
 CACHE = 260_000  # bytes of rows of a tile: they are read soon after they are written, and should still be in the cache
 SHORTEST = 128  # samples of a tile at least, for what it costs to begin one
@@ -150,7 +149,7 @@ def factors_of(
     skip: Sequence[str] = (),
     moving: NDArray[np.bool_] | None = None,
     signals: Signals | None = None,
-    stretches: int | None = None,
+    stretches: int | Repeats | None = None,
 ) -> tuple[RowGroup, ...]:
     """Return the factors of a robot's equations along a motion with its efforts; see `Regression.from_motion`."""
     mechanism = rows.mechanism
@@ -203,11 +202,12 @@ def factors_of(
         return compiled.relation(used[k], columns[k], lambda: random_motion(mechanism, count))
 
     times = [outputs for _, outputs in spans]
-    kept = stretches_of(times[-1].stop, stretches, period_of(motion) / filter_.factor)
+    period = np.inf if isinstance(stretches, Repeats) else period_of(motion) / filter_.factor
+    kept = stretches_of(motion.t[filter_.centres(len(motion))], stretches, period)
     groups = accumulate(names, columns, tiles, filter_.independence, None if gone.size else relation, places, times, kept)
     if fit_for_use is not None:
-        inside = kept.sums(fit_for_use.astype(np.int64)).T.tolist()
-        groups = tuple(replace(group, count=sum(n), counts=tuple(n)) for group, n in zip(groups, inside, strict=True))
+        inside = [kept.rows(own) for own in fit_for_use.T]
+        groups = tuple(replace(group, count=sum(n), counts=n) for group, n in zip(groups, inside, strict=True))
     return groups
 
 
@@ -279,7 +279,7 @@ def accumulate(
             for k, i in enumerate(unsafe):
                 found[i] = triangle(np.vstack([part[k] for part in folded]))
     total = sum(part[1] for part in parts)
-    counts = tuple(stretches.sums(np.ones(total, dtype=np.int64)).tolist()) if stretches else (total,)
+    counts = stretches.rows() if stretches else (total,)
     groups = zip(labels, columns, found, kept, strict=True)
     phases = stretches.phases if stretches else ()
     return tuple(RowGroup(label, c, R, total, independence, P, counts, phases) for label, c, R, P in groups if R is not None)

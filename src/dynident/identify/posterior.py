@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 
 from dynident.identify.blocks import ENOUGH_ROWS, inflation, squares, stretch_products
 from dynident.identify.factor import triangle
-from dynident.identify.periods import FEWEST_BLOCKS
 from dynident.identify.prior import DESCRIBED, UNDESCRIBED, Prior
 from dynident.identify.regression import Regression
+from dynident.identify.repeats import FEWEST_BLOCKS
 
 Array = NDArray[np.float64]
 

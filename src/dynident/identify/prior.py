@@ -38,6 +38,7 @@ FRICTION, OTHER = "friction and offsets", "other terms"
 ASYMMETRY = 3.0**-0.5  # offset over friction
 EXACT = 1e-4  # relative deviation of a known value that is given without one
 CENTRE = 1e-3  # deviation of a known centre of mass [m]
+NEGLIGIBLE = 1e-4  # of the first moment that would make all of a joint's torque: no body of a robot is that light
 BEYOND = 1e9  # no mass [kg] and no distance [m] of a robot
 
 
@@ -134,11 +135,12 @@ def prior_of(regression: Regression, known: Knowledge | None = None) -> Prior:
     bodies, names = robot.tree.bodies, robot.parameters.names
     inertial = robot.tree.inertias.size
     mean, unit = robot.parameters.values.copy(), natural_spread(robot)
+    largest = _largest(regression)
     mass = robot.tree.inertias.reshape(-1, 10)[:, 0]
+    silent = not np.any(mass) or _says_nothing(unit[:inertial], largest[:inertial])
     label: list[str] = []
     for m in mass:
-        label += 10 * [DESCRIBED if m > 0.0 else UNDESCRIBED]
-    largest = _largest(regression)
+        label += 10 * [DESCRIBED if m > 0.0 and not silent else UNDESCRIBED]
     terms = joint_terms(robot)
     for k, term in terms.items():
         alike = [largest[i] for i, other in terms.items() if other is term and largest[i] > 0.0]
@@ -153,7 +155,7 @@ def prior_of(regression: Regression, known: Knowledge | None = None) -> Prior:
             unit[k] *= ASYMMETRY
         else:
             label.append(term.meaning)
-    if not np.any(mass):
+    if silent:
         _units_of_data(unit[:inertial], largest[:inertial])
     for name, value in known.terms.items():
         if name not in names[inertial:]:
@@ -170,6 +172,13 @@ def prior_of(regression: Regression, known: Knowledge | None = None) -> Prior:
         shown, seen = known.population.rows(regression.base)
         rows, values = np.vstack([rows, shown]), np.append(values, seen)
     return Prior(mean, unit, families, family, rows, values)
+
+
+def _says_nothing(unit: Array, largest: Array) -> bool:
+    """Return whether all described bodies are far too light for these efforts: numbers that only stand in for a description."""
+    moment, most = unit.reshape(-1, 10)[:, 1], largest.reshape(-1, 10)[:, 1:4]
+    seen = most > 0.0
+    return bool(np.any(seen)) and not np.any(seen & (moment[:, None] > NEGLIGIBLE * most))
 
 
 def _units_of_data(unit: Array, largest: Array) -> None:

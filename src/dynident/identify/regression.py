@@ -20,6 +20,7 @@ from dynident.identify.findings import HEAD
 from dynident.identify.matching import Matched, match
 from dynident.identify.partitions import warn_of_projection
 from dynident.identify.regrouping import base_parameters
+from dynident.identify.repeats import Repeats
 from dynident.identify.rows import Projection, Rows, check_projection, checked_efforts
 from dynident.identify.specimen import Specimen, false_channels
 from dynident.identify.suspicions import check_finite, suspicions
@@ -88,7 +89,7 @@ class Regression:
         moving: NDArray[np.bool_] | None = None,
         temperature: Array | None = None,
         load: Array | None = None,
-        stretches: int | None = None,
+        stretches: int | Repeats | None = None,
     ) -> Regression:
         """Compress a motion and its efforts.
 
@@ -116,9 +117,9 @@ class Regression:
         temperature, load : ndarray, (N, n) or (N, k), optional
             Temperature [degree Celsius] and load [N m or N] of the joints (of the motors with loops), where friction laws need
             them.
-        stretches : int, optional
+        stretches : int or Repeats, optional
             Number of stretches of time (of a periodic motion: of phases) whose evidence is kept apart; up to 12 when omitted,
-            with 12 rows each.
+            with 12 rows each. `Repeats` tell which pieces of time belong together.
 
         Returns
         -------
@@ -155,7 +156,7 @@ class Regression:
         base: BaseParameters | None = None,
         projection: Projection | Sequence[str] = "gls",
         absent: Sequence[str] = (),
-        stretches: int | None = None,
+        stretches: int | Repeats | None = None,
         between: tuple[float, float] | None = None,
         **options: Any,
     ) -> Regression:
@@ -173,7 +174,7 @@ class Regression:
             Equations of a robot with loops, see `from_motion`.
         absent : sequence of str
             Bodies that were not there, see `from_motion`.
-        stretches : int, optional
+        stretches : int or Stretches, optional
             See `from_motion`.
         between : tuple of float, optional
             First and last time [s] of the samples whose rows are used; what the log has around them serves the filters only.

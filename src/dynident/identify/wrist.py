@@ -18,7 +18,7 @@ from dynident.checks import choice, numbers, time_axis
 from dynident.errors import IdentificationError, LogError
 from dynident.identify.blocks import at_least_jackknife
 from dynident.identify.load import Payload, believed
-from dynident.identify.periods import BLOCKS
+from dynident.identify.repeats import BLOCKS
 from dynident.mechanics import Motion, at_rest, forward_kinematics, frame_motion
 from dynident.mechanism import INERTIA_SYMBOLS, Mechanism
 from dynident.signals import automatic_cutoff, butterworth, read_table

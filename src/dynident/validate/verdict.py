@@ -238,8 +238,8 @@ def _predictions(fit: Fit, held_out: Sequence[Score]) -> list[Check]:
             "coverage",
             coverage,
             COVERAGE_LIMIT,
-            f"{np.floor(1000 * coverage) / 10:.1f} % of the held-out measurements{less} lie within two standard deviations (at least "
-            f"{100 * COVERAGE_LIMIT:.0f} % wanted, 95 % expected)",
+            f"{np.floor(1000 * coverage) / 10:.1f} % of the held-out measurements{less} lie within two standard deviations "
+            f"(at least {100 * COVERAGE_LIMIT:.0f} % wanted, 95 % expected)",
             least=True,
         )
     )

@@ -25,6 +25,7 @@ from dynident.identify.factor import RowGroup, triangle
 from dynident.identify.matching import match
 from dynident.identify.merging import long_pieces
 from dynident.identify.regression import Regression, robot_motion, source_of
+from dynident.identify.repeats import Repeats
 from dynident.identify.rows import Projection, Rows
 from dynident.mechanics import Motion, MotionLike, as_motion, closure_starts
 from dynident.mechanism import Mechanism
@@ -171,7 +172,7 @@ class SampledRegression(Regression):
         base: BaseParameters | None = None,
         projection: Projection | Sequence[str] = "gls",
         absent: Sequence[str] = (),
-        stretches: int | None = None,
+        stretches: int | Repeats | None = None,
         between: tuple[float, float] | None = None,
         **options: Any,
     ) -> Self:
@@ -234,7 +235,7 @@ class SampledRegression(Regression):
         band = {key: whole.sources[0][name] for key, name in (("cutoff", "cutoff"), ("band", "bandwidth"))}
         own = {**band, **{key: value for key, value in options.items() if value != "auto"}}
         parts = [cls.from_log(mechanism, piece, whole.base, projection, absent, **own) for piece in long_pieces(logs)[0]]
-        return replace(reduce(add, parts), sources=whole.sources, options=whole.options, notes=whole.notes)
+        return replace(reduce(add, parts), groups=whole.groups, sources=whole.sources, options=whole.options, notes=whole.notes)
 
     @classmethod
     def without_effort(
