@@ -116,7 +116,8 @@ def _together(groups: Sequence[RowGroup], parts: Sequence[Regression]) -> tuple[
     for group in groups:
         own = [each for part in parts for each in part.groups if each.name == group.name]
         counts = np.sum([each.counts for each in own], axis=0)
-        result.append(replace(group, products=np.sum([each.products for each in own], axis=0), counts=tuple(counts.tolist())))
+        products = np.sum([each.products for each in own], axis=0)
+        result.append(replace(group, products=products, counts=tuple(counts.tolist()), phases=()))
     return tuple(result)
 
 

@@ -84,7 +84,7 @@ class Stretches:
 
 
 def stretches_of(times: Array, asked: int | Repeats | None = None, period: float = np.inf) -> Stretches:
-    """Return the stretches of rows at these times: as told, or so many; phases if the log repeats itself every `period` rows."""
+    """Return the stretches of rows at these times: as told, or so many; phases if it repeats itself every `period` rows."""
     rows = times.size
     if isinstance(asked, Repeats):
         inner = np.searchsorted(times, asked.edges[1:-1]).tolist()
