@@ -13,7 +13,7 @@ from benchmarks.population import move, population, record
 import dynident as di
 from dynident.errors import DynidentWarning, IdentificationError
 from dynident.friction import TERMS
-from dynident.identify import MAP, WLS, Fit, Knowledge, Regression, Undetermined, base_parameters
+from dynident.identify import MAP, WLS, Fit, Knowledge, Regression, Undetermined, base_parameters, model_errors
 from dynident.identify.blocks import jackknife
 from dynident.identify.prior import FRICTION
 from dynident.mechanics import inverse_dynamics
@@ -253,6 +253,9 @@ def test_model_errors_grow_with_the_terms_that_make_them():
     a = fit.training_columns * np.abs(fit.values)
     share = fit.sigma[:, None] ** 2 / (a * a.sum(axis=1, keepdims=True) + 1e-300)
     np.testing.assert_allclose(np.sum(share * a**2, axis=1), fit.sigma**2, rtol=1e-9)
+    in_training = np.sum(fit.training_columns**2 * model_errors(fit, fit.sigma**2), axis=1)
+    np.testing.assert_allclose(in_training, fit.sigma**2, rtol=0.1)  # less where a term would be wrong by more than itself
+    assert np.all(in_training <= fit.sigma**2 * (1.0 + 1e-9))
     np.testing.assert_allclose(fit.predict(motion).std.mean(axis=0), fit.sigma, rtol=0.3)
     fast = di.Motion(motion.t, motion.q, 4.0 * motion.v, 16.0 * motion.a)
     faster = di.Motion(motion.t, motion.q, 1e6 * motion.v, 1e12 * motion.a)
