@@ -10,6 +10,7 @@ from benchmarks.population import population
 
 import dynident as di
 from dynident.identify import MAP, Regression
+from dynident.identify.findings import HEAD, findings
 from identify_cases import LWR, RRR, UR10, arm, simulated_log
 
 pytestmark = pytest.mark.filterwarnings("ignore::dynident.DynidentWarning")
@@ -204,3 +205,20 @@ def test_suspicions_of_several_logs_are_told_once_and_name_the_log():
     assert doubts(*turned) == (f"{sentence} (gain=-1)",)
     late = [replace(log, t=log.t * 1000.0 * k) for k, log in zip((1.0, 1.5), logs, strict=True)]
     assert len(doubts(*late)) == 1  # the same but for the number
+
+
+def test_a_short_log_is_believed_only_if_others_say_the_same():
+    text = "the efforts of joint_2 have the opposite sign"
+    short = [
+        {"name": name, "start": 0.0, "end": length, "short": True} for name, length in (("a", 1.0), ("b", 2.0), ("c", 2.5))
+    ]
+
+    def told(*logs, sources=short):
+        return findings([f"{HEAD}{text} [log '{log}']" for log in logs], sources)
+
+    assert told("a") == ()
+    assert told("b") == ()
+    assert told("a", "b") == (f"{text} (in a, b)",)  # more than half of the time
+    assert told("a", "b", "c") == (text,)
+    long = [{**short[0], "short": False}, *short[1:]]  # a log that shows the whole model contradicts itself for a reason
+    assert told("a", sources=long) == (f"{text} (in a)",)

@@ -218,6 +218,8 @@ class Regression:
             specimen = Specimen.of(rows, evidence.base, motion, prepared.filtered, signals, skip)
             false = tuple(f"{HEAD}{text}" for text in false_channels(matched.log, prepared.quality, specimen))
             notes += false or suspicions(rows, evidence.base, motion, prepared.filtered, specimen, independent)
+            if not false and independent < evidence.base.rank:
+                source["short"] = True  # see `findings`
             source["resting"] = specimen.resting()
         kept = {name: value for name, value in options.items() if name != "like"}  # the band is in the source
         return replace(evidence, sources=(source,), options=kept, notes=tuple(notes))
