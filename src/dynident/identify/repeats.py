@@ -20,7 +20,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.mechanics import Motion
 from dynident.signals import Cutoff, Log
 
 Array = NDArray[np.float64]
@@ -102,20 +101,19 @@ def stretches_of(times: Array, asked: int | Repeats | None = None, period: float
     return Stretches((*edges.tolist(), rows), owner, (*range(phases),) * (count // phases))
 
 
-def period_of(motion: Motion) -> float:
-    """Return the shortest time, in samples, after which positions and velocities are the same again; inf if never.
+def period_of(x: Array) -> float:
+    """Return the shortest time, in samples, after which states (N, k) such as (q, v) are the same again; inf if never.
 
-        d(p) = sum |x(t + p) - x(t)|^2 / sum (|x(t + p)|^2 + |x(t)|^2),      x = (q, v) without mean, in units of its deviation
+        d(p) = sum |x(t + p) - x(t)|^2 / sum (|x(t + p)|^2 + |x(t)|^2),      x without mean, in units of its deviation
 
-    is zero at multiples of the period. Its first minimum is looked for that is below `SAME`, up to half of the motion.
+    is zero at multiples of the period. Its first minimum is looked for that is below `SAME`, up to half of the samples.
     """
-    step = -(-len(motion) // SAMPLES)
-    x = np.hstack([motion.q[::step], motion.v[::step]])
-    x = x - x.mean(axis=0)
+    step = -(-len(x) // SAMPLES)
+    x = x[::step] - x[::step].mean(axis=0)
     size = x.std(axis=0)
     x = x[:, size > 0.0] / size[size > 0.0]
     N = len(x)
-    if x.size == 0 or N < 8:
+    if x.size == 0 or N < 8 or not np.isfinite(x).all():
         return float("inf")
     length = 1 << (2 * N - 1).bit_length()  # zeros behind the motion keep its ends apart
     spectrum = np.abs(np.fft.rfft(np.ascontiguousarray(x.T), length)) ** 2
@@ -127,14 +125,26 @@ def period_of(motion: Motion) -> float:
     away = np.flatnonzero(d > FURTHER)
     if not away.size:
         return float("inf")
-    left, middle, right = d[:-2], d[1:-1], d[2:]
-    lowest = np.flatnonzero((middle <= left) & (middle < right) & (np.arange(1, d.size - 1) > away[0]))
-    # The true minimum lies between samples: that of a parabola through three of them.
+    inner = np.arange(max(int(away[0]), 1), d.size - 1)
+    for lag in inner[(d[inner] <= d[inner - 1]) & (d[inner] < d[inner + 1])]:
+        period, depth = _lowest(d, int(lag))
+        if depth < SAME:
+            times = 1
+            while 2.0 * times * period < d.size - 2:  # multiples tell it more precisely
+                times *= 2
+                near = round(times * period) + np.arange(-1, 2)
+                period = _lowest(d, int(near[np.argmin(d[near])]))[0] / times
+            return step * period
+    return float("inf")
+
+
+def _lowest(d: Array, lag: int) -> tuple[float, float]:
+    """Return place and value of a minimum between samples, by a parabola through three of them."""
+    left, middle, right = d[lag - 1], d[lag], d[min(lag + 1, d.size - 1)]
     curvature = left + right - 2.0 * middle
-    shift = 0.5 * (left - right) / np.where(curvature > 0.0, curvature, 1.0)
-    depth = middle - 0.125 * (left - right) ** 2 / np.where(curvature > 0.0, curvature, 1.0)
-    same = lowest[depth[lowest] < SAME]
-    return float(step * (same[0] + 1 + shift[same[0]])) if same.size else float("inf")
+    if curvature <= 0.0:
+        return float(lag), float(middle)
+    return lag + 0.5 * float((left - right) / curvature), float(middle - 0.125 * (left - right) ** 2 / curvature)
 
 
 def repeated_stretches(logs: Sequence[Log], found: Cutoff, count: int) -> tuple[Repeats, ...] | None:
@@ -145,6 +155,8 @@ def repeated_stretches(logs: Sequence[Log], found: Cutoff, count: int) -> tuple[
     window = max(1.0 / (PER_BAND * found.band), total / WINDOWS)
     half = max(1, round(0.5 * max(SHORT_ROWS / (ROWS * found.band), total / PIECES) / window))
     states = [_states(log, window, found.moving) for log in logs]
+    if len(logs) == 1 and (exact := _phases(logs[0], window * period_of(states[0]), found.motion_band)) is not None:
+        return (exact,)
     counts = [len(each) // (2 * half) for each in states]  # pieces of 2 half windows
     x = np.concatenate(states)
     n = x.shape[1] // 2
@@ -169,6 +181,16 @@ def repeated_stretches(logs: Sequence[Log], found: Cutoff, count: int) -> tuple[
         edges[-1] = max(edges[-1], log.t[-1])
         cuts.append(Repeats(edges, own[begin] if own.size else np.zeros(1, dtype=np.int64), count))
     return tuple(cuts)
+
+
+def _phases(log: Log, period: float, band: float) -> Repeats | None:
+    """Return the phases of a log that repeats itself every `period` seconds, often enough that little of it is new."""
+    if not period < NEW * log.duration:
+        return None
+    # Errors within one period of the motion's fastest part belong together: shorter stretches would not be independent.
+    count = int(np.clip(round(period * band), FEWEST_BLOCKS, BLOCKS))
+    edges = np.arange(log.t[0], log.t[-1], period / count)
+    return Repeats(np.append(edges, log.t[-1]), np.arange(edges.size) % count, count)
 
 
 def _states(log: Log, window: float, moving: NDArray[np.bool_]) -> Array:
