@@ -21,7 +21,7 @@ def findings(notes: Sequence[str], sources: Sequence[Mapping[str, Any]], head: s
     """Return the notes with a head: the same but for numbers only once, and with their logs unless these are all sources.
 
     What is wired wrongly is wrong in every log. A log with fewer rows than parameters hardly contradicts itself but by chance,
-    so it is believed only if logs of half of the time say the same.
+    so a suspicion of it is believed only if logs of half of the time say the same.
     """
     logs = {str(source.get("name", "")) for source in sources}
     spent = {str(source["name"]): float(source["end"] - source["start"]) for source in sources if "start" in source}
@@ -36,7 +36,7 @@ def findings(notes: Sequence[str], sources: Sequence[Mapping[str, Any]], head: s
             where.setdefault(key, []).extend([] if log is None else [log[1]])
 
     def believed(named: set[str]) -> bool:
-        return not (named and named <= short) or sum(spent[log] for log in named) >= 0.5 * sum(spent.values())
+        return head != HEAD or not (named and named <= short) or sum(spent[log] for log in named) >= 0.5 * sum(spent.values())
 
     return tuple(
         f"{said} (in {', '.join(dict.fromkeys(where[key]))})" if where[key] and set(where[key]) != logs else said
