@@ -202,7 +202,7 @@ def factors_of(
         return compiled.relation(used[k], columns[k], lambda: random_motion(mechanism, count))
 
     times = [outputs for _, outputs in spans]
-    period = np.inf if isinstance(stretches, Repeats) else period_of(np.hstack([motion.q, motion.v])) / filter_.factor
+    period = np.inf if isinstance(stretches, Repeats) else period_of(motion.q, motion.v) / filter_.factor
     kept = stretches_of(motion.t[filter_.centres(len(motion))], stretches, period)
     groups = accumulate(names, columns, tiles, filter_.independence, None if gone.size else relation, places, times, kept)
     if fit_for_use is not None:

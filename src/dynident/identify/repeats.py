@@ -101,15 +101,16 @@ def stretches_of(times: Array, asked: int | Repeats | None = None, period: float
     return Stretches((*edges.tolist(), rows), owner, (*range(phases),) * (count // phases))
 
 
-def period_of(x: Array) -> float:
-    """Return the shortest time, in samples, after which states (N, k) such as (q, v) are the same again; inf if never.
+def period_of(*states: Array) -> float:
+    """Return the shortest time, in samples, after which states, arrays (N, k) such as q and v, are the same; inf if never.
 
         d(p) = sum |x(t + p) - x(t)|^2 / sum (|x(t + p)|^2 + |x(t)|^2),      x without mean, in units of its deviation
 
     is zero at multiples of the period. Its first minimum is looked for that is below `SAME`, up to half of the samples.
     """
-    step = -(-len(x) // SAMPLES)
-    x = x[::step] - x[::step].mean(axis=0)
+    step = -(-len(states[0]) // SAMPLES)
+    x = np.hstack([each[::step] for each in states])
+    x = x - x.mean(axis=0)
     size = x.std(axis=0)
     x = x[:, size > 0.0] / size[size > 0.0]
     N = len(x)
