@@ -74,7 +74,7 @@ class MAP(Estimator):
             prior = _dropping(prior, base.regrouping[~chosen])
         with one_blas_thread():
             posterior = estimate(regression, prior, free.sigma_)
-            spread = posterior.covariance() * repeated(regression, posterior)
+            spread = posterior.covariance() * _repeated(regression, posterior)
             x, notes = posterior.x, regression.notes
             if self.recovery != "prior" and chosen.all():
                 always = self.recovery == "physical"
@@ -133,7 +133,7 @@ def _noise(regression: Regression, posterior: Posterior, known: Array) -> Array:
     return np.asarray(np.sqrt(np.maximum(posterior.held_out**2 - known**2, white**2)))
 
 
-def repeated(regression: Regression, posterior: Posterior) -> float:
+def _repeated(regression: Regression, posterior: Posterior) -> float:
     """Return by how much variances grow because a periodic motion meets the same errors of the model again and again."""
     beta = regression.base.values(posterior.standard())
     by_phase = inflation(regression.groups, beta, posterior.sigma, by_phase=True)
