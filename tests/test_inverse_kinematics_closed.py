@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 import dynident as di
-from dynident.mechanics.inverse_kinematics_chain import end_frame
 from dynident.mechanics.inverse_kinematics_closed import (
     arm_structure,
     choose_posture,
@@ -19,6 +18,7 @@ from dynident.mechanics.inverse_kinematics_closed import (
     reach,
     singularities,
 )
+from dynident.mechanics.kinematics import end_frame
 
 pi = np.pi
 RRR = [(0, pi / 2, 0.56, 0), (0.2, 0, 0.169, 0), (0.415, 0, 0.09, 0)]

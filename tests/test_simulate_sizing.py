@@ -12,9 +12,9 @@ from dynident.friction import Coulomb, Viscous
 from dynident.mechanics import Motion, actuator_torques, inverse_dynamics
 from dynident.mechanism import Body, Joint, Mechanism
 from dynident.robots import dualv
-from dynident.simulate.plots import plot_step
 from dynident.simulate.robot import VirtualRobot
 from dynident.simulate.sizing import size_motors
+from dynident.simulate.steps import plot_step
 
 MASS, AMPLITUDE, W, RATIO = 4.0, 0.1, 6.0, 50.0
 

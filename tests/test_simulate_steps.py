@@ -9,7 +9,8 @@ import pytest
 
 from dynident.errors import DynidentError
 from dynident.mechanics import Motion
-from dynident.simulate.steps import path_deviation, radial_deviation, step_metrics, time_lag, tracking_error
+from dynident.simulate.record import tracking_error
+from dynident.simulate.steps import path_deviation, radial_deviation, step_metrics, time_lag
 
 T = np.linspace(0.0, 8.0, 16001)
 

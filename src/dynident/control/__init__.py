@@ -13,12 +13,13 @@ from dynident.control.distribution import (
     with_preload,
 )
 from dynident.control.feedforward import actuator_motion, feedforward_torques, friction_laws, motor_currents, motor_torques
+from dynident.control.gains import gains_for, pi_gains
 from dynident.control.laws import PID, Cascade, ComputedTorque, CurrentLoop, OpenLoop
 from dynident.control.linear import Axis
 from dynident.control.margins import Margins, cutoff_frequency, delayed_integrator, margins
 from dynident.control.task import TaskCascade, TaskComputedTorque, TaskPID, bound_space
 from dynident.control.tick import clip, current_loop, low_pass_share, low_pass_step, pid_law, velocity_loop
-from dynident.control.tuning import gains_for, pi_gains, pi_poles, tune_cascade
+from dynident.control.tuning import pi_poles, tune_cascade
 from dynident.control.workspace import Bound, CoordinateSpace, MapSpace, ToolSpace, Workspace, own_coordinates
 from dynident.control.zone import Gains, Trial, ZoneTuning, zone_tune_cascade, zone_tuning
 

@@ -1,8 +1,6 @@
 """Gains from a wanted bandwidth and damping: pole placement loop by loop, inner loops first and well apart.
 
-PD on acceleration      s^2 + kd s + kp                          kp = w^2, kd = 2 zeta w
-PI on J s + c           s^2 + (c + Kt kP)/J s + Kt kI/J          kP = (2 zeta w J - c) / Kt, kI = w^2 J / Kt
-PI on L s + R           the same with L, R and Kt = 1
+PI loops                as in `dynident.control.gains`
 P, PI cascade           bandwidth and damping of the closed position loop, solved for exactly
 
 A rigid axis J s + c with P position and PI velocity loop has three poles, those of
@@ -24,8 +22,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.checks import number
 from dynident.control.checks import ControlWarning
+from dynident.control.gains import above, not_below, pi_gains
 from dynident.control.laws import Cascade, CurrentLoop
 from dynident.control.linear import Axis, Loop
 from dynident.drive import Drive
@@ -34,73 +32,6 @@ from dynident.errors import DynidentError, require, warn
 Array = NDArray[np.float64]
 WIDEST = 1e4  # position gain over the wanted bandwidth, or its inverse, up to which a rigid axis is looked for
 EXACT = 1e-6  # error of bandwidth (relative) and damping at which loops count as found
-
-
-def gains_for(bandwidth: float, damping: float = 0.7) -> tuple[float, float]:
-    """Return the gains of computed torque for a wanted bandwidth and damping: kp = w^2, kd = 2 zeta w.
-
-    Parameters
-    ----------
-    bandwidth : float
-        Natural frequency of the error, w / (2 pi) [Hz].
-    damping : float
-        Damping ratio zeta.
-
-    Returns
-    -------
-    kp : float
-        [1/s^2].
-    kd : float
-        [1/s].
-
-    Examples
-    --------
-    >>> from dynident.control import gains_for
-    >>> kp, kd = gains_for(70.0, 0.7)
-    >>> f"{kp:.4g}", f"{kd:.5g}"
-    ('1.934e+05', '615.75')
-    """
-    w = 2.0 * np.pi * _above("bandwidth", bandwidth)
-    return w**2, 2.0 * _above("damping", damping) * w
-
-
-def pi_gains(inertia: float, viscous: float, constant: float, bandwidth: float, damping: float = 0.7) -> tuple[float, float]:
-    """Return the PI gains that place the two poles of a first-order plant: constant / (inertia s + viscous).
-
-    Parameters
-    ----------
-    inertia : float
-        J [kg m^2], or inductance L [H] for a current loop.
-    viscous : float
-        c [N m s/rad], or resistance R [Ohm].
-    constant : float
-        Torque constant [N m/A], or 1 for a current loop.
-    bandwidth : float
-        Natural frequency of the poles, w / (2 pi) [Hz].
-    damping : float
-        Their damping ratio.
-
-    Returns
-    -------
-    proportional, integral : float
-        kP = (2 zeta w J - c) / Kt and kI = w^2 J / Kt.
-
-    Examples
-    --------
-    >>> from dynident.control import pi_gains
-    >>> [round(gain, 3) for gain in pi_gains(13e-4, 1.7e-3, 1.43, 112.2274 / 6.2831853, 0.69193)]
-    [0.14, 11.45]
-    """
-    J, Kt = _above("inertia", inertia), _above("constant", constant)
-    c = _not_below("viscous", viscous)
-    w, zeta = 2.0 * np.pi * _above("bandwidth", bandwidth), _above("damping", damping)
-    proportional = 2.0 * zeta * w * J - c
-    if proportional < 0.0:
-        raise DynidentError(
-            f"bandwidth = {bandwidth:g} Hz with damping {zeta:g} needs a negative proportional gain, as the plant alone is "
-            f"faster; give more than {c / (4.0 * np.pi * zeta * J):.4g} Hz"
-        )
-    return proportional / Kt, w**2 * J / Kt
 
 
 def pi_poles(inertia: float, viscous: float, constant: float, proportional: float, integral: float) -> tuple[float, float]:
@@ -131,8 +62,8 @@ def pi_poles(inertia: float, viscous: float, constant: float, proportional: floa
     >>> round(w, 1), round(zeta, 3)
     (112.2, 0.692)
     """
-    J, Kt, kI = _above("inertia", inertia), _above("constant", constant), _above("integral", integral)
-    c, kP = _not_below("viscous", viscous), _not_below("proportional", proportional)
+    J, Kt, kI = above("inertia", inertia), above("constant", constant), above("integral", integral)
+    c, kP = not_below("viscous", viscous), not_below("proportional", proportional)
     return float(np.sqrt(Kt * kI / J)), float((c + Kt * kP) / (2.0 * np.sqrt(J * Kt * kI)))
 
 
@@ -210,14 +141,14 @@ def tune_cascade(
     (17.21, 0.14, 8.08)
     """
     require(drive, Drive, "drive")
-    outer, apart = _above("bandwidth", bandwidth), _above("separation", separation)
-    middle = apart * outer if velocity_bandwidth is None else _above("velocity_bandwidth", velocity_bandwidth)
-    inner = apart * middle if current_bandwidth is None else _above("current_bandwidth", current_bandwidth)
-    zeta, natural = _above("damping", damping), 2.0 * np.pi * middle
+    outer, apart = above("bandwidth", bandwidth), above("separation", separation)
+    middle = apart * outer if velocity_bandwidth is None else above("velocity_bandwidth", velocity_bandwidth)
+    inner = apart * middle if current_bandwidth is None else above("current_bandwidth", current_bandwidth)
+    zeta, natural = above("damping", damping), 2.0 * np.pi * middle
     if zeta > 1.0:
         raise DynidentError(f"tuning: damping = {zeta:g} is that of no pole pair; give at most 1")
-    scale = _above("inertia", drive.inertia + _not_below("load", load)) / drive.motor.torque_constant
-    rigid = place_rigid(outer, zeta, natural, _not_below("viscous", viscous) / (scale * drive.motor.torque_constant))
+    scale = above("inertia", drive.inertia + not_below("load", load)) / drive.motor.torque_constant
+    rigid = place_rigid(outer, zeta, natural, not_below("viscous", viscous) / (scale * drive.motor.torque_constant))
     current = None
     if current_cycle is not None:
         R, L, w = drive.motor.resistance, drive.motor.inductance, 2.0 * np.pi * inner
@@ -267,14 +198,6 @@ def _warn(axis: Axis, least: float) -> None:
             ControlWarning,
         )
         return
-
-
-def _above(name: str, value: float) -> float:
-    return number(f"tuning: {name}", value, above=0.0)
-
-
-def _not_below(name: str, value: float) -> float:
-    return number(f"tuning: {name}", value, least=0.0)
 
 
 class Placed(NamedTuple):

@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from dynident.mechanics.flexures import FlexureRequirements, flexure_requirements
     from dynident.mechanics.hinges import FlexureHinge
     from dynident.mechanics.inverse_kinematics_arms import distance_to_curve
-    from dynident.mechanics.inverse_kinematics_chain import end_frame
     from dynident.mechanics.inverse_kinematics_closed import (
         arm_structure,
         choose_posture,
@@ -67,7 +66,7 @@ if TYPE_CHECKING:
         robot_size,
     )
     from dynident.mechanics.joint_forces import Conditioning, closure_conditioning, joint_reactions, reactions
-    from dynident.mechanics.kinematics import body_motions, forward_kinematics, frame_motion, jacobian
+    from dynident.mechanics.kinematics import body_motions, end_frame, forward_kinematics, frame_motion, jacobian
     from dynident.mechanics.workspace import Singularity, WorkspaceMap, singularity_indices, workspace_map
 
 # Imported on first use: identification needs the equations, not the kinematics of people.
@@ -78,10 +77,9 @@ _LATER = {
     "flexures": "FlexureRequirements flexure_requirements",
     "hinges": "FlexureHinge",
     "inverse_kinematics_arms": "distance_to_curve",
-    "inverse_kinematics_chain": "end_frame",
     "inverse_kinematics_closed": "arm_structure choose_posture inverse_kinematics reach singularities",
     "inverse_kinematics_damped": "inverse_kinematics_numeric pose_error pose_targets position_limits robot_size",
-    "kinematics": "body_motions forward_kinematics frame_motion jacobian",
+    "kinematics": "body_motions end_frame forward_kinematics frame_motion jacobian",
     "joint_forces": "Conditioning closure_conditioning joint_reactions reactions",
     "workspace": "Singularity WorkspaceMap singularity_indices workspace_map",
 }

@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 
 from dynident.errors import DynidentError
 from dynident.mechanics.functions import tree_only
+from dynident.mechanics.kinematics import Array, end_frame
 from dynident.mechanism import Mechanism, Placement
-
-Array = NDArray[np.float64]
 
 PARALLEL = 1e-4  # rad: descriptions round right angles (1.5708); what is left is removed by polishing
 EXACT = 1e-11  # rad, or parts of the arm's length: below this the structure needs no polishing
@@ -42,20 +41,6 @@ class Chain:
         """Size of the arm: sum of the distances between neighbouring joints and the end [m]."""
         corners = np.vstack([self.points, self.position])
         return max(float(np.sum(np.linalg.norm(np.diff(corners, axis=0), axis=1))), 1e-9)
-
-
-def end_frame(mechanism: Mechanism, frame: str | None) -> str:
-    """Return the link whose pose is meant: the given one, or the only link that carries no other."""
-    if frame is not None:
-        mechanism.frame(frame)
-        return frame
-    carriers = {joint.parent for joint in mechanism.joints}
-    ends = [body.name for body in mechanism.bodies if body.name not in carriers]
-    if len(ends) != 1:
-        raise DynidentError(
-            f"robot '{mechanism.name}' has {len(ends)} ends ({', '.join(ends[:6])}); name one as frame (--frame)"
-        )
-    return ends[0]
 
 
 def chain_of(mechanism: Mechanism, frame: str | None = None) -> Chain:

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.checks import numbers
 from dynident.errors import DynidentError
 from dynident.mechanics.inverse_kinematics_arms import Arm, ElbowArm, PlanarArm, WristArm
-from dynident.mechanics.inverse_kinematics_chain import EXACT, PARALLEL, Array, Chain, chain_of, end_frame
+from dynident.mechanics.inverse_kinematics_chain import EXACT, PARALLEL, Chain, chain_of
 from dynident.mechanics.inverse_kinematics_damped import (
     PoseTask,
     damped_least_squares,
@@ -25,6 +25,7 @@ from dynident.mechanics.inverse_kinematics_damped import (
     robot_size,
 )
 from dynident.mechanics.inverse_kinematics_parallel import ParallelArm
+from dynident.mechanics.kinematics import Array, end_frame
 from dynident.mechanism import Mechanism
 
 

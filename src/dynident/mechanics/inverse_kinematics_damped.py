@@ -15,8 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.checks import finite_rows, numbers
 from dynident.errors import DynidentError
 from dynident.mechanics.functions import coordinates
-from dynident.mechanics.inverse_kinematics_chain import Array, end_frame
-from dynident.mechanics.kinematics import forward_kinematics, jacobian
+from dynident.mechanics.kinematics import Array, end_frame, forward_kinematics, jacobian
 from dynident.mechanism import Mechanism
 
 TOGETHER = 64  # random starts tried at once: a step of many samples costs little more than that of one

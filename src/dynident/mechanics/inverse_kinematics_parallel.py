@@ -23,7 +23,8 @@ from dynident.mechanics.inverse_kinematics_arms import (
     whole,
     wrist_angles,
 )
-from dynident.mechanics.inverse_kinematics_chain import Array, angle_between, rotations, turned
+from dynident.mechanics.inverse_kinematics_chain import angle_between, rotations, turned
+from dynident.mechanics.kinematics import Array
 
 
 @dataclass(frozen=True, eq=False)

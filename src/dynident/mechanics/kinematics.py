@@ -168,3 +168,17 @@ def jacobian(mechanism: Mechanism, q: ArrayLike, frame: str, reference: str = "l
         return J
     R = forward_kinematics(mechanism, motion.q, frame)[0]
     return np.concatenate([R @ J[:, :3], R @ J[:, 3:]], axis=1)
+
+
+def end_frame(mechanism: Mechanism, frame: str | None) -> str:
+    """Return the link whose pose is meant: the given one, or the only link that carries no other."""
+    if frame is not None:
+        mechanism.frame(frame)
+        return frame
+    carriers = {joint.parent for joint in mechanism.joints}
+    ends = [body.name for body in mechanism.bodies if body.name not in carriers]
+    if len(ends) != 1:
+        raise DynidentError(
+            f"robot '{mechanism.name}' has {len(ends)} ends ({', '.join(ends[:6])}); name one as frame (--frame)"
+        )
+    return ends[0]

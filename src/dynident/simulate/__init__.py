@@ -8,8 +8,7 @@ from dynident.simulate.drives_file import read_drives
 from dynident.simulate.fmu import torque_driven, write_fmu
 from dynident.simulate.inputs import Disturbance, Reference, reference_of
 from dynident.simulate.machine_fit import MachineFit, fit_machine
-from dynident.simulate.plots import plot_step
-from dynident.simulate.record import Run, Truth, tool_of
+from dynident.simulate.record import Run, TrackingError, Truth, tool_of, tracking_error
 from dynident.simulate.robot import VirtualRobot
 from dynident.simulate.schedule import End
 from dynident.simulate.sensors import Sensors
@@ -19,12 +18,11 @@ from dynident.simulate.stability import Growth, small_motions
 from dynident.simulate.standard import actuator_inertia, home_of, poses_of, standard_controller, standard_machine, with_noise
 from dynident.simulate.steps import (
     StepMetrics,
-    TrackingError,
     path_deviation,
+    plot_step,
     radial_deviation,
     step_metrics,
     time_lag,
-    tracking_error,
 )
 from dynident.simulate.stream import StreamedRun
 from dynident.simulate.thermal import Heating

@@ -1,4 +1,4 @@
-"""Figures of virtual robots: Bode diagrams, tracking, torque split, steps; matplotlib's object API, loaded on first use."""
+"""Figures of virtual robots: tracking, torque split; matplotlib's object API, loaded on first use."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from dynident.errors import SimulationError
-from dynident.figures import BLUE, CURVES, GREEN, INK, MUTED, ORANGE, WIDTH, extremes, finish, label, new_figure
+from dynident.figures import BLUE, CURVES, INK, MUTED, ORANGE, WIDTH, extremes, finish, label, new_figure
 from dynident.mechanism import effort_units
-from dynident.simulate.steps import StepMetrics, step_metrics
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -105,48 +103,4 @@ def plot_torque_split(split: TorqueSplit, actuators: Sequence[str] | None = None
         left.tick_params(labelbottom=last)
     handles, names = figure.axes[0].get_legend_handles_labels()
     figure.legend(handles, names, loc="upper center", ncols=4 if len(names) > 4 else len(names), frameon=False, fontsize=8.5)
-    return figure
-
-
-def plot_step(
-    t: ArrayLike, response: ArrayLike, target: float = 1.0, metrics: StepMetrics | None = None, unit: str = "", at: float = 0.0
-) -> Figure:
-    """Draw a step response with its band, rise, peak and settling time.
-
-    Parameters
-    ----------
-    t, response : array_like, (N,)
-        Time [s] and response.
-    target : float
-        Command after the step.
-    metrics : StepMetrics, optional
-        Its numbers; measured when omitted.
-    unit : str
-        Unit of the response.
-    at : float
-        When the step comes [s].
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        Response over time.
-    """
-    time, y = np.asarray(t, dtype=np.float64), np.asarray(response, dtype=np.float64)
-    m = metrics or step_metrics(time, y, target, at=at)
-    before = float(np.interp(at, time, y))
-    height = target - before
-    figure = new_figure(WIDTH, 3.6)
-    axes = figure.add_axes((0.075, 0.14, 0.91, 0.76))
-    band = m.band * height
-    axes.axhspan(target - band, target + band, color="#E8F1F8", linewidth=0.0, label=f"{100 * m.band:g} % band")
-    axes.plot([time[0], at, at, time[-1]], [before, before, target, target], color=INK, linewidth=0.9, label="command")
-    axes.plot(*extremes(time, y), color=BLUE, linewidth=1.3, label="response")
-    marks = (("rise", m.rise, GREEN), ("peak", m.peak_time, ORANGE), ("settled", m.settling, MUTED))
-    for name, when, colour in marks:
-        if np.isfinite(when) and (name != "peak" or m.overshoot > 0.0):
-            level = float(np.interp(at + when, time, y))
-            axes.plot([at + when], [level], "o", color=colour, markersize=6, label=f"{name} {when:.4g} s", zorder=4)
-    finish(axes, "time [s]", f"[{unit}]" if unit else "response", f"overshoot {100 * m.overshoot:.2f} %")
-    axes.legend(loc="lower right", frameon=False, fontsize=8.5)
-    axes.margins(x=0.0)
     return figure

@@ -21,7 +21,6 @@ from dynident.results import Result
 from dynident.signals import Log
 from dynident.simulate.schedule import End
 from dynident.simulate.split import TorqueSplit, split_torques
-from dynident.simulate.steps import TrackingError, tracking_error
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -155,6 +154,70 @@ def tool_of(mechanism: Mechanism, frame: str | None = None) -> str | None:
     if frame is None and (mechanism.loops or len(ends) != 1):
         return None
     return end_frame(mechanism, frame)
+
+
+@dataclass(frozen=True)
+class TrackingError(Result):
+    """How far a motion was from the wanted one.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Coordinates, or actuators, or axes of the tool.
+    largest : tuple of float
+        Largest absolute error of each [rad, m].
+    rms : tuple of float
+        Root mean square error of each.
+    when : tuple of float
+        Time of the largest error [s].
+    """
+
+    names: tuple[str, ...]
+    largest: tuple[float, ...]
+    rms: tuple[float, ...]
+    when: tuple[float, ...]
+
+    def summary(self) -> str:
+        """Return the errors as a table. One line per name."""
+        rows = zip(self.names, self.largest, self.rms, self.when, strict=True)
+        lines = [f"{name:<16}{top:>12.4g}{rms:>12.4g}{t:>10.4g}" for name, top, rms, t in rows]
+        return "\n".join([f"{'':<16}{'largest':>12}{'RMS':>12}{'at [s]':>10}", *lines])
+
+    __str__ = summary
+
+
+def tracking_error(
+    reference: Motion, motion: Motion, names: Sequence[str] | None = None, *, after: float = 0.0
+) -> TrackingError:
+    """Return the errors of a motion against the wanted one at the same times.
+
+    Parameters
+    ----------
+    reference, motion : Motion
+        Wanted and actual motion, the same samples.
+    names : sequence of str, optional
+        Names of the columns; x1, x2, ... when omitted.
+    after : float
+        Leave out what comes before this time [s], such as the transient of a start beside the reference.
+
+    Returns
+    -------
+    TrackingError
+        Largest and RMS error of each column.
+    """
+    if reference.q.shape != motion.q.shape or not np.allclose(reference.t, motion.t, rtol=0.0, atol=1e-9):
+        raise SimulationError(
+            f"reference has {reference.q.shape} samples and motion {motion.q.shape}, or their times differ; sample both alike"
+        )
+    labels = tuple(f"x{i + 1}" for i in range(motion.dof)) if names is None else tuple(names)
+    kept = motion.t - motion.t[0] >= after
+    if len(labels) != motion.dof or not np.any(kept):
+        raise SimulationError(f"{len(labels)} names and after = {after} s do not fit {motion.dof} columns; correct them")
+    error = np.abs(reference.q - motion.q)[kept]
+    at = motion.t[kept][np.argmax(error, axis=0)]
+    return TrackingError(
+        labels, tuple(error.max(axis=0).tolist()), tuple(np.sqrt(np.mean(error**2, axis=0)).tolist()), tuple(at.tolist())
+    )
 
 
 @dataclass(frozen=True, eq=False, repr=False)

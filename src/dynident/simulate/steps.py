@@ -1,17 +1,20 @@
-"""Numbers of a response: step metrics, deviation from a path, time lag and tracking error, as [Roldan2017] defines them."""
+"""Numbers of a response: step metrics, deviation from a path and time lag, as [Roldan2017] defines them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.checks import numbers
 from dynident.errors import SimulationError
-from dynident.mechanics import Motion
+from dynident.figures import BLUE, GREEN, INK, MUTED, ORANGE, WIDTH, extremes, finish, new_figure
 from dynident.results import Result
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Array = NDArray[np.float64]
 
@@ -246,66 +249,45 @@ def time_lag(t: ArrayLike, command: ArrayLike, response: ArrayLike, longest: flo
     return float((lags[best] + (0.5 * (left - right) / bend if bend < 0.0 else 0.0)) * step)
 
 
-# ---------------------------------------------------------------------------------------------------------------- tracking
-@dataclass(frozen=True)
-class TrackingError(Result):
-    """How far a motion was from the wanted one.
+def plot_step(
+    t: ArrayLike, response: ArrayLike, target: float = 1.0, metrics: StepMetrics | None = None, unit: str = "", at: float = 0.0
+) -> Figure:
+    """Draw a step response with its band, rise, peak and settling time.
 
     Parameters
     ----------
-    names : tuple of str
-        Coordinates, or actuators, or axes of the tool.
-    largest : tuple of float
-        Largest absolute error of each [rad, m].
-    rms : tuple of float
-        Root mean square error of each.
-    when : tuple of float
-        Time of the largest error [s].
-    """
-
-    names: tuple[str, ...]
-    largest: tuple[float, ...]
-    rms: tuple[float, ...]
-    when: tuple[float, ...]
-
-    def summary(self) -> str:
-        """Return the errors as a table. One line per name."""
-        rows = zip(self.names, self.largest, self.rms, self.when, strict=True)
-        lines = [f"{name:<16}{top:>12.4g}{rms:>12.4g}{t:>10.4g}" for name, top, rms, t in rows]
-        return "\n".join([f"{'':<16}{'largest':>12}{'RMS':>12}{'at [s]':>10}", *lines])
-
-    __str__ = summary
-
-
-def tracking_error(
-    reference: Motion, motion: Motion, names: Sequence[str] | None = None, *, after: float = 0.0
-) -> TrackingError:
-    """Return the errors of a motion against the wanted one at the same times.
-
-    Parameters
-    ----------
-    reference, motion : Motion
-        Wanted and actual motion, the same samples.
-    names : sequence of str, optional
-        Names of the columns; x1, x2, ... when omitted.
-    after : float
-        Leave out what comes before this time [s], such as the transient of a start beside the reference.
+    t, response : array_like, (N,)
+        Time [s] and response.
+    target : float
+        Command after the step.
+    metrics : StepMetrics, optional
+        Its numbers; measured when omitted.
+    unit : str
+        Unit of the response.
+    at : float
+        When the step comes [s].
 
     Returns
     -------
-    TrackingError
-        Largest and RMS error of each column.
+    matplotlib.figure.Figure
+        Response over time.
     """
-    if reference.q.shape != motion.q.shape or not np.allclose(reference.t, motion.t, rtol=0.0, atol=1e-9):
-        raise SimulationError(
-            f"reference has {reference.q.shape} samples and motion {motion.q.shape}, or their times differ; sample both alike"
-        )
-    labels = tuple(f"x{i + 1}" for i in range(motion.dof)) if names is None else tuple(names)
-    kept = motion.t - motion.t[0] >= after
-    if len(labels) != motion.dof or not np.any(kept):
-        raise SimulationError(f"{len(labels)} names and after = {after} s do not fit {motion.dof} columns; correct them")
-    error = np.abs(reference.q - motion.q)[kept]
-    at = motion.t[kept][np.argmax(error, axis=0)]
-    return TrackingError(
-        labels, tuple(error.max(axis=0).tolist()), tuple(np.sqrt(np.mean(error**2, axis=0)).tolist()), tuple(at.tolist())
-    )
+    time, y = np.asarray(t, dtype=np.float64), np.asarray(response, dtype=np.float64)
+    m = metrics or step_metrics(time, y, target, at=at)
+    before = float(np.interp(at, time, y))
+    height = target - before
+    figure = new_figure(WIDTH, 3.6)
+    axes = figure.add_axes((0.075, 0.14, 0.91, 0.76))
+    band = m.band * height
+    axes.axhspan(target - band, target + band, color="#E8F1F8", linewidth=0.0, label=f"{100 * m.band:g} % band")
+    axes.plot([time[0], at, at, time[-1]], [before, before, target, target], color=INK, linewidth=0.9, label="command")
+    axes.plot(*extremes(time, y), color=BLUE, linewidth=1.3, label="response")
+    marks = (("rise", m.rise, GREEN), ("peak", m.peak_time, ORANGE), ("settled", m.settling, MUTED))
+    for name, when, colour in marks:
+        if np.isfinite(when) and (name != "peak" or m.overshoot > 0.0):
+            level = float(np.interp(at + when, time, y))
+            axes.plot([at + when], [level], "o", color=colour, markersize=6, label=f"{name} {when:.4g} s", zorder=4)
+    finish(axes, "time [s]", f"[{unit}]" if unit else "response", f"overshoot {100 * m.overshoot:.2f} %")
+    axes.legend(loc="lower right", frameon=False, fontsize=8.5)
+    axes.margins(x=0.0)
+    return figure
