@@ -20,9 +20,10 @@ from dynident.drive import Drive, Encoder, Motor, Transmission
 from dynident.friction import Coulomb, FrictionLaw, Polynomial, Tanh, Viscous
 from dynident.identify import fit_log
 from dynident.mechanism import from_com
-from dynident.robots import dualv, er3a_c60, five_bar, mast, random_motion
+from dynident.robots import dualv, er3a_c60, five_bar, mast
 from dynident.simulate import VirtualRobot
 from dynident.simulate.standard import with_noise
+from dynident.trajectory import random_motion
 
 MOVING = {"standstill": 0.1}
 

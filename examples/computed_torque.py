@@ -9,7 +9,7 @@ from two_links import machine
 import dynident as di
 from dynident.control import PID, ComputedTorque, gains_for
 from dynident.figures import BLUE, INK, MUTED, ORANGE, new_figure, plain_axes
-from dynident.robots import random_motion
+from dynident.trajectory import random_motion
 
 
 def main() -> Figure:

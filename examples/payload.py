@@ -9,8 +9,8 @@ from two_links import arm, machine
 import dynident as di
 from dynident.figures import BLUE, INK, new_figure, plain_axes
 from dynident.identify import payload_of, payload_regression
-from dynident.robots import random_motion
 from dynident.simulate import Sensors
+from dynident.trajectory import random_motion
 
 MASSES = (0.2, 0.5, 1.0, 1.5)
 

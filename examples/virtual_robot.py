@@ -8,7 +8,7 @@ from two_links import machine
 
 import dynident as di
 from dynident.figures import BLUE, INK, ORANGE, SKY, new_figure, plain_axes
-from dynident.robots import random_motion
+from dynident.trajectory import random_motion
 
 
 def main() -> Figure:

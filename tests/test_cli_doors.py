@@ -13,8 +13,8 @@ import pytest
 import dynident as di
 from dynident.cli import _command, run
 from dynident.cli.words import OPTIONS, in_options, options_of
-from dynident.robots import own_case
 from dynident.simulate import read_drives
+from dynident.testbench.tracking_case import own_case
 
 INERTIA = """<inertial><origin xyz="0 0 0.2"/><mass value="2"/>
 <inertia ixx="0.03" iyy="0.03" izz="0.002" ixy="0" ixz="0" iyz="0"/></inertial>"""

@@ -13,8 +13,8 @@ pytest.importorskip("matplotlib", reason="figures need matplotlib: pip install '
 import dynident as di
 from dynident.__main__ import main
 from dynident.robots import five_bar, rrr
-from dynident.robots.proofs import random_motion
 from dynident.trajectory import sample, to_csv
+from dynident.trajectory.fourier import random_motion
 
 URDF = """<robot name="two"><link name="base"/>
 <link name="upper"><inertial><origin xyz="0.2 0 0"/><mass value="3"/>

@@ -11,9 +11,9 @@ from dynident.control import ComputedTorque
 from dynident.errors import DynidentWarning, IdentificationError, LogError, SimulationError
 from dynident.identify import DIDIM, IV, TLS, WLS, Fit, OutputError, SampledRegression, base_parameters, simulated_instruments
 from dynident.mechanics import Motion
-from dynident.robots import random_motion
 from dynident.signals import Log
 from dynident.simulate import ClosedLoop, reference_motion, standard_machine
+from dynident.trajectory import random_motion
 from identify_cases import DOWN_Y, PLANAR, arm
 
 GAINS = ("gain:joint_1", "gain:joint_2")

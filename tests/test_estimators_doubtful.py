@@ -21,8 +21,8 @@ from dynident.identify import (
     diagnose_bias,
 )
 from dynident.mechanics import Motion, inverse_dynamics
-from dynident.robots import random_motion
 from dynident.simulate import ClosedLoop, standard_machine
+from dynident.trajectory import random_motion
 from dynident.validate import judge
 from identify_cases import DOWN_Y, PLANAR, arm, smooth
 

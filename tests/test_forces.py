@@ -19,7 +19,7 @@ from dynident.mechanics import close_motion
 from dynident.mechanism import apply_sidecar, write_sidecar
 from dynident.report import write_report
 from dynident.robots import cft, rrr
-from dynident.robots.proofs import random_motion
+from dynident.trajectory.fourier import random_motion
 from identify_cases import simulated_log, smooth
 from loop_cases import four_bar, slider_crank, states
 

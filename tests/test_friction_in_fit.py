@@ -11,7 +11,7 @@ from dynident.friction import Asymmetric, Coulomb, Friction, FrictionLaw, Ripple
 from dynident.identify.friction import choose, fit_robot
 from dynident.mechanics import Motion, actuator_torques, close_motion
 from dynident.robots import dualv
-from dynident.robots.proofs import random_motion
+from dynident.trajectory.fourier import random_motion
 from dynident.validate import judge
 from identify_cases import smooth
 from simulate_cases import excitation, geared_arm

@@ -15,7 +15,7 @@ from dynident.mechanics import Motion
 from dynident.mechanics.actuation import actuator_torques
 from dynident.mechanics.closure import close_motion
 from dynident.robots import er3a_c60, five_bar
-from dynident.robots.proofs import random_motion
+from dynident.trajectory.fourier import random_motion
 
 TRUTH = {"viscous.fv": 1.7e-3, "tanh.fc": 0.478, "tanh.beta": 10.78}
 

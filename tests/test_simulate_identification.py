@@ -15,10 +15,10 @@ from dynident.friction import Coulomb, Polynomial, Tanh, Viscous
 from dynident.identify.friction import fit_log
 from dynident.mechanism.inertia import from_com
 from dynident.robots import er3a_c60, five_bar, mast
-from dynident.robots.proofs import random_motion
 from dynident.signals import Decimator
 from dynident.simulate import VirtualRobot
 from dynident.simulate.standard import with_noise
+from dynident.trajectory.fourier import random_motion
 
 STANDSTILL = 0.1
 

@@ -330,8 +330,8 @@ def test_json_and_repr_hold_the_numbers() -> None:
 
 def test_a_log_with_its_reference_serves_as_instruments() -> None:
     from dynident.identify import IV, SampledRegression
-    from dynident.robots import random_motion
     from dynident.simulate import standard_machine
+    from dynident.trajectory import random_motion
 
     arm = di.Mechanism.from_dh([(0.3, 0, 0, 0)], gravity=(0, -9.81, 0)).with_payload(2.0)
     wanted = random_motion([0.3], [0.8], duration=2.0)

@@ -12,9 +12,9 @@ import dynident as di
 from dynident.drive import Drive, Encoder, Motor, Transmission
 from dynident.friction import Coulomb, FirstOrder, LuGre, SecondOrder, TemperatureDependent, Thermal, Viscous
 from dynident.robots import er3a_c60
-from dynident.robots.proofs import random_motion
 from dynident.simulate import Heating, VirtualRobot
 from dynident.trajectory import Fourier, Trajectory
+from dynident.trajectory.fourier import random_motion
 from simulate_cases import pid
 
 MODEL = FirstOrder(alpha=-0.01, beta=1.0, K=2.0, C=40.0)

@@ -15,7 +15,7 @@ from dynident.errors import DynidentError
 from dynident.friction import Coulomb, Sigmoid, Viscous
 from dynident.mechanism.inertia import from_com
 from dynident.robots import dualv, rrr
-from dynident.robots.proofs import proof_case, random_motion
+from dynident.robots.proofs import proof_case
 from dynident.simulate import Sensors, VirtualRobot
 from dynident.testbench import (
     TrackingProof,
@@ -29,6 +29,7 @@ from dynident.testbench import (
     with_model,
 )
 from dynident.testbench.tracking_result import ALONE, CATALOGUE, IDENTIFIED, STIFFNESS
+from dynident.trajectory.fourier import random_motion
 from plant_cases import machine as plant_of
 from plant_cases import slide
 

@@ -7,7 +7,8 @@ import pytest
 
 import dynident as di
 from dynident.trajectory import Arc, Cycloid, FourBar, Hop, Line, Quintic, Spline, Trapezoid, strokes
-from dynident.trajectory.letters import GLYPHS, joined
+from dynident.trajectory.letters import GLYPHS
+from dynident.trajectory.paths import joined
 
 PROFILES = [
     Quintic(0.7, 1.3),

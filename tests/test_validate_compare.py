@@ -12,8 +12,8 @@ import dynident as di
 from dynident.cli import run as command
 from dynident.errors import DynidentError
 from dynident.identify import IV, TLS, WLS, Entropic, fit_of
-from dynident.robots import random_motion
 from dynident.simulate import ClosedLoop, standard_machine
+from dynident.trajectory import random_motion
 from dynident.validate import standard_estimators
 from identify_cases import DOWN_Y, PLANAR, arm, simulated_log, smooth
 

@@ -10,7 +10,7 @@ from dynident.control import Cascade
 from dynident.drive import Drive, Encoder, Motor, Transmission
 from dynident.friction import Coulomb, Viscous
 from dynident.mechanism import from_com
-from dynident.robots import random_motion
+from dynident.trajectory import random_motion
 
 rows = [{"a": 0.0, "alpha": 0.0, "d": 0.0, "joint": "shoulder"}, {"a": 0.3, "alpha": 0.0, "d": 0.0, "joint": "elbow"}]
 bare = di.Mechanism.from_dh(rows, "modified", "two links", (0.0, -9.81, 0.0)).with_terms(())

@@ -130,8 +130,9 @@ def track(
 ) -> int:
     """Prove an identified model in closed loop: feedback alone, with a catalogue model, with the identified one."""
     from dynident import robots  # noqa: PLC0415 - rarely needed
-    from dynident.robots import own_case, proof_case  # noqa: PLC0415 - only this command needs it
+    from dynident.robots import proof_case  # noqa: PLC0415 - only this command needs it
     from dynident.simulate import read_drives  # noqa: PLC0415
+    from dynident.testbench import own_case  # noqa: PLC0415
 
     if output is not None:
         check_output(output, folder=True)

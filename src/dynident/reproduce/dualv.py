@@ -14,8 +14,9 @@ import numpy as np
 import dynident as di
 from dynident.identify import payload_of, payload_regression
 from dynident.reproduce.registry import Reproduction, Row, Table, reproduction
-from dynident.robots import dualv, proof_case, random_motion
+from dynident.robots import dualv, proof_case
 from dynident.simulate import with_noise
+from dynident.trajectory import random_motion
 
 CASES = {"case 1": "independent", "case 2": ("motor_1", "motor_2", "motor_3")}
 NOISE, PRELOAD = 0.1, (5.0, -3.0, 2.0, 4.0)  # of the RMS torque; N m

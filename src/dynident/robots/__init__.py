@@ -9,7 +9,7 @@ from dynident.arguments import guard, guarded
 
 if TYPE_CHECKING:
     from dynident.robots import cft, dualv, er3a_c60, five_bar, mast, prr2, prs3, replalink, rrr
-    from dynident.robots.proofs import own_case, proof_case, random_motion, ready_machine
+    from dynident.robots.proofs import proof_case, ready_machine
 
 ROBOTS = ("cft", "dualv", "er3a_c60", "five_bar", "mast", "prr2", "prs3", "replalink", "rrr")
 """Names of the robots; each is a module of this room."""
@@ -21,11 +21,9 @@ __all__ = [
     "er3a_c60",
     "five_bar",
     "mast",
-    "own_case",
     "proof_case",
     "prr2",
     "prs3",
-    "random_motion",
     "ready_machine",
     "replalink",
     "rrr",
@@ -35,7 +33,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name in ROBOTS:
         return import_module(f"dynident.robots.{name}")
-    if name in ("own_case", "proof_case", "random_motion", "ready_machine"):
+    if name in ("proof_case", "ready_machine"):
         return guarded(getattr(import_module("dynident.robots.proofs"), name))
     raise AttributeError(f"module 'dynident.robots' has no attribute '{name}'")
 

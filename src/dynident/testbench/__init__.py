@@ -48,6 +48,7 @@ if TYPE_CHECKING:
         tracking_proof,
         with_model,
     )
+    from dynident.testbench.tracking_case import own_case
     from dynident.testbench.tracking_result import TrackingProof, TrackingTrial
     from dynident.testbench.variance import Spread, nested_spread
     from dynident.testbench.warmup import Warmup, fit_warmup
@@ -77,6 +78,7 @@ _LATER = {
     "tracking": (
         "Known catalogue_model feedback_alone identify_friction identify_machine led_reference tracking_proof with_model"
     ),
+    "tracking_case": "own_case",
     "tracking_result": "TrackingProof TrackingTrial",
     "variance": "Spread nested_spread",
     "warmup": "Warmup fit_warmup",
@@ -139,6 +141,7 @@ __all__ = [
     "led_reference",
     "nested_spread",
     "normalised_friction",
+    "own_case",
     "plateau_gravity",
     "plot_sweeps",
     "repeatability",

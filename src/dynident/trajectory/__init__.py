@@ -14,11 +14,11 @@ from dynident.trajectory.export import (
 )
 from dynident.trajectory.family import Curve, Family, Trajectory, finite_times, positive, sample
 from dynident.trajectory.four_bar import FourBar
-from dynident.trajectory.fourier import Fourier
+from dynident.trajectory.fourier import Fourier, random_motion
 from dynident.trajectory.interpolated import Interpolated
 from dynident.trajectory.join import Bridge, Joined, join
 from dynident.trajectory.lead import Lead, cycle, leads, resting_place
-from dynident.trajectory.letters import strokes
+from dynident.trajectory.letters import strokes, write
 from dynident.trajectory.moves import Moves
 from dynident.trajectory.multisine import Multisine, harmonic_sines, random_multisine, sines_within
 from dynident.trajectory.paths import Arc, Hop, Line, Spline
@@ -26,7 +26,7 @@ from dynident.trajectory.plateaus import Plateau, Strokes, cycloid_section, fric
 from dynident.trajectory.polynomial import Quintics, through
 from dynident.trajectory.profile import VelocityProfile, velocity_multiprofile
 from dynident.trajectory.profiles import Cycloid, Quintic, Trapezoid
-from dynident.trajectory.task import Segment, Task, TipMotion, along, joint_motion, write
+from dynident.trajectory.task import Segment, Task, TipMotion, along, joint_motion
 from dynident.trajectory.workspace import workspace_sines
 
 __all__ = [
@@ -70,6 +70,7 @@ __all__ = [
     "joint_motion",
     "leads",
     "positive",
+    "random_motion",
     "random_multisine",
     "resting_place",
     "sample",

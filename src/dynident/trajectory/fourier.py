@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DynidentError
-from dynident.trajectory.family import Described, finite_times, positive
+from dynident.trajectory.family import Described, Trajectory, finite_times, positive
 
 Array = NDArray[np.float64]
 
@@ -160,3 +160,39 @@ class Fourier(Described):
         full = np.zeros((offset.size, 2 * self.harmonics + 1))
         full[:, 0], full[:, 1::2], full[:, 2::2] = offset, sines, cosines
         return np.asarray(full @ self._free)
+
+
+def random_motion(
+    centre: ArrayLike, box: ArrayLike, seed: int = 0, duration: float = 10.0, harmonics: int = 5, periods: int = 1
+) -> Trajectory:
+    """Return a random Fourier motion from rest to rest that fills a box around a pose.
+
+    Parameters
+    ----------
+    centre : array_like, (n,)
+        Where it starts and ends.
+    box : array_like, (n,)
+        Largest distance from there.
+    seed : int
+        Seed of the coefficients.
+    duration : float
+        One period [s].
+    harmonics : int
+        Number of harmonics.
+    periods : int
+        How many periods.
+
+    Returns
+    -------
+    Trajectory
+        The motion.
+    """
+    start, width = np.asarray(centre, dtype=np.float64), np.asarray(box, dtype=np.float64)
+    if start.shape != width.shape or start.ndim != 1 or not np.all(width > 0.0):
+        raise DynidentError(f"box is {width.tolist()} around {start.tolist()}; give one half-width above zero per coordinate")
+    family = Fourier(1.0 / duration, harmonics, rest=True, periods=periods)
+    draw = np.random.default_rng(seed).normal(size=(family.size, start.size))
+    shape = family.basis(np.linspace(0.0, duration, 400)) @ draw
+    shape0 = family.basis(np.zeros(1)) @ draw
+    scale = width / np.max(np.abs(shape - shape0), axis=0)
+    return Trajectory(family, (scale * draw + np.outer(family.constant(), start - scale * shape0[0])).T)

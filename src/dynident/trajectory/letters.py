@@ -6,14 +6,13 @@ through a few points, in units of the height of an x, and has a continuous tange
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import pairwise
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DynidentError
-from dynident.trajectory.paths import Line, Path, Spline
+from dynident.trajectory.paths import Hop, Line, Path, Spline, joined
+from dynident.trajectory.profiles import Quintic
+from dynident.trajectory.task import ProfileMaker, Segment, Task, speed_limit
 
 Array = NDArray[np.float64]
 
@@ -106,7 +105,53 @@ def strokes(
     return paths
 
 
-def joined(paths: Sequence[Path]) -> list[bool]:
-    """Return for each path whether it starts where the one before it ends, so that the pen may stay down."""
-    ends = [(path(0.0)[0][0], path(path.length)[0][0]) for path in paths]
-    return [False] + [bool(np.linalg.norm(b[0] - a[1]) < 1e-9) for a, b in pairwise(ends)]
+def write(
+    text: str,
+    height: float,
+    origin: ArrayLike = (0.0, 0.0, 0.0),
+    right: ArrayLike = (1.0, 0.0, 0.0),
+    up: ArrayLike = (0.0, 0.0, 1.0),
+    speed: float = 0.5,
+    acceleration: float = 2.0,
+    lift: float = 0.02,
+    profile: ProfileMaker = Quintic.within,
+) -> Task:
+    """Return the writing task: the strokes of a text with the pen down, hops with the pen up between them.
+
+    Parameters
+    ----------
+    text : str
+        Small letters and blanks.
+    height : float
+        Height of an x [m].
+    origin : array_like, (3,)
+        Where the base line starts [m].
+    right, up : array_like, (3,)
+        Direction of writing and of the stems; the pen is lifted along right x up.
+    speed : float
+        Largest speed along a stroke [m/s].
+    acceleration : float
+        Largest acceleration along a stroke, and largest across it in bends, which are taken slower [m/s^2].
+    lift : float
+        How high the pen is lifted [m]; 0 draws the connections as straight lines on the plane.
+    profile : callable
+        Makes a profile from distance, speed and acceleration.
+
+    Returns
+    -------
+    Task
+        Segments with the pen down and up.
+    """
+    paths = strokes(text, height, origin, right, up)
+    normal = np.cross(np.asarray(right, dtype=np.float64), np.asarray(up, dtype=np.float64))
+    segments: list[Segment] = []
+    last: Array | None = None
+    for path, meets in zip(paths, joined(paths), strict=True):
+        first = path(0.0)[0][0]
+        if last is not None and not meets:
+            way: Path = Hop(last, first, normal, lift) if lift > 0.0 else Line(last, first)
+            top = speed_limit(way, speed, acceleration)
+            segments.append(Segment(way, profile(way.length, top, acceleration), pen=False))
+        segments.append(Segment(path, profile(path.length, speed_limit(path, speed, acceleration), acceleration)))
+        last = path(path.length)[0][0]
+    return Task(segments)

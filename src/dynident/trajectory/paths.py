@@ -6,6 +6,7 @@ arc length (|x'| = 1), so that the profile's speed is the tip's speed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Protocol
 
@@ -228,3 +229,9 @@ class Hop:
         dx = shift * (30.0 * w**2) + hump * (3.0 * w**2 * (1.0 - 2.0 * u))
         ddx = shift * (60.0 * w * (1.0 - 2.0 * u)) + hump * (6.0 * w * (1.0 - 2.0 * u) ** 2 - 6.0 * w**2)
         return x, dx / L, ddx / L**2
+
+
+def joined(paths: Sequence[Path]) -> list[bool]:
+    """Return for each path whether it starts where the one before it ends, so that the pen may stay down."""
+    ends = [(path(0.0)[0][0], path(path.length)[0][0]) for path in paths]
+    return [False] + [bool(np.linalg.norm(b[0] - a[1]) < 1e-9) for a, b in pairwise(ends)]

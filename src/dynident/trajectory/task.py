@@ -26,8 +26,7 @@ from dynident.mechanics import (
     robot_size,
 )
 from dynident.mechanism import Mechanism
-from dynident.trajectory.letters import joined, strokes
-from dynident.trajectory.paths import Hop, Line, Path
+from dynident.trajectory.paths import Path, joined
 from dynident.trajectory.profiles import Profile, Quintic
 
 if TYPE_CHECKING:
@@ -160,7 +159,7 @@ class Task:
         return TipMotion(t, x, v, a, pen)
 
 
-def _speed_limit(path: Path, speed: float, acceleration: float) -> float:
+def speed_limit(path: Path, speed: float, acceleration: float) -> float:
     """Return the speed at which the sharpest bend of a path costs no more than the acceleration: v^2 curvature = a."""
     bend = float(np.max(np.linalg.norm(path(np.linspace(0.0, path.length, 201))[2], axis=1)))
     return min(speed, float(np.sqrt(acceleration / bend))) if bend > 0.0 and acceleration > 0.0 else speed
@@ -185,59 +184,7 @@ def along(paths: Sequence[Path], speed: float, acceleration: float, profile: Pro
     Task
         One segment per path.
     """
-    return Task([Segment(path, profile(path.length, _speed_limit(path, speed, acceleration), acceleration)) for path in paths])
-
-
-def write(
-    text: str,
-    height: float,
-    origin: ArrayLike = (0.0, 0.0, 0.0),
-    right: ArrayLike = (1.0, 0.0, 0.0),
-    up: ArrayLike = (0.0, 0.0, 1.0),
-    speed: float = 0.5,
-    acceleration: float = 2.0,
-    lift: float = 0.02,
-    profile: ProfileMaker = Quintic.within,
-) -> Task:
-    """Return the writing task: the strokes of a text with the pen down, hops with the pen up between them.
-
-    Parameters
-    ----------
-    text : str
-        Small letters and blanks.
-    height : float
-        Height of an x [m].
-    origin : array_like, (3,)
-        Where the base line starts [m].
-    right, up : array_like, (3,)
-        Direction of writing and of the stems; the pen is lifted along right x up.
-    speed : float
-        Largest speed along a stroke [m/s].
-    acceleration : float
-        Largest acceleration along a stroke, and largest across it in bends, which are taken slower [m/s^2].
-    lift : float
-        How high the pen is lifted [m]; 0 draws the connections as straight lines on the plane.
-    profile : callable
-        Makes a profile from distance, speed and acceleration.
-
-    Returns
-    -------
-    Task
-        Segments with the pen down and up.
-    """
-    paths = strokes(text, height, origin, right, up)
-    normal = np.cross(np.asarray(right, dtype=np.float64), np.asarray(up, dtype=np.float64))
-    segments: list[Segment] = []
-    last: Array | None = None
-    for path, meets in zip(paths, joined(paths), strict=True):
-        first = path(0.0)[0][0]
-        if last is not None and not meets:
-            way: Path = Hop(last, first, normal, lift) if lift > 0.0 else Line(last, first)
-            top = _speed_limit(way, speed, acceleration)
-            segments.append(Segment(way, profile(way.length, top, acceleration), pen=False))
-        segments.append(Segment(path, profile(path.length, _speed_limit(path, speed, acceleration), acceleration)))
-        last = path(path.length)[0][0]
-    return Task(segments)
+    return Task([Segment(path, profile(path.length, speed_limit(path, speed, acceleration), acceleration)) for path in paths])
 
 
 def joint_motion(
