@@ -1,15 +1,11 @@
 """Excitation: designs against the literature, against motions made by hand or by chance, and the speed of all of it.
 
 Run:  python -m benchmarks.excitation [gradient|prr2|replalink|cft|chance|arm|proof ...]
-      python -m benchmarks.excitation --search 600     derivative-free searches from the start of `arm`, so many seconds of
-                                                       processor time each; excitation_search.json keeps what they found
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-from pathlib import Path
 from time import perf_counter, process_time
 
 import numpy as np
@@ -32,9 +28,6 @@ from dynident.excitation import (
     optimise,
     relative_sizes,
 )
-from dynident.excitation.optimise import SEARCHES, penalised
-from dynident.excitation.problem import typical
-from dynident.files import write_atomic
 from dynident.parallel import one_blas_thread
 from dynident.robots import er3a_c60
 from dynident.trajectory import Curve, Fourier, Trajectory, harmonic_sines, sample
@@ -46,7 +39,6 @@ FAMILY = Fourier(er3a_c60.FUNDAMENTAL, er3a_c60.HARMONICS)
 OBSTACLE = {"link": "base", "from": (0.45, -0.4, 0.0), "to": (0.45, -0.4, 0.5), "radius": 0.05}
 """A post within reach."""
 RUNS = 40  # noisy logs of the proof
-SEARCH = Path(__file__).with_name("excitation_search.json")
 
 
 def gradient() -> list[Result]:
@@ -188,35 +180,11 @@ def six_axes(budget: float = 15.0) -> list[Result]:
     used = process_time() - begun
     found = optimise(problem, starts=4, time_budget=budget, start=start)
     b = len(problem.objective.equations.names)
-    results = [
+    return [
         Result("6 axes, full limits, D-optimal motion, all starts", found.seconds, "s", 20.0, f"D {-b * found.cost:.1f}"),
         Result("6 axes, full limits, D-optimal motion, one start", alone.seconds, "s", 20.0,
                f"D {-b * alone.cost:.1f} from {-b * problem.objective.cost(start):.1f}; {used:.1f} s of processor time"),
     ]  # fmt: skip
-    if SEARCH.exists():
-        for method, entry in json.loads(SEARCH.read_text()).items():
-            detail = f"same start, D ours {-b * alone.cost:.1f}, theirs {entry['d']:.1f} (--search {entry['seconds']:g})"
-            gain = float(np.exp(-alone.cost - entry["d"] / b))
-            results.append(Result(f"6 axes: {entry['seconds']:g} s of {method} search, D index", gain, "x", 1.0, detail))
-    return results
-
-
-def search(seconds: float, method: str) -> None:
-    """Search without gradients from the start of `six_axes`, for so much processor time, and keep what is found."""
-    problem = _full()
-    start = feasible_start(problem, np.random.default_rng(0))
-    b = len(problem.objective.equations.names)
-    end = process_time() + seconds
-    step = 0.3 * typical(problem)
-    x, generator = start, np.random.default_rng(0)
-    with one_blas_thread():
-        while process_time() < end:  # a search that has ended begins again from where it is
-            x = SEARCHES[method](penalised(problem), x, step, generator, lambda: process_time() > end)
-    repaired = problem.shrink(x)
-    d = -b * problem.objective.cost(start if repaired is None else repaired)
-    print(f"{method}: D {d:.2f} after {seconds:.0f} s of processor time, from {-b * problem.objective.cost(start):.2f}")
-    kept = json.loads(SEARCH.read_text()) if SEARCH.exists() else {}
-    write_atomic(SEARCH, (json.dumps({**kept, method: {"seconds": seconds, "d": d}}, indent=1) + "\n").encode())
 
 
 def proof(budget: float = 24.0) -> list[Result]:
@@ -285,16 +253,10 @@ def excitation(quick: bool = False) -> list[Result]:
 
 
 def main() -> None:
-    """Run the named cases, or all, or the searches."""
+    """Run the named cases, or all."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.excitation", description=__doc__.splitlines()[0])
     parser.add_argument("cases", nargs="*", choices=[*CASES, []], help="which; all when none is named")
-    parser.add_argument("--search", type=float, metavar="SECONDS", help="search without gradients instead")
-    parser.add_argument("--method", choices=["cma", "pattern"], help="of the search; both when absent")
     options = parser.parse_args()
-    if options.search:
-        for method in [options.method] if options.method else ["cma", "pattern"]:
-            search(options.search, method)
-        return
     for case in options.cases or CASES:
         for result in CASES[case]():
             mark = {True: "pass", False: "MISS", None: ""}[result.passed]

@@ -85,7 +85,7 @@ def test_json_files_and_plan(folder, monkeypatch, capsys):
 
 
 def test_text_and_the_same_seed(folder, monkeypatch, capsys):
-    args = ("robot.urdf", "--limits", "limits.toml", *QUICK[:4], "--criterion", "correlation", "--method", "cma")
+    args = ("robot.urdf", "--limits", "limits.toml", *QUICK[:4], "--criterion", "correlation")
     assert run(monkeypatch, *args) == 0
     text = capsys.readouterr()
     assert "correlation" in text.out and "tightest limits" in text.out and "one cycle" in text.out
@@ -239,7 +239,6 @@ OPEN = URDF.replace("revolute", "continuous").replace(LIMIT, "")
         ("margin = 0.01\n", ("--starts", "0"), "--starts is 0"),
         ("margin = 0.01\n", ("--repetitions", "0"), "--repetitions is 0"),
         ("margin = 0.01\n", ("--criterion", "nice"), "criterion is 'nice'"),
-        ("margin = 0.01\n", ("--method", "magic"), "method is 'magic'"),
         ("margin = 0.01\n", ("--scale", "row"), "scale is 'row'"),
         ("margin = 0.01\n", ("--payload", "-1"), "payload mass is -1"),
         ("margin = 0.01\n", ("--payload", "1", "--complete"), "two different experiments"),

@@ -33,7 +33,6 @@ from dynident.cli.shared import (
     check_output,
     log_reader,
 )
-from dynident.cli.structure import choices
 from dynident.errors import DynidentError
 from dynident.outputs import output_set
 
@@ -72,7 +71,6 @@ def excite(
         int | None, typer.Option(help="Steps of every start, instead of a time: the same motion on a busy machine.")
     ] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Folder for the plan, the motion and figures.")] = None,
-    method: Annotated[str, choices("Optimiser.", "sqp", "pattern", "cma", "evolution")] = "sqp",
     starts: Annotated[int | None, typer.Option(help="Random feasible motions to start from; 12 when absent.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the starts.")] = 0,
     frequency: Annotated[float | None, typer.Option(help="Fundamental of the Fourier series [Hz]; 0.1 when absent.")] = None,
@@ -133,7 +131,6 @@ def excite(
             mechanism,
             criterion=criterion,
             time_budget=time_budget,
-            method=method,
             seed=seed,
             rate=rate,
             scale=scale,

@@ -267,7 +267,6 @@ def design(
     goal: Sequence[str] = (),
     base: BaseParameters | None = None,
     projection: Projection = "gls",
-    method: str = "sqp",
     starts: int = 8,
     seed: int = 0,
     workers: int | None = None,
@@ -308,8 +307,6 @@ def design(
         Base parameters; found when omitted.
     projection : str or tuple of str
         Equations of a robot with loops.
-    method : str
-        Optimiser, see `optimise`.
     starts : int
         Random feasible starts.
     seed : int
@@ -367,7 +364,7 @@ def design(
     )
     home = mechanism.closure.home[mechanism.closure.independent] if mechanism.loops else None
     problem = Problem(objective, whole_limits, home)
-    found = optimise(problem, method, starts, time_budget, seed, workers, start, progress, iterations, client)
+    found = optimise(problem, starts, time_budget, seed, workers, start, progress, iterations, client)
     if start is not None:  # the search smooths the signs of friction; with true signs, too, it may not end worse than it began
         given, true = np.array(start, dtype=np.float64), replace(objective, equations=exact)
         if true.cost(given) < true.cost(found.x):

@@ -1,4 +1,4 @@
-"""Optimisers: sequential quadratic programming from many feasible starts in parallel, pattern search, CMA-ES, evolution.
+"""Optimiser: sequential quadratic programming from many feasible starts in parallel.
 
 Starts are explored with a smoothed cost, the better ones refined with a sharper one (`sqp`). What is returned is checked on
 a dense grid and scaled down if need be.
@@ -18,20 +18,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.checks import choice, number, numbers, shown, whole
+from dynident.checks import number, numbers, shown, whole
 from dynident.errors import DynidentError, require
 from dynident.excitation.equations import RobotEquations
 from dynident.excitation.objective import Objective
 from dynident.excitation.peaks import peaks, slopes
 from dynident.excitation.problem import Problem, check_start, feasible_start, typical
-from dynident.excitation.search import cma_es, evolution, pattern_search
-from dynident.excitation.sqp import SLACK, Budget, Descent
+from dynident.excitation.sqp import Budget, Descent
 from dynident.parallel import WINDOW, completed, cores, one_blas_thread
 
 Array = NDArray[np.float64]
 Progress = Callable[[dict[str, Any]], None]
-METHODS = ("sqp", "pattern", "cma", "evolution")
-SEARCHES: dict[str, Callable[..., Array]] = {"pattern": pattern_search, "cma": cma_es, "evolution": evolution}
 STARTS = 1_000_000  # most that can be asked for
 SCREENED = 10  # random motions from which a start is chosen
 Stage = tuple[float, float, int]
@@ -62,7 +59,7 @@ LEAST_TRUST = 0.1  # with which a stage begins, likewise
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """One descent or search, as far as it has come."""
+    """One descent, as far as it has come."""
 
     start: Array | None  # feasible; drawn at random when None
     seed: int
@@ -155,23 +152,6 @@ def _climb(problem: Problem, run: Run, rung: Rung, budget: Budget) -> Run:
     return run
 
 
-def penalised(problem: Problem) -> Callable[[Array], float]:
-    """Return the cost for searches without gradient: feasible motions by cost, others by how far they are outside."""
-
-    def value(x: Array) -> float:
-        excess = problem.excess(x) + problem.limits.margin + SLACK
-        out = float(np.sum(np.maximum(excess, 0.0)))
-        if out > 0.0:
-            return 1e3 + out
-        try:
-            cost = problem.objective.cost(x)
-        except DynidentError:
-            return 1e4
-        return cost if np.isfinite(cost) else 999.0
-
-    return value
-
-
 def _promising(problem: Problem, generator: np.random.Generator, budget: Budget) -> Array:
     """Return the best of a few random feasible motions."""
     tried = [feasible_start(problem, generator)]
@@ -180,26 +160,20 @@ def _promising(problem: Problem, generator: np.random.Generator, budget: Budget)
     return min(tried, key=problem.objective.cost)
 
 
-def _go_on(problem: Problem, method: str, run: Run, rung: int, limit: Budget) -> Run:
-    """Return a run after one rung, or after the whole search of a method without gradients."""
+def _go_on(problem: Problem, run: Run, rung: int, limit: Budget) -> Run:
+    """Return a run after one rung of `RUNGS`."""
     generator = np.random.default_rng(run.seed)
     budget = replace(limit, steps=limit.steps - run.spent)
     with one_blas_thread():
         if run.start is None:
             first = _promising(problem, generator, budget)
             run = replace(run, start=first, x=first, cost=problem.objective.cost(first))
-        if method == "sqp":
-            run = _climb(problem, run, RUNGS[rung], budget)
-        else:
-            x = SEARCHES[method](penalised(problem), run.x, 0.3 * typical(problem), generator, lambda: not budget.spend())
-            repaired = problem.shrink(x)
-            x = run.x if repaired is None else repaired
-            run = replace(run, x=x, cost=problem.objective.cost(x))
+        run = _climb(problem, run, RUNGS[rung], budget)
     return replace(run, spent=run.spent + budget.spent, cut=run.cut or monotonic() > budget.deadline)
 
 
 def _all(
-    problem: Problem, method: str, runs: Iterable[Run], rung: int, limit: Budget, many: int, report: Report, client: Any = None
+    problem: Problem, runs: Iterable[Run], rung: int, limit: Budget, many: int, report: Report, client: Any = None
 ) -> list[Run]:
     """Let runs go on in up to `many` processes, or one after the other, and report each; none begins when the time is over.
 
@@ -217,20 +191,20 @@ def _all(
         report(run)
 
     if client is not None:
-        items = ((problem, method, run, rung, limit, limit.deadline - monotonic()) for run in following())
+        items = ((problem, run, rung, limit, limit.deadline - monotonic()) for run in following())
         for i, future in completed(client, _remote, items, many):
             take(i, future.result())
     elif many > 1 and "fork" in multiprocessing.get_all_start_methods():
         _SHARED[:] = [problem]
         try:
             with ProcessPoolExecutor(many, mp_context=multiprocessing.get_context("fork")) as pool:
-                for i, future in completed(pool, _worker, ((method, run, rung, limit) for run in following()), many):
+                for i, future in completed(pool, _worker, ((run, rung, limit) for run in following()), many):
                     take(i, future.result())
         finally:
             _SHARED.clear()
     else:
         for i, run in enumerate(following()):
-            take(i, _go_on(problem, method, run, rung, limit))
+            take(i, _go_on(problem, run, rung, limit))
     if rung:
         found |= {i: replace(run, cut=True) for i, run in waiting}
     elif next(waiting, None) is not None:
@@ -241,18 +215,17 @@ def _all(
 _SHARED: list[Problem] = []  # handed to forked workers, which inherit it: a problem may hold functions that cannot be sent
 
 
-def _worker(method: str, run: Run, rung: int, limit: Budget) -> Run:
-    return _go_on(_SHARED[0], method, run, rung, limit)
+def _worker(run: Run, rung: int, limit: Budget) -> Run:
+    return _go_on(_SHARED[0], run, rung, limit)
 
 
-def _remote(problem: Problem, method: str, run: Run, rung: int, limit: Budget, left: float) -> Run:
+def _remote(problem: Problem, run: Run, rung: int, limit: Budget, left: float) -> Run:
     """Go on in a process whose clock may be another one."""
-    return _go_on(problem, method, run, rung, replace(limit, deadline=monotonic() + left))
+    return _go_on(problem, run, rung, replace(limit, deadline=monotonic() + left))
 
 
 def optimise(
     problem: Problem,
-    method: str = "sqp",
     starts: int = 8,
     time_budget: float = 30.0,
     seed: int = 0,
@@ -271,8 +244,6 @@ def optimise(
     ----------
     problem : Problem
         Cost and limits.
-    method : {"sqp", "pattern", "cma", "evolution"}
-        Optimiser; the last three need no gradient.
     starts : int
         Number of random feasible starts.
     time_budget : float
@@ -287,8 +258,7 @@ def optimise(
         Called after every run with ``done``, ``seconds``, and of the best motion so far ``cost``, ``values`` of its criteria,
         ``limit`` that is tightest and its ``margin``.
     iterations : int, optional
-        Most steps of every start, instead of the time budget: steps of the descent with "sqp", polls or generations of the
-        other methods.
+        Most steps of every start, instead of the time budget.
     client : dask.distributed.Client or concurrent.futures.Executor, optional
         Where to compute; processes of this machine when omitted (see `dynident.fleet.connect`).
 
@@ -298,7 +268,6 @@ def optimise(
         The best motion.
     """
     require(problem, Problem, "problem")
-    choice("method", method, METHODS)
     if progress is not None and not callable(progress):
         raise DynidentError(f"progress is {shown(progress)}; give a function, or nothing")
     whole("starts", starts, least=1, most=STARTS)
@@ -310,9 +279,8 @@ def optimise(
         check_start(problem, given)
     whole("seed", seed, least=0, most=np.inf)
     first = feasible_start(problem, np.random.default_rng(seed))  # fails here, with a sentence, when there is none
-    if method == "sqp":  # compiles what workers then inherit: that is not the search's time
-        problem.objective(first)
-        slopes(problem, first, list(peaks(problem, first)))
+    problem.objective(first)  # compiles what workers then inherit: that is not the search's time
+    slopes(problem, first, list(peaks(problem, first)))
     began = monotonic()
     best: list[Run] = []
     done = 0
@@ -335,12 +303,12 @@ def optimise(
         many = max(1, min(starts, WINDOW))
     least = many if iterations is None else 1  # how many go on must not depend on the machine when steps are counted
     tried, cut = 0, False
-    for k, rung in enumerate(RUNGS if method == "sqp" else RUNGS[-1:]):
+    for k, rung in enumerate(RUNGS):
         if k:  # the better ones, best first
             ranked = sorted(runs, key=lambda r: r.rank)
             runs = ranked[: max(least, math.ceil(rung.share * len(ranked)))]
         limit = Budget(began + rung.end * time_budget) if iterations is None else Budget(steps=math.ceil(rung.end * iterations))
-        climbed = _all(problem, method, runs, k, limit, many, report, client)
+        climbed = _all(problem, runs, k, limit, many, report, client)
         runs, tried, cut = climbed, tried or len(climbed), cut or any(run.cut for run in climbed)
     top = best[0]
     assert top.start is not None
