@@ -238,7 +238,6 @@ CASES: dict[str, Callable[[], Any]] = {
     "simulate.Sweep": sweep,
     "simulate.TorqueSplit": lambda: simulate.TorqueSplit(("a", "b"), T, {"inertia": 0.6 * WAVE, "gravity": 0.3 * WAVE}, WAVE),
     "simulate.TrackingError": tracking,
-    "symbolic.Contributions": lambda: di.symbolic.Contributions(T, ("a", "b"), {"inertia": WAVE, "gravity": WAVE}),
     "validate.Comparison": comparison,
     "validate.CrossValidation": lambda: validate.CrossValidation(("a", "b"), 0.1 * ONES, np.array([[1.0, np.nan], ONES]), 0.2),
     "validate.HoldOut": lambda: validate.HoldOut(*fitted()),

@@ -1,13 +1,11 @@
 """Closed forms: derivation on shared expressions, base parameters, programs in C, NumPy and LaTeX."""
 
 from dynident.arguments import guard
-from dynident.symbolic.contributions import Contributions, contributions
 from dynident.symbolic.derivation import DEFAULT, QUANTITIES, derive
 from dynident.symbolic.print_c import CSources, to_c
 from dynident.symbolic.print_latex import to_latex
 from dynident.symbolic.print_python import to_casadi, to_numpy
 from dynident.symbolic.program import Operations, Program, Quantity
-from dynident.symbolic.recognise import recognise
 from dynident.symbolic.regroup import Coefficient, Regrouping
 from dynident.symbolic.write import model_program, numeric_operations, operation_table, write_model, write_program
 
@@ -16,17 +14,14 @@ __all__ = [
     "QUANTITIES",
     "CSources",
     "Coefficient",
-    "Contributions",
     "Operations",
     "Program",
     "Quantity",
     "Regrouping",
-    "contributions",
     "derive",
     "model_program",
     "numeric_operations",
     "operation_table",
-    "recognise",
     "to_c",
     "to_casadi",
     "to_latex",
