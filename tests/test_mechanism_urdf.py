@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynident.errors import DescriptionError, DescriptionWarning, MissingExtraError
+from dynident.errors import DescriptionError, DescriptionWarning
 from dynident.mechanics import inverse_dynamics
 from dynident.mechanism import Mechanism, read_urdf
 from dynident.mechanism.inertia import to_com
@@ -139,12 +139,9 @@ def test_xacro_is_expanded(tmp_path):
     broken = write(tmp_path, head + '<link name="${nobody}"/></robot>', "broken.xacro")
     with pytest.raises(DescriptionError, match=r"broken.xacro: '\$\{nobody\}' uses 'nobody', which is not defined"):
         read_urdf(broken)
-    pytest.importorskip("xacro")
-    with pytest.raises(DescriptionError, match="xacro could not expand"):
-        read_urdf(broken, trust=True)
 
 
-def test_xacro_needs_its_package_only_when_trusted(tmp_path, monkeypatch):
+def test_xacro_needs_no_package(tmp_path, monkeypatch):
     path = write(tmp_path, two_links(), "robot.xacro")
     real = builtins.__import__
 
@@ -155,8 +152,6 @@ def test_xacro_needs_its_package_only_when_trusted(tmp_path, monkeypatch):
 
     monkeypatch.setattr(builtins, "__import__", without_xacro)
     assert read_urdf(path).dof == 1
-    with pytest.raises(MissingExtraError, match=r"dynident\[xacro\]"):
-        read_urdf(path, trust=True)
 
 
 def test_mass_on_a_fixed_child_is_enough(tmp_path):

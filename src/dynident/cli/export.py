@@ -68,7 +68,7 @@ def _for_program(fit: di.Fit, target: str, robot: Path, output: Path, described:
     """Write the identified robot for another program; return what was done as data and as text."""
     source = robot if robot.is_file() else None
     arguments = xacro_arguments(described.arg)
-    done = fit.export(output, target, source, search=described.search or (), arguments=arguments, trust=described.trust)
+    done = fit.export(output, target, source, search=described.search or (), arguments=arguments)
     return done.to_dict(), done.summary()
 
 

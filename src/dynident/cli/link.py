@@ -17,7 +17,7 @@ from rich.table import Table
 import dynident as di
 from dynident.cli.consoles import note, notes, out, print_json
 from dynident.cli.machines import DrivesFile, Machine, any_machine
-from dynident.cli.shared import Arg, AsJson, Debug, Quiet, Search, Sidecar, Trust, app, check_output, robot_of
+from dynident.cli.shared import Arg, AsJson, Debug, Quiet, Search, Sidecar, app, check_output, robot_of
 from dynident.cli.structure import choices
 from dynident.errors import DynidentError, LinkError
 from dynident.files import BYTES, read_json, read_regular, to_json, write_atomic
@@ -77,7 +77,6 @@ def controller(
     sidecar: Sidecar = None,
     search: Search = None,
     arg: Arg = None,
-    trust: Trust = False,
     duration: Annotated[float | None, typer.Option(help="Serve for so long [s]; until interrupted when absent.")] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -97,7 +96,7 @@ def controller(
         if value is not None and not least <= value <= LONGEST:
             raise DynidentError(f"{name} is {value:g}; give {least:g} to {LONGEST:g} s")
     key = _key(key_file)
-    machine = any_machine(robot, LAW, BANDWIDTH, sidecar, search, arg, trust, drives)
+    machine = any_machine(robot, LAW, BANDWIDTH, sidecar, search, arg, drives)
     try:
         link.prepare_timing(real_time)
     except LinkError as error:  # the process of its own helps without that right too

@@ -73,7 +73,6 @@ def any_machine(
     sidecar: Path | None,
     search: list[Path] | None,
     arg: list[str] | None,
-    trust: bool,
     drives: Path | None = None,
 ) -> VirtualRobot:
     """Return a ready machine by name, or the standard machine of a description, and say what is assumed."""
@@ -82,7 +81,7 @@ def any_machine(
     if is_ready(Path(name)):
         no_drives(name, drives)
         return ready_machine(name)
-    mechanism = robot_of(Path(name), sidecar, search, arg, trust)
+    mechanism = robot_of(Path(name), sidecar, search, arg)
     own = drives_of(drives, mechanism, name, controller, bandwidth)
     return standard_machine(mechanism, drives=own, controller=controller, bandwidth=bandwidth)
 
@@ -193,7 +192,6 @@ def machine_of(
     bandwidth: float,
     search: list[Path] | None = None,
     arg: list[str] | None = None,
-    trust: bool = False,
     added_inertia: float | None = None,
     drives: Path | None = None,
 ) -> tuple[VirtualRobot, Any]:
@@ -211,7 +209,7 @@ def machine_of(
     machine = ready_machine(str(robot), added_inertia) if is_ready(robot) and sidecar is None else None
     if machine is not None:
         no_drives(str(robot), drives)
-    mechanism = robot_of(robot, sidecar, search, arg, trust) if machine is None else machine.mechanism
+    mechanism = robot_of(robot, sidecar, search, arg) if machine is None else machine.mechanism
     wanted = read_plan(plan, mechanism)
     if machine is None and added_inertia is not None:
         raise DynidentError(f"--added-inertia is for the machine cft; '{robot}' takes its inertias from its description")

@@ -106,9 +106,6 @@ Search = Annotated[
     list[Path] | None, typer.Option(help="Folder outside the robot's own that it may read from; may be given several times.")
 ]
 Arg = Annotated[list[str] | None, typer.Option(help="Value of an argument of a .xacro, as name:=value; several times.")]
-Trust = Annotated[
-    bool, typer.Option("--trust", help="Let the robot's file read any file and, if it is a .xacro, run the code it holds.")
-]
 Effort = Annotated[
     str | None,
     choices(
@@ -391,7 +388,6 @@ def robot_of(
     sidecar: Path | None = None,
     search: list[Path] | None = None,
     arg: list[str] | None = None,
-    trust: bool = False,
 ) -> di.Mechanism:
     """Return the robot of a file, or the one of the literature with that name."""
     from dynident import robots  # noqa: PLC0415 - rarely needed
@@ -404,7 +400,7 @@ def robot_of(
         return restructured(mechanism if sidecar is None else apply_sidecar(mechanism, sidecar))
     if not robot.suffix and not robot.exists():  # meant as a name
         raise DynidentError(f"there is no robot '{robot}'; give a file with its ending, or a name: {', '.join(robots.ROBOTS)}")
-    mechanism = restructured(read_robot(robot, sidecar, search or (), xacro_arguments(arg), trust))
+    mechanism = restructured(read_robot(robot, sidecar, search or (), xacro_arguments(arg)))
     if has_legs(mechanism):
         note(f"the base '{mechanism.root}' of robot '{mechanism.name}' is held still; --floating frees it")
     return mechanism
@@ -417,11 +413,10 @@ class RobotOptions:
     sidecar: Sidecar = None
     search: Search = None
     arg: Arg = None
-    trust: Trust = False
 
     def robot(self, file: Path, terms: list[str] | None = None) -> di.Mechanism:
         """Return the robot of a file, or the one of the literature with that name, with joint terms of the command line."""
-        return with_terms(robot_of(file, self.sidecar, self.search, self.arg, self.trust), terms)
+        return with_terms(robot_of(file, self.sidecar, self.search, self.arg), terms)
 
     def robot_of_log(self, file: Path, log: di.Log, terms: list[str] | None = None) -> di.Mechanism:
         """Return the robot; one of the literature with motors and gears of its ready machine for logs of their positions."""
@@ -439,7 +434,7 @@ class RobotOptions:
         from dynident.export import remark  # noqa: PLC0415 - few commands write a robot
 
         arguments = xacro_arguments(self.arg)
-        write_robot(file, fit.mechanism, fit.standard, path, self.search or (), self.trust, arguments)
+        write_robot(file, fit.mechanism, fit.standard, path, self.search or (), arguments)
         return remark(path, fit.provenance())
 
 

@@ -24,7 +24,7 @@ from dynident.cli.machines import (
     robot_of_plan,
     save_figures,
 )
-from dynident.cli.shared import Arg, AsJson, Debug, Quiet, Search, Sidecar, Trust, app, check_output, three_numbers
+from dynident.cli.shared import Arg, AsJson, Debug, Quiet, Search, Sidecar, app, check_output, three_numbers
 from dynident.cli.structure import choices
 from dynident.errors import DynidentError, SimulationError
 from dynident.figures import new_figure
@@ -109,7 +109,6 @@ def simulate(
     sidecar: Sidecar = None,
     search: Search = None,
     arg: Arg = None,
-    trust: Trust = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -126,7 +125,7 @@ def simulate(
     with progress(5, quiet) as announce:
         announce("reading the robot and the plan")
         named = robot if robot is not None else robot_of_plan(plan)
-        machine, wanted = machine_of(named, sidecar, plan, controller, bandwidth, search, arg, trust, added_inertia, drives)
+        machine, wanted = machine_of(named, sidecar, plan, controller, bandwidth, search, arg, added_inertia, drives)
         machine = machine if step is None else replace(machine, step=step)
         machine = _loaded(machine, payload, payload_link, payload_com, payload_inertia)
         if cycles is not None:
@@ -365,7 +364,6 @@ def bandwidth(
     sidecar: Sidecar = None,
     search: Search = None,
     arg: Arg = None,
-    trust: Trust = False,
     output: Results = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -377,7 +375,7 @@ def bandwidth(
 
     if output is not None:
         check_output(output, folder=True)
-    robot = any_machine(machine, controller, loop_bandwidth, sidecar, search, arg, trust, drives)
+    robot = any_machine(machine, controller, loop_bandwidth, sidecar, search, arg, drives)
     name = coordinate or robot.mechanism.coordinate_names[0]
     published = _published_bode(machine, name)
     grid = np.array(_numbers(frequencies, "--frequencies", "numbers in Hz")) if frequencies else np.unique([*GRID, *published])

@@ -24,7 +24,7 @@ LOG_OPTIONS, OUTPUT = "Logs", "Output"
 FILTER, KNOWN, LOOP, COLUMNS = "Filter", "What else is known", "Periodic motions and closed loops", "Base parameters"
 LOGGED = ("effort", "schema", "joints", "gain", "delay", "topic", "episode", "unit", "counts_per_unit", "log_rate")
 GROUPS = {
-    **dict.fromkeys(("sidecar", "search", "arg", "trust", "terms"), ROBOT_OPTIONS),
+    **dict.fromkeys(("sidecar", "search", "arg", "terms"), ROBOT_OPTIONS),
     **dict.fromkeys(LOGGED, LOG_OPTIONS),
     **dict.fromkeys(("cutoff", "filter_order", "causal", "decimation", "standstill"), FILTER),
     **dict.fromkeys(("rank_tolerance", "projection", "essential", "contributing"), COLUMNS),

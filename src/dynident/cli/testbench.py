@@ -25,7 +25,6 @@ from dynident.cli.shared import (
     RobotOptions,
     Search,
     Sidecar,
-    Trust,
     app,
     check_output,
     robot_of,
@@ -121,7 +120,6 @@ def track(
     sidecar: Sidecar = None,
     search: Search = None,
     arg: Arg = None,
-    trust: Trust = False,
     seed: Seed = 0,
     output: Results = None,
     as_json: AsJson = False,
@@ -146,7 +144,7 @@ def track(
             case = proof_case(machine, seed=seed)
             others = {} if fit is None else {f"model of {fit.name}": di.Fit.load(fit).identified}
         else:
-            described = robot_of(Path(machine), sidecar, search, arg, trust)
+            described = robot_of(Path(machine), sidecar, search, arg)
             true = described if fit is None else di.Fit.load(fit, described).identified
             turned = None if drives is None else read_drives(drives, true)
             case = own_case(true, None if fit is None else described, controller, bandwidth, seed, turned)

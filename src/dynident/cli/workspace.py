@@ -11,7 +11,7 @@ import typer
 import dynident as di
 from dynident.cli.consoles import out, print_json
 from dynident.cli.machines import Results, is_ready, save_figures
-from dynident.cli.shared import Arg, AsJson, Debug, Robot, Search, Sidecar, Trust, app, check_output, robot_of
+from dynident.cli.shared import Arg, AsJson, Debug, Robot, Search, Sidecar, app, check_output, robot_of
 from dynident.cli.structure import choices
 from dynident.errors import DynidentError
 from dynident.outputs import output_set
@@ -42,7 +42,6 @@ def workspace(
     sidecar: Sidecar = None,
     search: Search = None,
     arg: Arg = None,
-    trust: Trust = False,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> int:
@@ -51,7 +50,7 @@ def workspace(
 
     if output is not None:
         check_output(output, folder=True)
-    mechanism = robot_of(robot, sidecar, search, arg, trust)
+    mechanism = robot_of(robot, sidecar, search, arg)
     usual = USUAL.get(str(robot), {}) if is_ready(robot) and sidecar is None else {}
     given = {name: _pair(text) for name, text in map(_named, ranges or ())}
     names = [name.strip() for name in over.split(",")] if over else list(given) or list(usual) or None

@@ -92,7 +92,6 @@ def export_robot(
     *,
     search: Sequence[str | os.PathLike[str]] = (),
     arguments: Mapping[str, object] | None = None,
-    trust: bool = False,
     remarks: Sequence[str] = (),
 ) -> Exported:
     """Write a robot for another program: every number arrives, in the program's own way or in a module that adds it.
@@ -111,7 +110,7 @@ def export_robot(
     source : path-like, optional
         Description the robot was read from: its meshes, comments and order stay when it has the program's format. The file is
         written anew otherwise, without pictures.
-    search, arguments, trust : see `read_robot`
+    search, arguments : see `read_robot`
         As the source was read.
     remarks : sequence of str
         Sentences that the description shall hold as comments, such as ``fit.provenance()``.
@@ -146,7 +145,7 @@ def export_robot(
         )
     if any(c.function is not None for c in mechanism.couplings):
         notes.append("coupling functions stay behind: torques are those of the spanning tree")
-    _write_description(mechanism, parts, path, target, source, search, arguments, trust, notes)
+    _write_description(mechanism, parts, path, target, source, search, arguments, notes)
     remark(path, remarks)
     held = _held(parts, path)
     module = loader_name(mechanism.name)
@@ -181,12 +180,11 @@ def _write_description(
     source: str | os.PathLike[str] | None,
     search: Sequence[str | os.PathLike[str]],
     arguments: Mapping[str, object] | None,
-    trust: bool,
     notes: list[str],
 ) -> None:
     same = source is not None and not is_sdf(source) and is_mjcf(source) == (target == "mujoco")
     if same and source is not None:
-        write_robot(source, mechanism, mechanism.parameters.replace(parts.native.values), path, search, trust, arguments)
+        write_robot(source, mechanism, mechanism.parameters.replace(parts.native.values), path, search, arguments)
     else:
         known = mechanism.parameters
         # Offsets are in the remainder; a springref beside a spring would add them again.

@@ -89,7 +89,6 @@ def read_robot(
     sidecar: str | os.PathLike[str] | None = None,
     search: Sequence[str | os.PathLike[str]] = (),
     arguments: Mapping[str, object] | None = None,
-    trust: bool = False,
 ) -> Mechanism:
     """Read a URDF, xacro, MJCF or SDF file.
 
@@ -103,8 +102,6 @@ def read_robot(
         Folders outside the robot's own that it may read from.
     arguments : mapping of str to object, optional
         Values of ``<xacro:arg>``.
-    trust : bool
-        Accept files that read anything and, in a .xacro, run code.
 
     Returns
     -------
@@ -116,9 +113,9 @@ def read_robot(
     if is_mjcf(path):
         from dynident.mechanism.sidecar import apply_sidecar  # noqa: PLC0415 - readers import Mechanism
 
-        mechanism = Mechanism.from_mjcf(path, search=search, trust=trust)
+        mechanism = Mechanism.from_mjcf(path, search=search)
         return mechanism if sidecar is None else apply_sidecar(mechanism, sidecar)
-    return Mechanism.from_urdf(path, sidecar=sidecar, search=search, arguments=arguments, trust=trust)
+    return Mechanism.from_urdf(path, sidecar=sidecar, search=search, arguments=arguments)
 
 
 def write_robot(
@@ -127,7 +124,6 @@ def write_robot(
     parameters: Parameters,
     path: str | os.PathLike[str],
     search: Sequence[str | os.PathLike[str]] = (),
-    trust: bool = False,
     arguments: Mapping[str, object] | None = None,
 ) -> Path:
     """Write a copy of a description with identified parameters.
@@ -144,8 +140,6 @@ def write_robot(
         File to write.
     search : sequence of path-like
         Folders outside the robot's own that its includes may be in.
-    trust : bool
-        Accept includes from anywhere.
     arguments : mapping of str to object, optional
         Values of ``<xacro:arg>``; of a .xacro the expansion is written, of an SDF a URDF.
 
@@ -166,5 +160,5 @@ def write_robot(
             )
         return write_atomic(path, urdf_text(mechanism.with_parameters(parameters)))
     if is_mjcf(source):
-        return write_mjcf(source, mechanism, parameters, path, search=search, trust=trust)
-    return write_urdf(source, mechanism, parameters, path, search, arguments, trust)
+        return write_mjcf(source, mechanism, parameters, path, search)
+    return write_urdf(source, mechanism, parameters, path, search, arguments)

@@ -24,8 +24,6 @@ class Folders:
         Further folders, named by the user.
     package : bool
         Whether the description's package (the nearest folder above it with a package.xml) counts as its own folder.
-    trust : bool
-        Whether any file may be read.
     """
 
     def __init__(
@@ -33,14 +31,12 @@ class Folders:
         path: str | os.PathLike[str],
         search: Sequence[str | os.PathLike[str]] = (),
         package: bool = False,
-        trust: bool = False,
     ) -> None:
         # A description may be a link into a workspace: both its places are its own.
         try:
             places = {Path(path).absolute().parent, Path(path).resolve().parent}
         except (OSError, RuntimeError, ValueError) as error:  # loops of links, NUL characters
             raise DescriptionError(f"{str(path)!r} cannot be found ({error}); give the path of a robot file") from None
-        self.trust = trust
         self.search = [_folder(folder) for folder in _listed(search)]
         self.above = [folder for place in places for folder in (place, *place.parents)]
         packages = [next((f for f in (p, *p.parents) if _package_name(f)), p) for p in places] if package else []
@@ -53,7 +49,7 @@ class Folders:
             real = target.resolve()
         except (OSError, RuntimeError, ValueError) as error:
             raise DescriptionError(f"{what} cannot be found ({error}); correct the name") from None
-        if self.trust or any(real.is_relative_to(root) for root in self.roots):
+        if any(real.is_relative_to(root) for root in self.roots):
             return real
         raise DescriptionError(
             f"{what} is outside the robot's folder; move it there, or name its folder with --search (search=[...])"

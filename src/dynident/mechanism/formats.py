@@ -29,9 +29,8 @@ def from_urdf(
     floating: bool = False,
     search: Sequence[str | os.PathLike[str]] = (),
     arguments: Mapping[str, object] | None = None,
-    trust: bool = False,
 ) -> Mechanism:
-    """Read a URDF or xacro file; no code in it is run unless it is trusted.
+    """Read a URDF or xacro file; no code in it is run.
 
     Parameters
     ----------
@@ -45,8 +44,6 @@ def from_urdf(
         For xacro: folders outside the robot's own to include from and to look for packages in.
     arguments : mapping of str to object, optional
         For xacro: values of ``<xacro:arg>`` in place of their defaults.
-    trust : bool
-        For xacro: expand the file with the package `xacro` (an extra), which runs whatever Python it holds.
 
     Returns
     -------
@@ -55,12 +52,10 @@ def from_urdf(
     """
     from dynident.mechanism.urdf import read_urdf  # noqa: PLC0415 - readers import Mechanism
 
-    return read_urdf(path, sidecar, floating, search, arguments, trust)
+    return read_urdf(path, sidecar, floating, search, arguments)
 
 
-def from_mjcf(
-    cls: type[Mechanism], path: str | os.PathLike[str], search: Sequence[str | os.PathLike[str]] = (), trust: bool = False
-) -> Mechanism:
+def from_mjcf(cls: type[Mechanism], path: str | os.PathLike[str], search: Sequence[str | os.PathLike[str]] = ()) -> Mechanism:
     """Read a MuJoCo XML file: bodies, joints, defaults, inertias, actuators and equality constraints.
 
     Parameters
@@ -69,8 +64,6 @@ def from_mjcf(
         MJCF file; it may include files below its own folder.
     search : sequence of path-like
         Further folders it may include from.
-    trust : bool
-        Let it include from anywhere.
 
     Returns
     -------
@@ -79,7 +72,7 @@ def from_mjcf(
     """
     from dynident.mechanism.mjcf import read_mjcf  # noqa: PLC0415 - readers import Mechanism
 
-    return read_mjcf(path, search, trust)
+    return read_mjcf(path, search)
 
 
 def from_sdf(cls: type[Mechanism], path: str | os.PathLike[str], sidecar: str | os.PathLike[str] | None = None) -> Mechanism:

@@ -97,7 +97,7 @@ class MjcfTree:
     unread: list[str] = field(default_factory=list)
 
 
-def read_mjcf(path: str | os.PathLike[str], search: Sequence[str | os.PathLike[str]] = (), trust: bool = False) -> Mechanism:
+def read_mjcf(path: str | os.PathLike[str], search: Sequence[str | os.PathLike[str]] = ()) -> Mechanism:
     """Read a MuJoCo XML file; link frames, and so the frames of all parameters, are MuJoCo's body frames.
 
     Joint attributes become terms, tau = armature a + damping v + frictionloss sign(v) + stiffness (q - springref):
@@ -109,8 +109,6 @@ def read_mjcf(path: str | os.PathLike[str], search: Sequence[str | os.PathLike[s
         MJCF file; files it includes, from below its folder, are read too.
     search : sequence of path-like
         Further folders it may include from.
-    trust : bool
-        Let it include from anywhere.
 
     Returns
     -------
@@ -123,7 +121,7 @@ def read_mjcf(path: str | os.PathLike[str], search: Sequence[str | os.PathLike[s
         For inertias that come from meshes (their prior is zero), impossible inertias and what is ignored.
     """
     with naming_file(path):
-        tree = read_tree(path, folders=Folders(path, search, trust=trust))
+        tree = read_tree(path, folders=Folders(path, search))
         file, source = tree.file, Path(path).name
         _warn_of_ignored(tree, source)
         _set_total_mass(tree)

@@ -40,7 +40,6 @@ def write_mjcf(
     parameters: Parameters,
     path: str | os.PathLike[str],
     search: Sequence[str | os.PathLike[str]] = (),
-    trust: bool = False,
 ) -> Path:
     """Write a copy of an MJCF file with identified parameters; reading it back gives the same inverse dynamics.
 
@@ -60,8 +59,6 @@ def write_mjcf(
         File to write, which may be `source` itself.
     search : sequence of path-like
         Folders outside the robot's own that its includes may be in.
-    trust : bool
-        Accept includes from anywhere.
 
     Returns
     -------
@@ -71,9 +68,9 @@ def write_mjcf(
     with naming_file(source):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DescriptionWarning)  # already given when the mechanism was read
-            old = read_mjcf(source, search, trust)
+            old = read_mjcf(source, search)
         patch = XmlPatch(read_bytes(source, "MJCF"), "mujoco")
-        tree = read_tree(source, patch.root, Folders(source, search, trust=trust))
+        tree = read_tree(source, patch.root, Folders(source, search))
         # These two would undo the numbers written, so they go and every body is written.
         undone = {"inertiafromgeom": "auto", "settotalmass": "-1"}
         undone = {k: v for k, v in undone.items() if _undoes(k, tree.file.compiler.get(k))}

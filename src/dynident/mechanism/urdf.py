@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.errors import DescriptionError, missing_extra
+from dynident.errors import DescriptionError
 from dynident.friction import TERMS
 from dynident.mechanism.coupling import Coupling
 from dynident.mechanism.elements import COORDINATES, Actuator, Body, Joint, Limits, Placement
@@ -76,7 +76,6 @@ def read_urdf(
     floating: bool = False,
     search: Sequence[str | os.PathLike[str]] = (),
     arguments: Mapping[str, object] | None = None,
-    trust: bool = False,
 ) -> Mechanism:
     """Read a URDF file; link frames, and so the frames of all parameters, are the file's.
 
@@ -95,8 +94,6 @@ def read_urdf(
         For ``.xacro``: folders outside the robot's own to include from and to look for packages in.
     arguments : mapping of str to object, optional
         For ``.xacro``: values of ``<xacro:arg>`` in place of their defaults.
-    trust : bool
-        For ``.xacro``: expand it with the package `xacro` (an extra), which runs whatever Python the file holds.
 
     Returns
     -------
@@ -109,7 +106,7 @@ def read_urdf(
         For moving links without inertia, impossible inertias and transmissions of several joints.
     """
     with naming_file(path):
-        robot = load_urdf(path, search, arguments, trust)
+        robot = load_urdf(path, search, arguments)
         bodies = _read_links(robot)
         joints, couplings = _read_joints(robot, {body.name for body in bodies})
         moving = {joint.child for joint in joints if joint.kind != "fixed"}
@@ -129,26 +126,13 @@ def load_urdf(
     path: str | os.PathLike[str],
     search: Sequence[str | os.PathLike[str]] = (),
     arguments: Mapping[str, object] | None = None,
-    trust: bool = False,
 ) -> Element:
     """Return the root element of a URDF or xacro file; arguments as in `read_urdf`."""
     if Path(path).suffix.lower() != ".xacro":
         return parse_xml(read_bytes(path, "URDF"), "robot")
     if arguments is not None and not isinstance(arguments, Mapping):
         raise DescriptionError(f"arguments is {arguments!r}; give a mapping of names to values")
-    if not trust:
-        return expand(path, search, arguments)
-    read_bytes(path, "xacro")  # refuses what is no file
-    try:
-        import xacro  # noqa: PLC0415 - optional
-    except ImportError as error:
-        raise missing_extra("xacro", "xacro", "trusting a .xacro file") from error
-    try:
-        values = {name: str(value) for name, value in (arguments or {}).items()}
-        text: str = xacro.process_file(os.fspath(path), mappings=values).toxml()
-    except (Exception, SystemExit) as error:  # xacro raises many kinds, also of its own
-        raise DescriptionError(f"xacro could not expand the file ({error}); expand it by hand to a .urdf") from error
-    return parse_xml(text, "robot")
+    return expand(path, search, arguments)
 
 
 # ---- links ----------------------------------------------------------------------------------------------------------

@@ -35,7 +35,6 @@ def write_urdf(
     path: str | os.PathLike[str],
     search: Sequence[str | os.PathLike[str]] = (),
     arguments: Mapping[str, object] | None = None,
-    trust: bool = False,
 ) -> Path:
     """Write a copy of a URDF file with identified parameters; reading it back gives the same inverse dynamics.
 
@@ -53,7 +52,7 @@ def write_urdf(
         Standard parameters with the names of ``mechanism.parameters``; every body needs a positive mass.
     path : path-like
         File to write, which may be `source` itself when that is a URDF.
-    search, arguments, trust : see `read_urdf`
+    search, arguments : see `read_urdf`
         For xacro: as it was read.
 
     Returns
@@ -64,11 +63,11 @@ def write_urdf(
     with naming_file(source):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DescriptionWarning)  # already given when the mechanism was read
-            old = read_urdf(source, search=search, arguments=arguments, trust=trust)
+            old = read_urdf(source, search=search, arguments=arguments)
         if Path(source).suffix.lower() == ".xacro":
             if Path(path).suffix.lower() == ".xacro":
                 raise DescriptionError(f"'{path}' would be a .xacro, but what is written is its expansion; name a .urdf")
-            expansion = load_urdf(source, search, arguments, trust)
+            expansion = load_urdf(source, search, arguments)
             indent(expansion)
             patch = XmlPatch(tostring(expansion, encoding="utf-8", xml_declaration=True) + b"\n", "robot")
         else:

@@ -28,7 +28,7 @@ LIMITS = {
 """What one robot may cost; the largest packages need less than a tenth."""
 
 
-TRUST = "write it in another way, or read the file with --trust (trust=True) if you trust its author"
+REMEDY = "write it in another way, or expand the file to a .urdf with ROS's xacro if you trust its author"
 _NO_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
@@ -52,7 +52,7 @@ class Budget:
         if self.left[what] < 0:
             raise DescriptionError(
                 f"the expansion needs more than {LIMITS[what]} {what}; look for a macro or property that repeats itself, "
-                "or read the file with --trust (trust=True) if the robot is really so large"
+                "or expand the file to a .urdf with ROS's xacro if the robot is really so large"
             )
 
 
@@ -73,7 +73,7 @@ class Namespace:
 
 def refuse(what: str) -> NoReturn:
     """Raise the error of what only the real xacro package would do."""
-    raise ExpressionError(what, TRUST)
+    raise ExpressionError(what, REMEDY)
 
 
 def checked(value: Any, budget: Budget) -> Any:
