@@ -11,6 +11,7 @@ import numpy as np
 
 import dynident as di
 from dynident import control, drive, excitation, fleet, friction, identify, mechanics, reproduce, simulate, validate
+from dynident.drive.chain_analysis import modes
 from dynident.monitor import Monitor, MonitorRecord
 from dynident.report import Identification
 from dynident.robots import dualv, rrr
@@ -186,7 +187,7 @@ CASES: dict[str, Callable[[], Any]] = {
     ),
     "drive.Bode": lambda: drive.Bode(np.array([1.0, 2.0]), np.array([1.0 + 0.0j, 0.5 - 0.5j]), name="plant"),
     "drive.ModalFit": modal_fit,
-    "drive.Modes": lambda: drive.Chain((1.0, 2.0), (100.0,), (0.1,)).modes(),
+    "drive.Modes": lambda: modes(drive.Chain((1.0, 2.0), (100.0,), (0.1,))),
     "excitation.Design": design,
     "excitation.Plan": plan,
     "export.Exported": lambda: di.export.Exported("mujoco", ("robot.xml",), "mujoco", 1e-12, ("note",)),

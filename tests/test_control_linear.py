@@ -10,6 +10,7 @@ from scipy.linalg import expm
 
 from dynident.control import Axis, Cascade, CurrentLoop, cutoff_frequency, delayed_integrator, margins
 from dynident.drive import Drive, Encoder, Motor, Transmission
+from dynident.drive.chain_analysis import electric
 from dynident.errors import DynidentError
 from dynident.mechanics import Motion
 from dynident.mechanism import Mechanism
@@ -72,7 +73,7 @@ def test_python_control_closes_the_three_loops_the_same_way() -> None:
     mine = axis.loop("position").to_control()
     np.testing.assert_allclose(mine(s)[0, 0], position(s), rtol=1e-7)
     assert axis.loop("position", sampled=True).to_control().dt == 1e-3
-    np.testing.assert_allclose(axis.drive.motor.electric().to_control()(s), winding(s), rtol=1e-12)
+    np.testing.assert_allclose(electric(axis.drive.motor).to_control()(s), winding(s), rtol=1e-12)
     np.testing.assert_allclose(axis.mechanical.to_control()(s), rotor(s), rtol=1e-12)
 
 

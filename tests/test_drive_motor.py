@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
 from dynident.drive import CurrentSensor, Drive, Encoder, Motor, Transmission, reflected_inertia
+from dynident.drive.chain_analysis import electric, speed_per_voltage
 from dynident.errors import DescriptionError, DynidentError
 from dynident.friction import Coulomb, LuGre, Viscous
 from dynident.robots.mast import data as mast
@@ -47,7 +48,7 @@ def test_voltage_torque_and_losses() -> None:
     assert Motor(0.05).emf_constant == 0.05
     assert motor.electrical_time_constant == pytest.approx(1e-4 / 0.3)
     np.testing.assert_allclose(
-        motor.electric().response([0.0, 100.0]), 1.0 / (0.3 + 1e-4j * 2.0 * np.pi * np.array([0.0, 100.0]))
+        electric(motor).response([0.0, 100.0]), 1.0 / (0.3 + 1e-4j * 2.0 * np.pi * np.array([0.0, 100.0]))
     )
 
 
@@ -66,9 +67,9 @@ def test_mechanical_time_constant_is_that_of_the_simulated_speed() -> None:
     ]
     assert speed / (24.0 / 30.2e-3) == pytest.approx(1.0 - math.exp(-1.0), rel=1e-7)
     drive = Drive("a", motor, Transmission(inertias=(1e-5,)))
-    (pole,) = drive.speed_per_voltage().poles
+    (pole,) = speed_per_voltage(drive).poles
     assert -1.0 / pole.real == pytest.approx(T, rel=1e-12)
-    assert drive.speed_per_voltage().response(0.0) == pytest.approx(1.0 / 30.2e-3)
+    assert speed_per_voltage(drive).response(0.0) == pytest.approx(1.0 / 30.2e-3)
 
 
 def test_torque_speed_line_and_limits() -> None:
@@ -195,7 +196,7 @@ WRONG: dict[str, tuple[Callable[[], object], str]] = {
     "not a number": (lambda: Motor(0.1, resistance=math.nan), "resistance is nan"),
     "no current allowed": (lambda: Motor(0.1, current_limit=0.0), "current_limit is 0"),
     "line without voltage": (lambda: Motor(0.1, resistance=1.0).steady_torque(0.0), "torque-speed line needs"),
-    "winding of nothing": (lambda: Motor(0.1).electric(), "resistance and inductance are 0"),
+    "winding of nothing": (lambda: electric(Motor(0.1)), "resistance and inductance are 0"),
     "time constant of nothing": (lambda: Motor(0.0, inertia=1.0).mechanical_time_constant(), "torque_constant is 0"),
     "ratio zero": (lambda: Transmission(0.0), "ratio is 0"),
     "lead zero": (lambda: Transmission.screw(0.0), "lead is 0"),

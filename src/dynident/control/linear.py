@@ -25,6 +25,7 @@ from dynident.control.laws import Cascade
 from dynident.control.margins import Margins, cutoff_frequency, margins
 from dynident.control.sampled import lift
 from dynident.drive import Chain, Drive, StateSpace, TransferFunction
+from dynident.drive.chain_analysis import receptance, state_space
 from dynident.errors import DynidentError, require
 
 Array = NDArray[np.float64]
@@ -114,7 +115,7 @@ class Axis:
     @property
     def mechanical(self) -> TransferFunction:
         """Speed of the rotor per torque of the motor (eq. 3.6; with elastic shafts s TF1)."""
-        return self.chain.receptance(0, 0).rate
+        return receptance(self.chain, 0, 0).rate
 
     def plant(self) -> StateSpace:
         """Return winding and mechanics without any loop.
@@ -165,7 +166,7 @@ class Axis:
         """Return mechanics and winding; the command (voltage or current) comes from the output ``command``."""
         chain, motor, ratio = self.chain, self.drive.motor, self.drive.transmission.ratio
         n = len(chain)
-        own = chain.state_space()
+        own = state_space(chain)
         at = n - 1 if self.drive.encoder.side == "joint" else 0
         C = own.C[[at, n + at, n - 1, n]]
         C[2] /= ratio

@@ -3,7 +3,8 @@
 from dynident.arguments import guard
 from dynident.drive.actuator_fit import ActuatorFit, fit_actuator
 from dynident.drive.bode import Bode, plot_bode
-from dynident.drive.chain import Chain, TwoMass
+from dynident.drive.chain import Chain
+from dynident.drive.chain_analysis import TwoMass
 from dynident.drive.drive import Drive
 from dynident.drive.encoder import (
     CurrentSensor,

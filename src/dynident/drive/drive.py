@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from dynident.drive.chain import Chain
 from dynident.drive.encoder import CurrentSensor, Encoder
-from dynident.drive.linear import TransferFunction
 from dynident.drive.motor import Motor
 from dynident.drive.transmission import Transmission
 from dynident.errors import DescriptionError, require
@@ -91,14 +88,3 @@ class Drive:
             return Chain((self.inertia,))
         shafts = self.transmission
         return Chain((self.motor.inertia, *shafts.inertias), shafts.stiffness, shafts.damping)
-
-    def speed_per_voltage(self) -> TransferFunction:
-        """Speed of the rotor per voltage with the back-EMF closed, friction and backlash left out.
-
-        ``K_t Z / (L s + R + K_t K_E Z)`` with Z the speed of the rotor per torque [rad/s per V].
-        """
-        winding, mechanics = self.motor.electric(), self.chain.receptance(0, 0).rate
-        numerator = self.motor.torque_constant * np.array(mechanics.numerator)
-        denominator = np.polymul(winding.denominator, mechanics.denominator)
-        denominator = np.polyadd(denominator, self.motor.emf_constant * numerator)
-        return TransferFunction(tuple(numerator), tuple(denominator), "omega / V")

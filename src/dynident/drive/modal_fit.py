@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.checks import choice, number, samples, whole
-from dynident.drive.chain import TwoMass, two_mass
+from dynident.drive.chain_analysis import TwoMass, two_mass
 from dynident.errors import DynidentError, IdentificationError
 from dynident.results import Result
 

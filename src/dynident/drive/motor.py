@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.checks import number, numbers
-from dynident.drive.linear import TransferFunction
 from dynident.errors import DescriptionError
 
 Array = NDArray[np.float64]
@@ -138,14 +137,6 @@ class Motor:
         """
         i, omega, rate = numbers(current, "current"), numbers(speed, "speed"), numbers(current_rate, "current_rate")
         return np.asarray(self.resistance * i + self.inductance * rate + self.emf_constant * omega)
-
-    def electric(self) -> TransferFunction:
-        """Transfer function of the winding, ``i / (V - K_E omega) = 1 / (L s + R)`` [A/V] (eq. 3.2)."""
-        if self.resistance == 0.0 and self.inductance == 0.0:
-            raise DescriptionError(
-                "motor: resistance and inductance are 0; give one of them for the winding's transfer function"
-            )
-        return TransferFunction((1.0,), (self.inductance, self.resistance), "i / (V - E)")
 
     def copper_loss(self, current: ArrayLike) -> Array:
         """Heat of the winding, ``P = R i^2``.

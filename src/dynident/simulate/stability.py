@@ -64,7 +64,7 @@ def drive_matrix(drive: Drive, voltage: bool) -> Array:
     """
     motor = drive.motor
     chain = drive.chain if drive.inertia > 0.0 else None
-    A, n = (chain.state_space().A, len(chain)) if chain is not None else (np.zeros((0, 0)), 0)
+    A, n = (chain.state_matrix(), len(chain)) if chain is not None else (np.zeros((0, 0)), 0)
     winding = voltage and motor.inductance > 0.0
     if winding:
         A = np.pad(A, (0, 1))
