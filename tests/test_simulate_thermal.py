@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ import dynident as di
 from dynident.drive import Drive, Encoder, Motor, Transmission
 from dynident.friction import Coulomb, FirstOrder, LuGre, SecondOrder, TemperatureDependent, Thermal, Viscous
 from dynident.robots import er3a_c60
-from dynident.simulate import Heating, VirtualRobot
+from dynident.simulate import Heating, Run, VirtualRobot
 from dynident.trajectory import Fourier, Trajectory
 from dynident.trajectory.fourier import random_motion
 from simulate_cases import pid
@@ -158,3 +159,13 @@ def test_identification_of_the_er3a_arm_finds_less_friction_in_its_warm_log() ->
     true = np.array(ratio[1]) / np.array(ratio[0])
     assert np.all(true < 0.8)
     np.testing.assert_allclose(np.array(level[1]) / np.array(level[0]), true, rtol=0.08)
+
+
+def test_a_warm_run_is_read_back_with_its_thermal_model(tmp_path: Path) -> None:
+    axis, motion = turning()
+    drive = Drive("joint_1", Motor(1.0), encoder=Encoder(velocity="exact"))
+    warm = {"joint_1": Thermal(Viscous().using(fv=1.0), MODEL)}
+    run = VirtualRobot(axis, [drive], pid(400.0, 40.0), thermal=warm, step=1e-3).simulate(motion, duration=2.0, log_cycle=1e-2)
+    again = Run.load(run.save(tmp_path / "run.json"))
+    assert again.robot.thermal["joint_1"].model == MODEL
+    assert again.truth.checksum() == run.truth.checksum()

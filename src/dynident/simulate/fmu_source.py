@@ -188,8 +188,8 @@ def _thermal(content: Content) -> dict[str, Array]:
         n, p = model.order, model.values
         A0, A1 = model._matrix(p, zero), model._matrix(p, one)
         b0, b1, b2 = (model._drive(p, W, air, air, L) for W, L in ((zero, zero), (one, zero), (zero, one)))
-        base = float(model._temperature(np.zeros(n), air))
-        read = [float(model._temperature(np.eye(n)[i], air)) - base for i in range(n)]
+        base = float(model.temperature(np.zeros(n), air))
+        read = [float(model.temperature(np.eye(n)[i], air)) - base for i in range(n)]
         joint, drive, motor, copper = heat.sources(name)
         parts = [_padded(A0), _padded(A1 - A0), _padded(b0), _padded(b1 - b0), _padded(b2 - b0), _padded(np.array(read))]
         parts.append(np.array([base, model.alpha, model.beta - model.alpha * model.reference, copper, joint, drive, motor]))

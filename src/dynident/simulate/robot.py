@@ -27,7 +27,7 @@ from dynident.control import (
 )
 from dynident.drive import Drive
 from dynident.errors import SimulationError, require
-from dynident.friction import DynamicLaw, Friction, Thermal, ThermalModel
+from dynident.friction import DynamicLaw, Friction
 from dynident.mechanics import Motion, position_limits
 from dynident.mechanism import Force, Mechanism
 from dynident.results import Frozen
@@ -41,7 +41,7 @@ from dynident.simulate.schedule import End, Options
 from dynident.simulate.sensors import Sensors, check_channels, check_voltage
 from dynident.simulate.start import Start
 from dynident.simulate.stream import StreamedRun, stream
-from dynident.simulate.thermal import Heating, heating_of
+from dynident.simulate.thermal import Heating, ThermalLaw, ThermalModel, heating_of
 
 Array = NDArray[np.float64]
 
@@ -64,7 +64,7 @@ class VirtualRobot(Frozen):
     friction : mapping of str to Friction or DynamicLaw
         Laws on tree coordinates, beside the joint terms of the mechanism. A load-dependent one looks at what the drives left of
         the joint after its friction one step before; one that looks at the temperature reads `thermal`, or the ambient one.
-    thermal : mapping of str to ThermalModel, Thermal or Heating
+    thermal : mapping of str to ThermalModel, ThermalLaw or Heating
         Thermal models by tree coordinate or actuator; they scale the friction found under that name, except for laws that look
         at the temperature themselves. A `Thermal` brings its friction law along.
     sensors : Sensors
@@ -95,7 +95,7 @@ class VirtualRobot(Frozen):
     controller: Cascade | PID | ComputedTorque | OpenLoop | TaskPID | TaskComputedTorque | TaskCascade | Controller
     _: KW_ONLY
     friction: Mapping[str, Law] = field(default_factory=dict)
-    thermal: Mapping[str, ThermalModel | Thermal | Heating] = field(default_factory=dict)
+    thermal: Mapping[str, ThermalModel | ThermalLaw | Heating] = field(default_factory=dict)
     sensors: Sensors = field(default_factory=Sensors)
     step: float = 1.25e-4
     name: str = ""
@@ -136,7 +136,7 @@ class VirtualRobot(Frozen):
             if name not in tree and name not in motors:
                 raise SimulationError(f"thermal names '{name}'; joints are {', '.join(tree)} and actuators {', '.join(motors)}")
             heat[name] = heating_of(value, name)
-            if isinstance(value, Thermal):
+            if isinstance(value, ThermalLaw):
                 self._bring_law(name, value.friction, laws, drives)
         for name, law in laws.items():
             if name not in tree:

@@ -11,20 +11,50 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.checks import gain
 from dynident.errors import SimulationError
-from dynident.friction import Thermal, ThermalModel
+from dynident.friction import Friction
 from dynident.simulate.friction import COLDEST, Owner
 
 if TYPE_CHECKING:
     from dynident.simulate.robot import VirtualRobot
 
 Array = NDArray[np.float64]
+
+
+@runtime_checkable
+class ThermalModel(Protocol):
+    """A thermal model of finite order, such as `FirstOrder` or `SecondOrder`."""
+
+    def simulate(self, t: ArrayLike, power: ArrayLike, start: ArrayLike | None = ..., ambient: ArrayLike | None = ...) -> Any:
+        """Return a result with the states over time, `state` (N, n), for cold friction power [W]."""
+
+    def advance(self, state: ArrayLike, power: float, dt: float, ambient: float | None = ..., *, losses: float = ...) -> Array:
+        """Return the state (n,) after dt [s] of constant power and electric losses [W]."""
+
+    def temperature(self, state: Any, ambient: Array) -> Any:
+        """Return the temperature of the rubbing parts [degree Celsius]."""
+
+    def ratio(self, temperature: ArrayLike) -> Array:
+        """Return friction over that at the reference temperature."""
+
+
+@runtime_checkable
+class ThermalLaw(Protocol):
+    """A friction law with the thermal model that scales it, such as `Thermal`."""
+
+    @property
+    def friction(self) -> Friction:
+        """Law with its numbers at the reference temperature."""
+
+    @property
+    def model(self) -> Any:
+        """Thermal model of the joint."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +90,7 @@ def heating_of(value: object, name: str) -> Heating:
     """Return what a user gave as the thermal model of a joint or drive."""
     if isinstance(value, Heating):
         return value
-    if isinstance(value, Thermal) and isinstance(value.model, ThermalModel):
+    if isinstance(value, ThermalLaw) and isinstance(value.model, ThermalModel):
         return Heating(value.model)
     if isinstance(value, ThermalModel):
         return Heating(value)
@@ -123,7 +153,7 @@ class Heat:
         self._rows = int(memory["rows"])
 
     def _temperature(self, name: str) -> float:
-        return float(self.heating[name].model._temperature(self.state[name], np.array(self.ambient)))
+        return float(self.heating[name].model.temperature(self.state[name], np.array(self.ambient)))
 
     def ratio(self, name: str) -> float:
         """Return friction over that of the law, at the present temperature of a joint or actuator."""

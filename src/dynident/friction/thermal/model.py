@@ -113,8 +113,21 @@ class ThermalModel(Weakening, ABC):
     def _drive(self, p: Any, power: Array, ambient: Array, zone: Array, losses: Array) -> Any:
         """b(W), shape (..., n)."""
 
-    def _temperature(self, state: Any, ambient: Array) -> Any:
-        """Temperature of the rubbing parts, shape (...): that of the first zone."""
+    def temperature(self, state: Any, ambient: Array) -> Any:
+        """Temperature of the rubbing parts: that of the first zone.
+
+        Parameters
+        ----------
+        state : array_like, shape (..., n)
+            State of the model.
+        ambient : ndarray, shape (...)
+            Temperature of the surroundings [degree Celsius].
+
+        Returns
+        -------
+        ndarray, shape (...)
+            Temperature [degree Celsius].
+        """
         return state[..., 0]
 
     def _rest(self, ambient: float) -> Array:
@@ -206,7 +219,7 @@ class ThermalModel(Weakening, ABC):
             The ratio.
         """
         air = np.asarray(self.reference if ambient is None else ambient, dtype=np.float64)
-        return self.ratio(self._temperature(self.steady_state(power, float(air)), air))
+        return self.ratio(self.temperature(self.steady_state(power, float(air)), air))
 
     def simulate(
         self,
@@ -241,7 +254,7 @@ class ThermalModel(Weakening, ABC):
         """
         inputs = self._inputs(t, power, ambient, zone, losses)
         state = affine(*self._steps(self.values, inputs), self._start(start, inputs[2]))
-        return self._warming(inputs[0], np.asarray(self._temperature(state, inputs[2])), inputs[1], state)
+        return self._warming(inputs[0], np.asarray(self.temperature(state, inputs[2])), inputs[1], state)
 
     def sensitivity(
         self,
@@ -277,7 +290,7 @@ class ThermalModel(Weakening, ABC):
             p[i] += 1j * TINY
             A, b = (np.imag(x) / TINY for x in self._steps(p, inputs))
             moved = affine(transition, (A @ state[:-1, :, None])[..., 0] + b, np.zeros(state.shape[1]))
-            temperature = self._temperature(state + 1j * TINY * moved, inputs[2])
+            temperature = self.temperature(state + 1j * TINY * moved, inputs[2])
             alpha, beta = p[self.names.index("alpha")], p[self.names.index("beta")]
             result[:, i] = np.imag(alpha * (temperature - self.reference) + beta) / TINY
         return result

@@ -178,7 +178,21 @@ class TwoPole(ThermalModel):
         heat = power * (beta + alpha * (ambient - self.reference)) + losses
         return np.stack(np.broadcast_arrays(c1 * heat, c2 * heat), axis=-1)
 
-    def _temperature(self, state: Any, ambient: Array) -> Any:
+    def temperature(self, state: Any, ambient: Array) -> Any:
+        """Temperature of the rubbing parts: both poles above the surroundings.
+
+        Parameters
+        ----------
+        state : array_like, shape (..., 2)
+            State of the model.
+        ambient : ndarray, shape (...)
+            Temperature of the surroundings [degree Celsius].
+
+        Returns
+        -------
+        ndarray, shape (...)
+            Temperature [degree Celsius].
+        """
         return state[..., 0] + state[..., 1] + ambient
 
     def _rest(self, ambient: float) -> Array:
