@@ -12,7 +12,7 @@ import numpy as np
 from dynident.errors import DescriptionWarning
 from dynident.mechanics import Motion, inverse_dynamics
 from dynident.mechanism import Mechanism, Parameters, Placement
-from dynident.mechanism.inertia import from_log_cholesky
+from dynident.mechanism.inertia import from_pseudo_inertia
 
 
 def poses(mechanism: Mechanism, q: Mapping[str, float]) -> dict[str, Placement]:
@@ -27,6 +27,15 @@ def poses(mechanism: Mechanism, q: Mapping[str, float]) -> dict[str, Placement]:
     return found
 
 
+def possible_body(theta: np.ndarray) -> np.ndarray:
+    """Ten inertial parameters from log-Cholesky ones: any ten numbers give a body that is physically possible."""
+    a, d1, d2, d3, s12, s23, s13, *t = theta
+    U = np.array(
+        [[np.exp(d1), s12, s13, t[0]], [0.0, np.exp(d2), s23, t[1]], [0.0, 0.0, np.exp(d3), t[2]], [0.0, 0.0, 0.0, 1.0]]
+    )
+    return from_pseudo_inertia(np.exp(2.0 * a) * U @ U.T)
+
+
 def random_parameters(mechanism: Mechanism, seed: int = 0) -> Parameters:
     """Random physically possible bodies and random joint terms.
 
@@ -36,7 +45,7 @@ def random_parameters(mechanism: Mechanism, seed: int = 0) -> Parameters:
     prior = mechanism.parameters
     values = rng.normal(size=len(prior))
     for i in range(len(mechanism.tree.bodies)):
-        body = from_log_cholesky(rng.normal(scale=0.3, size=10) + np.array([0.3, -1, -1, -1, 0, 0, 0, 0, 0, 0]))
+        body = possible_body(rng.normal(scale=0.3, size=10) + np.array([0.3, -1, -1, -1, 0, 0, 0, 0, 0, 0]))
         values[10 * i : 10 * i + 10] = body + prior.values[10 * i : 10 * i + 10]
     return prior.replace(values, provenance="random")
 

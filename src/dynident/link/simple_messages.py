@@ -41,7 +41,6 @@ RESET, EMERGENCY_STOP, RELEASE, GOODBYE, REST, REST_OVER = 1, 2, 3, 4, 5, 6  # o
 SIZES = {JOINT_POSITION: 44, JOINT_TRAJ_PT: 52, STATUS: 28, JOINT_TRAJ_PT_FULL: 136, JOINT_FEEDBACK: 132}  # bytes of data
 ORDERS = {"little": "<", "big": ">"}
 HANDSHAKE = 142  # the byte that a UDP client repeats until it comes back
-STATUS_FIELDS = ("drives_powered", "e_stopped", "error_code", "in_error", "in_motion", "mode", "motion_possible")
 
 
 @dataclass(frozen=True)

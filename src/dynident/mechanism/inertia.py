@@ -160,30 +160,6 @@ def from_pseudo_inertia(P: ArrayLike) -> Array:
     return _pack(float(matrix[3, 3]), matrix[:3, 3], np.trace(sigma) * np.eye(3) - sigma)
 
 
-def log_cholesky(phi: ArrayLike) -> Array:
-    """Return theta with P = U U^T, U = e^a [[e^d1, s12, s13, t1], [0, e^d2, s23, t2], [0, 0, e^d3, t3], [0, 0, 0, 1]]."""
-    flipped = pseudo_inertia(phi)[::-1, ::-1]
-    try:
-        U = np.linalg.cholesky(flipped)[::-1, ::-1]
-    except np.linalg.LinAlgError:
-        raise DescriptionError(
-            "log-Cholesky parameters need a strictly possible body, but the smallest eigenvalue of its pseudo-inertia is "
-            f"{np.linalg.eigvalsh(flipped)[0]:.3g}; correct the inertia first"
-        ) from None
-    a = np.log(U[3, 3])
-    U = U / U[3, 3]
-    return np.array([a, *np.log(np.diag(U)[:3]), U[0, 1], U[1, 2], U[0, 2], *U[:3, 3]])
-
-
-def from_log_cholesky(theta: ArrayLike) -> Array:
-    """Return phi from log-Cholesky parameters; any ten numbers give a possible body."""
-    a, d1, d2, d3, s12, s23, s13, t1, t2, t3 = _check(theta)
-    U = np.exp(a) * np.array(
-        [[np.exp(d1), s12, s13, t1], [0.0, np.exp(d2), s23, t2], [0.0, 0.0, np.exp(d3), t3], [0.0, 0.0, 0.0, 1.0]]
-    )
-    return from_pseudo_inertia(U @ U.T)
-
-
 def transform(phi: ArrayLike, rotation: ArrayLike, translation: ArrayLike) -> Array:
     """Return phi of the same body in another frame A, given in frame B.
 

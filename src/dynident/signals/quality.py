@@ -24,7 +24,6 @@ KINDS = (
     *("irregular_clock", "gap", "nan", "still", "dead", "stuck", "saturated", "quantised"),
     *("unit_suspect", "delayed", "too_slow_rate"),
 )
-SEVERITIES = ("info", "warning", "error")
 #: Steps longer than this many median steps are gaps.
 GAP = 1.75
 #: Missing stretches up to this long (s) are interpolated; longer ones cut the log.
