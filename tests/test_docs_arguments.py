@@ -52,7 +52,7 @@ INSIDE = (
     *(f"dynident.identify.{name}" for name in ("rows.", "states.")),
     *(f"dynident.mechanics.{name}" for name in ("actuation.least_torques", "actuation.prices", "geometry.", "matrices.")),
     *(f"dynident.mechanics.{name}" for name in ("closure.close_rates", "closure.closure_starts", "motion.as_motion")),
-    *(f"dynident.mechanics.inverse_kinematics_{name}" for name in ("arms.distance_to_curve", "chain.end_frame")),
+    *(f"dynident.mechanics.{name}" for name in ("inverse_kinematics_arms.distance_to_curve", "kinematics.end_frame")),
     *(f"dynident.mechanics.inverse_kinematics_damped.{name}" for name in ("pose_", "position_limits", "robot_size")),
 )
 NOTHING = (inspect.Signature.empty, None, "None", "NoReturn", "Never")
