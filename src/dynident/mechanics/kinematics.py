@@ -171,7 +171,20 @@ def jacobian(mechanism: Mechanism, q: ArrayLike, frame: str, reference: str = "l
 
 
 def end_frame(mechanism: Mechanism, frame: str | None) -> str:
-    """Return the link whose pose is meant: the given one, or the only link that carries no other."""
+    """Return the link whose pose is meant: the given one, or the only link that carries no other.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot.
+    frame : str or None
+        Link or frame; None for the only end of the robot.
+
+    Returns
+    -------
+    str
+        Its name.
+    """
     if frame is not None:
         mechanism.frame(frame)
         return frame
