@@ -1,10 +1,10 @@
 # Needs Python 3.11 or newer, git, make and a package index; everything else goes into $(VENV).
-#   make demo     install what a user needs and run the example
-#   make test     install the development tools and run every check
+#   make demo     install the core package and run the example
+#   make test     install all three packages with the development tools and run every check
 #   make test-matrix   the tests on other processors' kernels, one thread and a busy machine (ROW=Haswell for one, ALL=1 for every test)
-#   make fuzz     mutated files, wrong calls, kills and disk faults (half an hour; SCALE=0.1 for a tenth)
+#   make fuzz     mutated files, options and packets, kills and disk faults (half an hour; SCALE=0.1 for a tenth)
 #   make bench    measure against the alternatives       make docs    build the documentation
-#   make wheel    build the wheel and try it in an empty environment: the rehearsal of a release
+#   make wheel    build the three wheels and try them in an empty environment: the rehearsal of a release
 #   make venv     the development environment only       make clean   remove everything that was made here
 
 PYTHON ?= python3
@@ -12,7 +12,8 @@ VENV ?= .venv
 
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
-INPUTS := pyproject.toml constraints.txt
+PACKAGES := packages/dynident packages/dynident-lab packages/dynident-papers
+INPUTS := $(PACKAGES:%=%/pyproject.toml) constraints.txt requirements-dev.txt requirements-bench.txt
 
 # Figures are drawn to files: no screen is needed.
 export MPLBACKEND := Agg
@@ -23,24 +24,23 @@ export MPLBACKEND := Agg
 help:
 	@sed -n '2,8s/^# *//p' Makefile
 
-# One environment that grows: each stamp says which extras are in it, and is renewed when the requirements change.
+# One environment that grows: each stamp says what is in it, and is renewed when the requirements change.
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(f"$(PYTHON) is {v[0]}.{v[1]}; dynident needs Python 3.11 or newer: make PYTHON=python3.12" if v < (3, 11) else 0)'
 	@$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.user: $(INPUTS) | $(BIN)/python
-	@echo "installing dynident and its extras into $(VENV) ..."
-	@$(INSTALL) -e ".[all]"
+	@echo "installing dynident into $(VENV) ..."
+	@$(INSTALL) -e "packages/dynident[extras]"
 	@touch $@
 
 $(VENV)/.dev: $(INPUTS) | $(BIN)/python
-	@echo "installing dynident and its development tools into $(VENV) ..."
-	@$(INSTALL) -e ".[dev,docs]"
+	@echo "installing the three packages and the development tools into $(VENV) ..."
+	@$(INSTALL) -e "packages/dynident[all]" -e "packages/dynident-lab[fleet]" -e packages/dynident-papers -r requirements-dev.txt
 	@touch $@
 
-$(VENV)/.bench: $(INPUTS) | $(BIN)/python
-	@echo "installing dynident and what it is compared with into $(VENV) ..."
-	@$(INSTALL) -e ".[bench]"
+$(VENV)/.bench: $(VENV)/.bench
+	@$(INSTALL) -r requirements-bench.txt
 	@touch $@
 
 venv: $(VENV)/.dev
@@ -77,10 +77,10 @@ docs: $(VENV)/.dev
 	@echo "documentation: docs/_build/html/index.html"
 
 wheel: | $(BIN)/python
-	rm -rf build dist
-	$(BIN)/python -m pip wheel -qq --disable-pip-version-check --no-deps -w dist .
+	rm -rf dist $(PACKAGES:%=%/build)
+	$(BIN)/python -m pip wheel -qq --disable-pip-version-check --no-deps -w dist $(PACKAGES:%=./%)
 	$(BIN)/python tests/release.py dist
 
 clean:
-	rm -rf $(VENV) build dist docs/_build demo_out benchmarks/out .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
-	find . -path ./.git -prune -o \( -name __pycache__ -o -name '*.egg-info' \) -prune -exec rm -rf {} +
+	rm -rf $(VENV) dist docs/_build demo_out benchmarks/out .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -path ./.git -prune -o \( -name __pycache__ -o -name '*.egg-info' -o -name build \) -prune -exec rm -rf {} +

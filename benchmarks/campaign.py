@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 import dynident as di
-from dynident.robots import er3a_c60
-from dynident.signals import read_cycles
+from dynident_lab.campaigns import read_cycles
+from dynident_papers.robots import er3a_c60
 
 FAULT, ONSET = "joint_1", 3600.0  # where and when the friction grows by 32 %, [Pagani2022, section 5.2] [s]
 SLOW, FAST, POINTS, MEMORY = 0.07, 0.15, 0.03, 1000.0  # allowed errors of time constants and of cold / hot; memory [MB]

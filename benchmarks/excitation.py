@@ -15,22 +15,16 @@ import dynident as di
 from benchmarks.arms import URDF, arm
 from benchmarks.cases import Result
 from benchmarks.hand import by_hand, random_motions
-from dynident.excitation import (
-    Criterion,
-    FunctionEquations,
-    MotionLimits,
-    Objective,
-    Problem,
-    RobotEquations,
-    design,
-    expected_deviations,
-    feasible_start,
-    optimise,
-    relative_sizes,
-)
+from dynident.excitation import MotionLimits, design
+from dynident.excitation.criteria import Criterion
+from dynident.excitation.designs import relative_sizes
+from dynident.excitation.equations import FunctionEquations, RobotEquations
+from dynident.excitation.objective import Objective, expected_deviations
+from dynident.excitation.optimise import optimise
+from dynident.excitation.problem import Problem, feasible_start
 from dynident.parallel import one_blas_thread
-from dynident.robots import er3a_c60
 from dynident.trajectory import Curve, Fourier, Trajectory, harmonic_sines, sample
+from dynident_papers.robots import er3a_c60
 
 Array = NDArray[np.float64]
 SAMPLES = 1000
@@ -80,7 +74,7 @@ def _timed(work: object) -> float:
 
 def _published(name: str, least: float, budget: float, **settings: float) -> list[Result]:
     """Design within the limits of a robot of [Roldan2017]."""
-    from dynident import robots
+    from dynident_papers import robots
 
     robot = getattr(robots, name)
     mechanism = robot.mechanism()
@@ -108,7 +102,7 @@ def replalink(budget: float = 6.0) -> list[Result]:
 
 def cft(budget: float = 8.0) -> list[Result]:
     """Document 0: Cartesian Fourier series, four harmonics, inside Table 5; 277.33 with the published coefficients."""
-    from dynident.robots import cft as robot
+    from dynident_papers.robots import cft as robot
 
     def rows(x: Array, v: Array, a: Array) -> Array:
         return np.asarray(robot.regressor(*robot.joint_motion(x, v, a)).transpose(1, 2, 0))

@@ -41,8 +41,8 @@ from numpy.typing import NDArray
 import dynident as di
 from benchmarks import arms
 from benchmarks.cases import Result
-from dynident.fleet import FleetResult, FleetType, connect, identify, questions
 from dynident.mechanics import inverse_dynamics
+from dynident_lab.fleet import FleetResult, FleetType, connect, identify, questions
 
 Array = NDArray[np.float64]
 

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 import dynident as di
 from benchmarks import arms
 from benchmarks.fleet import DESIGNS, FAULTS, MOTIONS, RATE, described, drawn, moved, sensor_noise
-from dynident.fleet import RobotEstimate, questions
 from dynident.validate import Verdict
+from dynident_lab.fleet import RobotEstimate, questions
 
 Array = NDArray[np.float64]
 

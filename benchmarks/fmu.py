@@ -16,9 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 import dynident as di
-from dynident.graph import identifiers
-from dynident.simulate import VirtualRobot, write_fmu
+from dynident.graph.names import identifiers
+from dynident.simulate import VirtualRobot
 from dynident.simulate.schedule import loop_cycles
+from dynident_lab.fmu import write_fmu
+from dynident_papers.robots import ready_machine
 
 Array = NDArray[np.float64]
 
@@ -73,7 +75,7 @@ def difference(name: str, folder: Path) -> str:
     from fmpy.validation import validate_fmu
 
     size, seconds = CASES[name]
-    machine = di.robots.ready_machine(name)
+    machine = ready_machine(name)
     sharp = {"resolution": 0.0} if name in CHAOTIC else {}
     quiet = [replace(drive, encoder=replace(drive.encoder, noise=0.0, **sharp)) for drive in machine.drives]
     machine = replace(machine, drives=quiet)

@@ -11,10 +11,11 @@ from benchmarks.arms import NOISE, RATE, arm, record, truth
 from benchmarks.cases import Result
 from benchmarks.timing import interleaved
 from dynident.friction import Sigmoid, Tanh, Viscous
-from dynident.identify.friction import FrictionFilter, fit_robot
+from dynident.identify import fit_robot
 from dynident.identify.friction.recording import Recording, assemble
 from dynident.identify.friction.search import Evaluator, Scale, shape_bounds
-from dynident.signals import Decimator
+from dynident.signals.filters import Decimator
+from dynident_lab.testbench import FrictionFilter
 
 BETA = np.array([12.0, 8.0, 20.0, 15.0, 30.0, 10.0])  # [s/rad]
 

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 import dynident as di
 from dynident.errors import DynidentError
-from dynident.excitation import Limit, MotionLimits, Problem, check_motion
-from dynident.excitation.limits import State, all_excess
-from dynident.excitation.problem import posture, typical
+from dynident.excitation import MotionLimits
+from dynident.excitation.designs import check_motion
+from dynident.excitation.limits import Limit, State, all_excess
+from dynident.excitation.problem import Problem, posture, typical
 from dynident.parallel import one_blas_thread
 from dynident.trajectory import Curve, Multisine, Trajectory, through
 

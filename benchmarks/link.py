@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 
 import dynident as di
-from dynident.link import (
+from dynident_lab.link import (
     Campaign,
     Emulator,
     Message,
@@ -41,11 +41,11 @@ from dynident.link import (
     encode,
     prepare_timing,
 )
-from dynident.link import lynx_messages as lynx
-from dynident.link.lynx_server import LynxTask
-from dynident.link.real_time import PRIORITY
-from dynident.link.simple_task import FeedbackTask, MotionTask
-from dynident.robots import er3a_c60
+from dynident_lab.link import lynx_messages as lynx
+from dynident_lab.link.lynx_server import LynxTask
+from dynident_lab.link.real_time import PRIORITY
+from dynident_lab.link.simple_task import FeedbackTask, MotionTask
+from dynident_papers.robots import er3a_c60
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from link_peers import LossyRelay, full_point, point

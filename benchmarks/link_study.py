@@ -20,8 +20,8 @@ import numpy as np
 
 from benchmarks.campaign import run
 from dynident.excitation import Plan
-from dynident.robots import er3a_c60
-from dynident.signals import read_cycles
+from dynident_lab.campaigns import read_cycles
+from dynident_papers.robots import er3a_c60
 
 PERIOD = 0.004
 COUNT = er3a_c60.ASSUMPTIONS["encoder"].value / np.array([drive.transmission.ratio for drive in er3a_c60.machine().drives])

@@ -11,7 +11,7 @@ import dynident as di
 from benchmarks.cases import Result, agree, compare
 from benchmarks.timing import peak_extra
 from dynident.mechanics import actuator_torques, close_positions
-from dynident.robots import dualv
+from dynident_papers.robots import dualv
 
 Array = NDArray[np.float64]
 

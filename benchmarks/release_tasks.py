@@ -12,7 +12,7 @@ import numpy as np
 
 import dynident as di
 from dynident.mechanics import actuator_torques
-from dynident.robots import dualv
+from dynident_papers.robots import dualv
 
 URDF = Path(__file__).parent / "arm.urdf"
 

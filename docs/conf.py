@@ -12,7 +12,7 @@ from latex2mathml.converter import convert
 from typer.testing import CliRunner
 
 import dynident
-from dynident.cli import app as command_line
+from dynident.cli.shared import app as command_line
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))

@@ -20,10 +20,9 @@ from dynident.drive import Drive, Encoder, Motor, Transmission
 from dynident.friction import Coulomb, FrictionLaw, Polynomial, Tanh, Viscous
 from dynident.identify import fit_log
 from dynident.mechanism import from_com
-from dynident.robots import dualv, er3a_c60, five_bar, mast
-from dynident.simulate import VirtualRobot
-from dynident.simulate.standard import with_noise
+from dynident.simulate import VirtualRobot, with_noise
 from dynident.trajectory import random_motion
+from dynident_papers.robots import dualv, er3a_c60, five_bar, mast
 
 MOVING = {"standstill": 0.1}
 

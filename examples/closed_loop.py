@@ -7,7 +7,8 @@ from matplotlib.figure import Figure
 
 import dynident as di
 from dynident.figures import BLUE, MUTED, ORANGE, new_figure, plain_axes
-from dynident.mechanics import actuator_torques, close_positions, reactions
+from dynident.mechanics import actuator_torques, close_positions
+from dynident_lab.joint_reactions import reactions
 
 
 def four_bar(crank: float = 0.1, coupler: float = 0.3, rocker: float = 0.25, base: float = 0.3) -> di.Mechanism:

@@ -7,8 +7,8 @@ from matplotlib.figure import Figure
 
 from dynident.figures import BLUE, INK, ORANGE, new_figure, plain_axes
 from dynident.friction import Stribeck, Viscous
-from dynident.identify.friction import fit_axis
-from dynident.robots import er3a_c60
+from dynident.identify import fit_axis
+from dynident_papers.robots import er3a_c60
 
 AXIS = 3  # the fourth, whose thermal model is printed
 

@@ -11,7 +11,7 @@ from scipy.signal import butter, sosfiltfilt
 import dynident as di
 from dynident.errors import SimulationWarning
 from dynident.figures import BLUE, MUTED, ORANGE, new_figure, plain_axes
-from dynident.robots import prr2
+from dynident_papers.robots import prr2
 
 
 def main() -> Figure:

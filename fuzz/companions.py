@@ -11,7 +11,9 @@ import numpy as np
 
 import dynident as di
 from dynident.excitation import Plan
-from dynident.signals import seal_segment
+from dynident_lab.campaigns import seal_segment
+from dynident_lab.fleet import FleetResult, identify, read_fleet
+from dynident_papers.workspace import workspace_map
 
 DRIVES = """[[drive]]
 actuator = "joint1"
@@ -131,11 +133,11 @@ def _recording(folder: Path) -> None:
     seal_segment(sealed / "cycle_0001_1.seg")
 
 
-def identify_fleet() -> di.fleet.FleetResult:
+def identify_fleet() -> FleetResult:
     """Identify the fleet of the samples in this process, as far as its store does not know it yet."""
-    plan = di.fleet.read_fleet("fleet.toml")
+    plan = read_fleet("fleet.toml")
     with ThreadPoolExecutor(1) as client:
-        return di.fleet.identify(plan.robots, plan.entries, "store", client=client, reading=plan.reading)
+        return identify(plan.robots, plan.entries, "store", client=client, reading=plan.reading)
 
 
 def _results(folder: Path, robot: di.Mechanism, log: di.Log, other: di.Log) -> None:
@@ -147,7 +149,7 @@ def _results(folder: Path, robot: di.Mechanism, log: di.Log, other: di.Log) -> N
         "base": evidence.base,
         "check": di.validate.check(robot, samples=5),
         "comparison": di.validate.compare(robot, log, other, estimators={"OLS": di.OLS(), "WLS": di.WLS()}),
-        "workspace": di.mechanics.workspace_map(robot, "link2", size=5),
+        "workspace": workspace_map(robot, "link2", size=5),
         "plan_result": Plan.load(folder / "plan.json"),
     }
     for name, result in made.items():

@@ -15,10 +15,10 @@ import numpy as np
 
 import dynident as di
 from dynident.excitation import Plan, read_limits
-from dynident.fleet import read_fleet
-from dynident.link import Campaign, decode, open_controller
-from dynident.signals import read_campaign, read_segment
 from dynident.simulate import read_drives
+from dynident_lab.campaigns import read_campaign, read_segment
+from dynident_lab.fleet import read_fleet
+from dynident_lab.link import Campaign, decode, open_controller
 from fuzz.companions import RESULTS, identify_fleet
 from fuzz.mutations import BINARY, PACKED, SUMMED, TABLE, TEXT, TREE, ZIPPED, Mutation, mutate
 from fuzz.samples import good_files

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from dynident.cli import app
+from dynident.cli.shared import app
 from fuzz.samples import good_files
 from fuzz.watch import Tally, command
 

@@ -10,10 +10,11 @@ from pathlib import Path
 import numpy as np
 
 import dynident as di
-from dynident.excitation import Stage, limits_of, plan_within
-from dynident.link import Message, encode
-from dynident.signals import campaign_columns, segment_frame, segment_start
+from dynident.excitation import Stage, limits_of
+from dynident.excitation.campaigns import plan_within
 from dynident.trajectory import Fourier, Trajectory
+from dynident_lab.campaigns import campaign_columns, segment_frame, segment_start
+from dynident_lab.link import Message, encode
 from fuzz.companions import companion_files
 
 URDF = """<?xml version="1.0"?>

@@ -15,7 +15,14 @@ from dynident.cli import run
 from dynident.errors import DynidentError
 from dynident.excitation import read_limits
 from dynident.files import visible
+from dynident.identify import Knowledge, fit_log
+from dynident.mechanics.functions import function_of
 from dynident.mechanism import apply_sidecar
+from dynident.simulate.standard import home_of
+from dynident_lab.campaigns import read_cycles
+from dynident_lab.fleet import FleetResult, read_fleet
+from dynident_lab.servo import Modes
+from dynident_papers.workspace import workspace_map
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from fuzz.calls import fuzz_calls
@@ -102,7 +109,7 @@ def test_a_bug_is_not_blamed_on_an_argument() -> None:
 
 
 def test_a_failure_of_our_own_call_is_not_told_as_a_mistake_of_the_user():
-    from dynident.mechanism import read_urdf
+    from dynident.mechanism.urdf import read_urdf
 
     inside = {"__name__": "dynident.made_up", "read_urdf": read_urdf}
     exec("def call():\n    return read_urdf(3.5)", inside)
@@ -117,27 +124,27 @@ def test_what_longer_runs_found_is_told() -> None:
     with pytest.raises(DynidentError, match="unknown option 'cutof'; options of prepare are method, cutoff"):
         di.Regression.from_log(arm.robot, arm.run, cutof=3.0)
     with pytest.raises(DynidentError, match="unknown option 'cutof'"):
-        di.identify.fit_log(arm.robot, arm.run, "coulomb", {"cutof": 3.0})
+        fit_log(arm.robot, arm.run, "coulomb", {"cutof": 3.0})
     with pytest.raises(DynidentError, match="out is a list"):
         di.regressor(ROBOT, (np.zeros((2, 2)),) * 3, out=[])
     for wrong in (2.5, ()):
         with pytest.raises(DynidentError, match="path is"):
-            di.fleet.read_fleet(wrong)
+            read_fleet(wrong)
 
 
 def test_a_result_is_not_made_of_what_it_cannot_use() -> None:
     with pytest.raises(DynidentError, match=r"FleetResult: robots is 1\.0; give a list of a RobotEstimate"):
-        di.fleet.FleetResult(1.0, (), ())
+        FleetResult(1.0, (), ())
     assert di.control.ToolSpace(rows="xyz").rows == ("x", "y", "z")  # what a constructor translates is no mistake
 
 
 def test_generators_and_expressions_name_their_arguments() -> None:
     with pytest.raises(DynidentError, match=r"read_cycles: path is 2\.5; give a text or a path"):
-        next(di.signals.read_cycles(2.5))
+        next(read_cycles(2.5))
     with pytest.raises(DynidentError, match=r"Graph\.mul: x is 'a'; give a Node"):
         di.graph.Graph().mul("a", "b")
     with pytest.raises(DynidentError, match=r"home_of: mechanism is 1\.0; give a Mechanism"):
-        di.simulate.home_of(1.0)
+        home_of(1.0)
 
 
 @pytest.mark.parametrize("text", ["a: &a {x: 1}\nb: {<<: [*a, *a]}", "joint_limits: " + "x" * 300_001], ids=["merge", "size"])
@@ -175,7 +182,7 @@ def test_fields_of_a_fleet_of_any_type_are_told(tmp_path: Path, line: str) -> No
     (tmp_path / "r.urdf").write_text(URDF)
     (tmp_path / "fleet.toml").write_text(f'[robots.a]\ndescription = "r.urdf"\n{line}\n[fleet]\nlogs = "l.csv"\n')
     with pytest.raises(DynidentError, match=rf"{line.split(maxsplit=1)[0]} of \[robots.a\] is"):
-        di.fleet.read_fleet(tmp_path / "fleet.toml")
+        read_fleet(tmp_path / "fleet.toml")
 
 
 def test_an_array_without_dimensions_is_a_number() -> None:
@@ -185,7 +192,7 @@ def test_an_array_without_dimensions_is_a_number() -> None:
 
 def test_what_a_stranger_tried_is_told() -> None:
     from dynident.graph.names import identifier
-    from dynident.link import Settings
+    from dynident_lab.link import Settings
 
     arm = di.examples.arm6()
     for options in ({"decimation": 10**20}, {"band": 1e-300}):
@@ -193,17 +200,17 @@ def test_what_a_stranger_tried_is_told() -> None:
             di.prepare(arm.run, **options)
     for body in ({"masses": {"link1": 1e308}}, {"centres": {"link1": (1e308, 0.0, 0.0)}}):
         with pytest.raises(DynidentError, match="1e\\+09"):
-            di.MAP(known=di.identify.Knowledge(**body)).fit(di.Regression.from_log(arm.robot, arm.run))
+            di.MAP(known=Knowledge(**body)).fit(di.Regression.from_log(arm.robot, arm.run))
     with pytest.raises(DynidentError, match="repetitions is 99999999999999999999; give a whole number from 1 to"):
         Settings(repetitions=99999999999999999999)
     with pytest.raises(DynidentError, match="seed is -1; give a whole number"):
         di.check(arm.robot, seed=-1)
     with pytest.raises(DynidentError, match="from 3 to 501"):
-        di.mechanics.workspace_map(ROBOT, "link_2", size=10**20)
+        workspace_map(ROBOT, "link_2", size=10**20)
     with pytest.raises(DynidentError, match="make returned 1"):
-        di.mechanics.function_of(ROBOT, "a", lambda _: 1.0)
+        function_of(ROBOT, "a", lambda _: 1.0)
     with pytest.raises(DynidentError, match=r"shapes \(0, 2\); give"):
-        di.drive.Modes(np.zeros(2), np.zeros(2), np.zeros((0, 2)))
+        Modes(np.zeros(2), np.zeros(2), np.zeros((0, 2)))
     assert len(identifier("x" * 5000)) == 100 == len(identifier("y" * 5000))
     assert di.trajectory.Fourier(np.array(0.5), 3).frequency == 0.5
     assert di.prepare(arm.run, cutoff=np.array(8.0), decimation=np.array(2)).decimator.factor == 2

@@ -1,0 +1,348 @@
+"""A recorded campaign: the folder of `dynident record` as one log, and as logs by stage and cycle.
+
+The folder has campaign.json (what was to be done, by whom, with which robot), and one segment per cycle and attempt. Times of
+the log are the controller's; where its clock restarted, the host's clock says how much later that was.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.errors import DynidentError, LogError
+from dynident.files import BYTES, parsed, read_regular
+from dynident.signals import Log
+from dynident.signals.log_parts import MINIMUM_SAMPLES
+from dynident_lab.campaigns.segments import LogSegment, read_segment
+
+Array = NDArray[np.float64]
+
+FORMAT = "dynident-campaign-1"
+ABOUT = "campaign.json"
+COLUMNS = ("host", "index", "clock", "motion", "flag")
+SIGNALS = ("position", "velocity", "effort", "temperature")
+GAP, REPEATED, CUT_OFF = 1, 2, 4  # flags of a sample: some are missing before it, it came twice, recording was interrupted
+
+
+def campaign_columns(channels: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the columns of a campaign's segments.
+
+    Parameters
+    ----------
+    channels : tuple of str
+        Measured channels.
+
+    Returns
+    -------
+    tuple of str
+        Clock of the host, counter, clock of the controller, time since the motion's start, flag, then signals by channel.
+    """
+    return (*COLUMNS, *(f"{signal}_{channel}" for signal in SIGNALS for channel in channels))
+
+
+def is_campaign(path: object) -> bool:
+    """Tell whether a path is the folder of a campaign.
+
+    Parameters
+    ----------
+    path : object
+        Anything that `Log.read` may be given.
+
+    Returns
+    -------
+    bool
+        True when it holds campaign.json.
+    """
+    return isinstance(path, str | os.PathLike) and (Path(path) / ABOUT).is_file()
+
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """One segment of a campaign.
+
+    Parameters
+    ----------
+    file : str
+        Its name.
+    kind : str
+        "cycle", or "rest" and "approach" for what is between cycles.
+    cycle, attempt : int
+        Which.
+    complete : bool
+        True when the cycle came to its end.
+    rows : slice
+        Its rows in the log.
+    motion : ndarray, (N,)
+        Time since the start of the cycle's motion [s].
+    flag : ndarray of int, (N,)
+        `GAP`, `REPEATED` or 0.
+    host : ndarray, (N,)
+        Clock of the host [s since 1970].
+    """
+
+    file: str
+    kind: str
+    cycle: int
+    attempt: int
+    complete: bool
+    rows: slice
+    motion: Array
+    flag: NDArray[np.int64]
+    host: Array
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CampaignLog(Log):
+    """All samples of a campaign as one log; `cycles` and `stages` give its parts.
+
+    Parameters
+    ----------
+    t, joints, position, effort, effort_kind, gain, velocity, acceleration, temperature, reference
+        As in `Log`.
+    position_side, name, provenance, truth
+        As in `Log`.
+    recordings : tuple of Recording
+        Segments in order.
+    about : mapping
+        campaign.json: plan, robot, controller, software.
+    """
+
+    recordings: tuple[Recording, ...] = ()
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+    def rows(self, start: int, stop: int) -> Log:
+        """Return a stretch of samples as a plain log.
+
+        Parameters
+        ----------
+        start, stop : int
+            First sample, and the one past the last.
+
+        Returns
+        -------
+        Log
+            The stretch.
+        """
+        names = ("joints", "effort_kind", "gain", "position_side", "name", "provenance", "truth")
+        signals = ("t", "position", "effort", "velocity", "acceleration", "temperature", "reference")
+        whole: dict[str, Any] = {name: getattr(self, name) for name in (*names, *signals)}
+        return Log(**whole).rows(start, stop)
+
+    def cycles(self) -> dict[int, Log]:
+        """Return the log of every complete cycle.
+
+        By number, from 0 on; each says in its provenance which plan and cycle it is.
+        """
+        out = {}
+        for part in self._complete():
+            running = np.flatnonzero(np.isfinite(part.motion))
+            if running.size >= MINIMUM_SAMPLES:
+                first = part.rows.start
+                out[part.cycle] = self._named(first + running[0], first + running[-1] + 1, part, f"cycle {part.cycle}")
+        return out
+
+    def stages(self) -> dict[str, list[Log]]:
+        """Return the logs of every recorded stage, in the order of cycles and repetitions. By name of the stage."""
+        out: dict[str, list[Log]] = {}
+        for part in self._complete():
+            for entry in self.about["schedule"]:
+                slack = 0.5 * float(self.about["controller"]["period"])
+                inside = (part.motion >= entry["start"] - slack) & (part.motion < entry["end"] - slack)
+                rows = np.flatnonzero(inside)
+                if entry["record"] and rows.size >= MINIMUM_SAMPLES:
+                    label = f"cycle {part.cycle}/{entry['name']}"
+                    first = part.rows.start
+                    log = self._named(first + rows[0], first + rows[-1] + 1, part, label)
+                    out.setdefault(entry["name"], []).append(log)
+        return out
+
+    def _complete(self) -> list[Recording]:
+        return [part for part in self.recordings if part.kind == "cycle" and part.complete]
+
+    def _named(self, start: int, stop: int, part: Recording, label: str) -> Log:
+        log = self.rows(int(start), int(stop))
+        facts = {"cycle": part.cycle, "attempt": part.attempt, "gaps": int(np.sum(part.flag & GAP > 0))}
+        return replace(log, name=f"{self.name}/{label}", provenance={**log.provenance, **facts})
+
+
+def read_campaign(path: str | os.PathLike[str]) -> CampaignLog:
+    """Read the folder of a campaign, finished or being written.
+
+    Parameters
+    ----------
+    path : path-like
+        The folder.
+
+    Returns
+    -------
+    CampaignLog
+        All samples; those that came twice are left out.
+    """
+    folder = Path(path)
+    with _explained(folder):
+        about = _about(folder)
+        parts = list(_parts(folder, about))
+        if sum(len(t) for _, t, _ in parts) < MINIMUM_SAMPLES:
+            raise LogError(f"campaign '{folder}' has {sum(len(t) for _, t, _ in parts)} samples yet; wait until it has moved")
+        return _log(folder, about, parts)
+
+
+def read_cycles(path: str | os.PathLike[str]) -> Iterator[CampaignLog]:
+    """Read a campaign cycle by cycle: each complete cycle is a campaign of its own, and only one is in memory at a time.
+
+    Parameters
+    ----------
+    path : path-like
+        The folder.
+
+    Yields
+    ------
+    CampaignLog
+        One cycle, on the clock of the whole campaign.
+    """
+    folder = Path(path)
+    with _explained(folder):
+        about = _about(folder)
+        for part in _parts(folder, about):
+            recording, t, _ = part
+            if recording.kind == "cycle" and recording.complete and len(t) >= MINIMUM_SAMPLES:
+                yield _log(folder, about, [part])
+
+
+@contextmanager
+def _explained(folder: Path) -> Iterator[None]:
+    """Say which campaign cannot be read, and why; what it says about itself may be wrong in every way."""
+    try:
+        yield
+    except (OSError, ValueError, LookupError, AttributeError, TypeError, ArithmeticError) as error:
+        if isinstance(error, DynidentError):
+            raise
+        kind = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        raise LogError(f"campaign '{folder}' cannot be read: {kind}; take it from a copy") from error
+
+
+def _about(folder: Path) -> dict[str, Any]:
+    about: dict[str, Any] = parsed(json.loads, read_regular(folder / ABOUT, BYTES).decode())
+    if about.get("format") != FORMAT:
+        raise LogError(f"'{folder / ABOUT}' has the format {about.get('format')!r}; this version reads {FORMAT}")
+    return about
+
+
+def _parts(folder: Path, about: dict[str, Any]) -> Iterator[tuple[Recording, Array, Array]]:
+    """Yield what each segment is, its times and its rows."""
+    period = float(about["controller"]["period"])
+    done = {(e["cycle"], e["attempt"]) for e in read_journal(folder) if e["event"] == "cycle done"}
+    origin = _Clock()
+    for file, segment in _segments(folder):
+        table = segment.table[segment.table[:, 4] != REPEATED]
+        if not len(table):
+            continue
+        t = origin.times(table, str(segment.header.get("session", "")), period)
+        later = np.concatenate([[True], np.diff(t) > 0.0])
+        table, t = table[later], t[later]
+        head = segment.header
+        facts = (str(head["kind"]), int(head["cycle"]), int(head["attempt"]))
+        columns = (table[:, 3], table[:, 4].astype(np.int64), table[:, 0])
+        yield Recording(file, *facts, facts[1:] in done, slice(0, len(t)), *columns), t, table
+
+
+def _log(folder: Path, about: dict[str, Any], parts: Sequence[tuple[Recording, Array, Array]]) -> CampaignLog:
+    """Return segments as one log."""
+    controller, joints = about["controller"], tuple(about["controller"]["channels"])
+    n, count, recordings = len(joints), 0, []
+    for recording, t, _ in parts:
+        recordings.append(replace(recording, rows=slice(count, count + len(t))))
+        count += len(t)
+    whole = np.concatenate([np.column_stack([t, table]) for _, t, table in parts])
+    signals = {name: whole[:, 6 + k * n : 6 + (k + 1) * n] for k, name in enumerate(SIGNALS)}
+    optional: dict[str, Any] = {name: signals[name] for name in ("velocity", "temperature") if np.isfinite(signals[name]).any()}
+    kept: dict[str, Any] = {key: about[key] for key in ("plan", "robot", "software") if key in about}
+    sha256 = hashlib.sha256(whole.tobytes()).hexdigest()
+    return CampaignLog(
+        t=whole[:, 0],
+        joints=joints,
+        position=signals["position"],
+        effort=signals["effort"],
+        effort_kind=controller["effort_kind"] or "joint_torque",
+        gain=controller["gain"],
+        position_side=controller["position_side"],
+        name=folder.name,
+        provenance={"campaign": folder.name, "sha256": sha256, **kept, "controller": controller},
+        recordings=tuple(recordings),
+        about=about,
+        **optional,
+    )
+
+
+def read_journal(folder: str | os.PathLike[str]) -> list[dict[str, Any]]:
+    """Return the events of a campaign up to the first line that is not whole.
+
+    Parameters
+    ----------
+    folder : path-like
+        Folder of the campaign.
+
+    Returns
+    -------
+    list of dict
+        Events in order.
+    """
+    import zlib  # noqa: PLC0415 - only here
+
+    file, out = Path(folder) / "journal.jsonl", []
+    for line in read_regular(file).split(b"\n") if file.exists() else []:
+        text, _, crc = line.rpartition(b" ")
+        try:
+            if int(crc, 16) != zlib.crc32(text):
+                break
+            event = parsed(json.loads, text.decode())
+        except ValueError:
+            break
+        if not isinstance(event, dict) or not isinstance(event.get("event"), str):
+            break
+        out.append(event)
+    return out
+
+
+def _segments(folder: Path) -> Iterator[tuple[str, LogSegment]]:
+    """Yield all segments in order; of one that is being sealed, the sealed one."""
+    for stem in sorted({p.stem for p in folder.iterdir() if p.suffix in (".seg", ".parquet") and not p.name.startswith(".")}):
+        for suffix in (".parquet", ".seg"):
+            try:
+                yield stem, read_segment(folder / f"{stem}{suffix}")
+                break
+            except FileNotFoundError:  # not sealed yet, or sealed just now
+                continue
+            except LogError:  # cut before its header was written
+                continue
+        else:
+            if (folder / f"{stem}.parquet").exists():
+                yield stem, read_segment(folder / f"{stem}.parquet")
+
+
+class _Clock:
+    """Puts the clocks of all sessions with a controller on one axis that increases."""
+
+    def __init__(self) -> None:
+        self._session: str | None = None
+        self._shift = self._t = self._host = 0.0
+
+    def times(self, table: Array, session: str, period: float) -> Array:
+        clock, host = table[:, 2], table[:, 0]
+        if self._session is None:
+            self._shift = -float(clock[0])
+        elif session != self._session or clock[0] + self._shift <= self._t:
+            later = max(float(host[0]) - self._host, period)
+            self._shift = self._t + later - float(clock[0])
+        self._session = session
+        self._t, self._host = float(clock[-1]) + self._shift, float(host[-1])
+        return np.asarray(clock + self._shift)

@@ -1,0 +1,95 @@
+"""The commands of fleets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from dynident.cli.consoles import note, out, print_json, shown
+from dynident.cli.shared import NOT_OK, App, AsJson, Debug, Quiet, Strict, app, check_output
+from dynident.errors import DynidentError
+from dynident_lab.fleet import identify as identify_fleet
+
+fleet = App(help="Many robots and logs: identify, report.", no_args_is_help=True, rich_markup_mode="markdown")
+app.add_typer(fleet, name="fleet", rich_help_panel="Start here")
+
+Folder = Annotated[Path, typer.Argument(help="Folder that fleet identify wrote.", show_default=False)]
+
+
+@fleet.command(epilog="Example: dynident fleet identify fleet.toml -o out/ --scheduler tcp://host:8786")
+def identify(
+    file: Annotated[Path, typer.Argument(help="fleet.toml with robots, logs and options.", show_default=False)],
+    output: Annotated[Path, typer.Option("-o", "--output", help="Folder of factors and results; kept for later runs.")] = Path(
+        "fleet_out"
+    ),
+    scheduler: Annotated[str | None, typer.Option(help="Address of a Dask scheduler; local processes if none.")] = None,
+    workers: Annotated[int | None, typer.Option(help="Local processes; one per core if not given.")] = None,
+    memory: Annotated[str, typer.Option(help="Memory limit of each local process, as 2GB; an equal share if auto.")] = "auto",
+    strict: Strict = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> int:
+    """Identify all robots of a fleet; logs of earlier runs are not read again. Writes fleet.json, report.html, robots/."""
+    from dynident_lab.fleet.catalog import read_fleet  # noqa: PLC0415 - only here
+    from dynident_lab.fleet.engine import connect  # noqa: PLC0415 - only here
+    from dynident_lab.fleet.report import write_fleet_report  # noqa: PLC0415 - only here
+
+    check_output(output, folder=True)
+    plan = read_fleet(file)
+    asked = dict(plan.questions)
+    unknown = [key for key in asked if key not in ("false_alarms", "periods", "piece")]
+    if unknown:
+        raise DynidentError(f"fleet '{file}': [questions] has an unknown key '{unknown[0]}'; use false_alarms, periods, piece")
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with connect(scheduler, workers, memory) as client, shown((*columns, TimeRemainingColumn()), quiet) as bar:
+        if not quiet:
+            note(f"Dask dashboard: {client.dashboard_link}")
+        tasks: dict[str, object] = {}
+        tenths: dict[str, int] = {}
+
+        def progress(what: str, done: int, of: int) -> None:
+            if what not in tasks:
+                tasks[what] = bar.add_task(what, total=of)
+            bar.update(tasks[what], completed=done, total=of)  # type: ignore[arg-type]
+            if bar.disable and not quiet and 10 * done // of > tenths.get(what, -1):  # a pipe: a line for every tenth
+                tenths[what] = 10 * done // of
+                note(f"{what}: {done} of {of}")
+
+        try:
+            result = identify_fleet(
+                plan.robots,
+                plan.entries,
+                output,
+                client=client,
+                reading=plan.reading,
+                progress=progress,
+                **asked,
+                **plan.options,
+            )
+        except KeyboardInterrupt:
+            note(f"what was computed is in '{output}'; the same command goes on from there")
+            raise
+    page = write_fleet_report(output, result)
+    if as_json:
+        told = {"robots": result.to_table(), "counters": dict(result.counters), "refused": len(result.refused)}
+        smallest = {t.robot: dict(zip(t.parameters, t.detectable.tolist(), strict=False)) for t in result.types}
+        print_json({**told, "detectable": smallest})
+    elif not quiet:
+        out.print(result.summary())
+        out.print(f"\nwritten: {output / 'fleet.json'}, {page}, {output / 'robots'}")
+    good = bool(result.robots) and (not strict or all(robot.verdict.ok for robot in result.robots))
+    return 0 if good else NOT_OK
+
+
+@fleet.command(epilog="Example: dynident fleet report out/")
+def report(folder: Folder, debug: Debug = False) -> int:
+    """Write the report of a fleet again, from its fleet.json."""
+    from dynident_lab.fleet.report import write_fleet_report  # noqa: PLC0415 - only here
+    from dynident_lab.fleet.results import FleetResult  # noqa: PLC0415 - only here
+
+    out.print(f"written: {write_fleet_report(folder, FleetResult.load(folder / 'fleet.json'))}")
+    return 0

@@ -1,0 +1,436 @@
+"""Commands of the link: a virtual robot as a controller, and campaigns on a controller."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.live import Live
+from rich.table import Table
+
+import dynident as di
+from dynident.cli.consoles import note, notes, out, print_json
+from dynident.cli.machines import DrivesFile, Machine, any_machine
+from dynident.cli.shared import Arg, AsJson, Debug, Quiet, Search, Sidecar, app, check_output, robot_of
+from dynident.cli.structure import choices
+from dynident.errors import DynidentError, LinkError
+from dynident.files import BYTES, read_json, read_regular, to_json, write_atomic
+from dynident.identify import RLS
+
+if TYPE_CHECKING:
+    from dynident.mechanism import Mechanism
+    from dynident_lab.link.campaign import Campaign
+    from dynident_lab.link.controller import Identity
+    from dynident_lab.link.follower import Progress
+
+MOST_SHOWN = 8  # channels in the live view
+LAW, BANDWIDTH = "computed_torque", 10.0  # of a robot without a controller of its own [-, Hz]
+LIVE_MEMORY = 60.0  # of the recursive fit [s]
+LONGEST = 1e8  # a time that an option may give: three years [s]
+
+
+def _key(path: Path | None) -> bytes:
+    if path is None:
+        return b""
+    try:
+        key = read_regular(path, BYTES).strip()
+    except OSError as error:
+        raise LinkError(f"--key-file '{path}' cannot be read ({error.strerror}); give a file with the shared key") from error
+    if len(key) < 16:
+        raise LinkError(f"--key-file '{path}' has {len(key)} bytes; a key has at least 16")
+    return key
+
+
+@app.command(epilog="Example: dynident controller er3a_c60 --protocol simple_message --transport tcp --speed 10")
+def controller(
+    robot: Machine,
+    protocol: Annotated[str, choices("Language of the controller.", "simple_message", "lynx")] = "simple_message",
+    transport: Annotated[str, choices("Udp begins with a handshake of one byte.", "tcp", "udp")] = "tcp",
+    motion_port: Annotated[
+        int | None, typer.Option(help="Port for motions, 11000 when absent; of lynx its only port, 12000. 0: any that is free.")
+    ] = None,
+    state_port: Annotated[int, typer.Option(help="Port of the feedback of simple_message.")] = 11002,
+    speed: Annotated[float, typer.Option(help="Seconds of the robot per second.")] = 1.0,
+    rate: Annotated[float, typer.Option(help="Samples per second [Hz].")] = 250.0,
+    seed: Annotated[int, typer.Option(help="Seed of all noise.")] = 0,
+    buffer: Annotated[int, typer.Option(help="Points that the buffer holds.")] = 100,
+    feedback: Annotated[float, typer.Option(help="Time between two feedback topics [s].")] = 0.05,
+    full: Annotated[bool, typer.Option("--full-feedback", help="Send JOINT_FEEDBACK instead of JOINT_POSITION.")] = False,
+    order: Annotated[str, choices("Byte order.", "little", "big")] = "little",
+    watchdog: Annotated[
+        float, typer.Option(help="Silence of a client that pings after which the motion stops [s]; 0 for none.")
+    ] = 2.0,
+    real_time: Annotated[
+        bool,
+        typer.Option("--real-time", help="Simulate in a process of its own, and run before others where allowed."),
+    ] = False,
+    following: Annotated[float, typer.Option(help="Largest distance between setpoint and robot [rad, m].")] = 0.1,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    peer: Annotated[
+        list[str] | None, typer.Option(help="Address that may connect (repeat for more); needed on a network.")
+    ] = None,
+    key_file: Annotated[Path | None, typer.Option(help="File with the shared key of lynx; needed on a network.")] = None,
+    drives: DrivesFile = None,
+    sidecar: Sidecar = None,
+    search: Search = None,
+    arg: Arg = None,
+    duration: Annotated[float | None, typer.Option(help="Serve for so long [s]; until interrupted when absent.")] = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> int:
+    """Serve a virtual robot as a controller: motion task, feedback, limits, alarms and a thermal state that goes on.
+
+    On a terminal: e and Enter presses the emergency stop, r and Enter releases it and resets alarms.
+    """
+    from dynident_lab import link  # noqa: PLC0415 - only this command needs it
+
+    if protocol not in ("simple_message", "lynx"):
+        raise DynidentError(f"--protocol is '{protocol}'; it is simple_message or lynx")
+    if not 0.0 < rate <= 10_000.0 or buffer < 2:
+        raise DynidentError(f"--rate is {rate:g} and --buffer {buffer}; give a rate above zero and at least 2 points")
+    for name, value, least in (("--feedback", feedback, 1e-3), ("--watchdog", watchdog, 0.0), ("--duration", duration, 0.0)):
+        if value is not None and not least <= value <= LONGEST:
+            raise DynidentError(f"{name} is {value:g}; give {least:g} to {LONGEST:g} s")
+    key = _key(key_file)
+    machine = any_machine(robot, LAW, BANDWIDTH, sidecar, search, arg, drives)
+    try:
+        link.prepare_timing(real_time)
+    except LinkError as error:  # the process of its own helps without that right too
+        note(str(error))
+    core = link.Emulator(
+        machine, period=1.0 / rate, speed=speed, seed=seed, capacity=buffer, following=following, real_time=real_time
+    )
+    core.watchdog = watchdog
+    server: Any
+    if protocol == "lynx":
+        server = link.LynxServer(core, host, 12000 if motion_port is None else motion_port, key)
+        ports = {"port": server.port}
+        address = f"lynx://{host}:{server.port}"
+    else:
+        named: dict[str, Any] = {"order": order, "feedback": feedback, "full": full, "peers": tuple(peer or ())}
+        server = link.SimpleServer(core, transport, host, 11000 if motion_port is None else motion_port, state_port, **named)
+        ports = {"motion_port": server.motion_port, "state_port": server.state_port}
+        address = f"simple_message://{host}:{server.motion_port}?state={server.state_port}"
+        address += "&transport=udp" if transport == "udp" else ""
+        address += "&order=big" if order == "big" else ""
+        if not quiet:
+            who = f"whoever sends from {' or '.join(peer)}" if peer else "whoever reaches these ports on this computer"
+            note(f"simple_message has no authentication: {who} can move the robot")
+    ended = threading.Event()
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, lambda *_: ended.set())
+    server.start()
+
+    def release() -> None:
+        core.emergency_stop(False)
+        core.reset()
+
+    _keys({"e": core.emergency_stop, "r": release}, quiet)
+    try:
+        if as_json:
+            print_json({"robot": machine.mechanism.name, "address": address, **ports})
+            sys.stdout.flush()
+        elif not quiet:
+            out.print(
+                f"{machine.name or machine.mechanism.name} serves at {address} ({speed:g} s per second); stop with Ctrl-C"
+            )
+        _serve(core, ended, duration, quiet)
+    finally:
+        server.close()
+        if server.dropped and not quiet:
+            note(f"malformed packets, strangers and clients that did not read: {server.dropped} dropped")
+    return 0
+
+
+def _serve(core: Any, ended: threading.Event, duration: float | None, quiet: bool) -> None:
+    """Wait until interrupted, telling alarms."""
+    end = time.monotonic() + (duration if duration is not None else float("inf"))
+    told: Any = None
+    try:
+        while not ended.wait(0.2) and time.monotonic() < end:
+            last = core.alarms[-1] if core.alarms else None
+            if last is not told and last is not None and not quiet:
+                note(f"alarm {last.code}: {last.text}")
+            told = last
+    except KeyboardInterrupt:
+        if not quiet:
+            note("stopped; the robot is at rest")
+
+
+@app.command(epilog="Example: dynident record plan/ --controller simple_message://127.0.0.1:11000 -o campaign/")
+def record(
+    plan: Annotated[Path | None, typer.Argument(help="Folder or plan.json of excite.", show_default=False)] = None,
+    address: Annotated[
+        str | None, typer.Option("--controller", help="simple_message://host:port or lynx://host:port.", show_default=False)
+    ] = None,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="New folder for the campaign.")] = None,
+    resume: Annotated[Path | None, typer.Option(help="Go on with the campaign of this folder.")] = None,
+    tell: Annotated[
+        str | None, choices("Tell the campaign in the folder of -o what to do.", "pause", "continue", "abort")
+    ] = None,
+    repetitions: Annotated[int | None, typer.Option(help="How often the whole plan is run.")] = None,
+    rest: Annotated[str | None, typer.Option(help="Rest between repetitions, as 8h.")] = None,
+    start_below: Annotated[float | None, typer.Option(help="Start only below this temperature [degC].")] = None,
+    start_rest: Annotated[str | None, typer.Option(help="Start only this long after the last motion, as 8h.")] = None,
+    duty: Annotated[float | None, typer.Option(help="Share of time in motion, 0 to 1.")] = None,
+    cycles: Annotated[int | None, typer.Option(help="Cycles per repetition instead of the plan's.")] = None,
+    tolerance: Annotated[
+        float | None, typer.Option(help="Residual over the largest predicted effort that stops the motion.")
+    ] = None,
+    model: Annotated[
+        Path | None,
+        typer.Option(help="Robot whose inverse dynamics predicts the efforts; that of the plan's name when absent."),
+    ] = None,
+    monitor: Annotated[
+        Path | None, typer.Option(help="fit.json of --model: stop when something touches the robot.", show_default=False)
+    ] = None,
+    healthy: Annotated[
+        list[Path] | None,
+        typer.Option(help="Campaign in which nothing touched the robot: raises the thresholds of --monitor to its noise."),
+    ] = None,
+    live_fit: Annotated[
+        Path | None,
+        typer.Option(help="Fit --model recursively while recording, and write its base parameters here.", show_default=False),
+    ] = None,
+    mcap: Annotated[Path | None, typer.Option(help="Write the samples as MCAP too.")] = None,
+    key_file: Annotated[Path | None, typer.Option(help="File with the shared key of lynx.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done and how long it takes.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Confirm that a real robot may move.")] = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> int:
+    """Run a plan on a controller and record it; a crash loses nothing, and --resume goes on where it was.
+
+    On a terminal: p and Enter pauses, c and Enter continues, q and Enter or Ctrl-C aborts; each brings the robot to rest.
+    """
+    from dynident_lab import link  # noqa: PLC0415 - only this command needs it
+    from dynident_lab.link.schedule import seconds  # noqa: PLC0415
+
+    if tell is not None:
+        return _tell(tell, output or resume)
+    if (monitor is not None or live_fit is not None) and model is None:
+        raise DynidentError("--monitor and --live-fit need --model, the robot that the fit belongs to")
+    mechanism = None if model is None else robot_of(model)  # before anything moves or is written
+    watching = None if monitor is None or mechanism is None else di.monitor.Monitor(di.Fit.load(monitor, mechanism))
+    for path in healthy or []:
+        if watching is None:
+            raise DynidentError("--healthy raises the thresholds of --monitor; give both")
+        watching = watching.calibrated(di.Log.read(path))
+    if live_fit is not None:
+        check_output(live_fit)
+    wanted = {
+        "repetitions": repetitions,
+        "rest": None if rest is None else seconds(rest, "--rest"),
+        "below": start_below,
+        "idle": None if start_rest is None else seconds(start_rest, "--start-rest"),
+        "duty": duty,
+        "cycles": cycles,
+        "tolerance": tolerance,
+    }
+    options: dict[str, Any] = {"key": key} if (key := _key(key_file)) else {}
+    if resume is not None:
+        if plan is not None or output is not None or any(v is not None for v in wanted.values()):
+            raise DynidentError("--resume goes on with what was begun; give no plan, output or settings beside it")
+        address = address or _address(resume)
+        wire = link.open_controller(address, **options)
+        campaign = link.Campaign(resume, wire, yes=yes)
+        if dry_run:
+            out.print(link.describe(campaign.plan, campaign.settings))
+            return 0
+    else:
+        loaded = _plan(plan)
+        settings = link.Settings.of(loaded, wanted)
+        if dry_run:
+            out.print(link.describe(loaded, settings))
+            return 0
+        if address is None or output is None:
+            raise DynidentError("give --controller and -o, or --dry-run to see what would be done")
+        wire = link.open_controller(address, **options)
+        campaign = link.Campaign.create(output, loaded, settings, wire, address, yes=yes)
+    if watching is not None:
+        campaign.listeners = (link.LiveMonitor(watching, _channels(campaign)),)
+    fitted = _live_fit(mechanism, campaign) if live_fit is not None and mechanism is not None else None
+    try:
+        return _run(campaign, _predictor(mechanism, campaign), mcap, as_json, quiet)
+    finally:
+        if live_fit is not None and fitted is not None:
+            _write_live_fit(live_fit, fitted)
+
+
+def _plan(path: Path | None) -> Any:
+    from dynident.excitation import Plan  # noqa: PLC0415 - only this command needs it
+
+    if path is None:
+        raise DynidentError("give a plan, or --resume with the folder of a campaign")
+    file = path / "plan.json" if path.is_dir() else path
+    if not file.exists():
+        raise DynidentError(f"plan '{path}' does not exist; make one with dynident excite")
+    return Plan.load(file)
+
+
+def _address(folder: Path) -> str:
+    try:
+        return str(read_json(folder / "campaign.json", "a campaign")["address"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise LinkError(f"'{folder}' is no campaign ({error}); start one with dynident record plan/ -o campaign/") from error
+
+
+def _tell(word: str, folder: Path | None) -> int:
+    if word not in ("pause", "continue", "abort"):
+        raise DynidentError(f"--tell is '{word}'; it is pause, continue or abort")
+    if folder is None or not (folder / "campaign.json").is_file():
+        raise DynidentError(f"--tell needs -o with the folder of a campaign; '{folder}' is none")
+    if word == "continue":
+        (folder / "pause").unlink(missing_ok=True)
+    else:
+        (folder / word).touch()
+    return 0
+
+
+def _predictor(mechanism: Mechanism | None, campaign: Campaign) -> Any:
+    """Return the efforts that a model predicts; None where no model of this robot is known."""
+    from dynident_papers import robots  # noqa: PLC0415 - rarely needed
+
+    known = campaign.about["controller"]
+    plain = known["effort_kind"] in ("joint_torque", "joint_force") and known["channels"] == known["coordinates"]
+    if mechanism is not None:
+        if not plain or list(mechanism.coordinate_names) != known["coordinates"]:
+            raise DynidentError(
+                f"--model '{mechanism.name}' cannot predict the efforts of this controller; it measures {known['effort_kind']}"
+            )
+        model = mechanism
+    else:
+        named = [
+            getattr(robots, name).mechanism()
+            for name in robots.ROBOTS
+            if name.lower().replace("_", "-") == str(known["robot"]).lower()
+        ]
+        if not named or not plain:
+            return None
+        model = named[0]
+    return lambda motion: di.inverse_dynamics(model, motion, model.parameters)
+
+
+def _channels(campaign: Campaign) -> Identity:
+    """Return what the controller of a campaign measures."""
+    from dynident_lab import link  # noqa: PLC0415 - only this command needs it
+
+    known = campaign.about["controller"]
+    gain = known.get("gain")
+    return link.Identity(
+        channels=tuple(known["channels"]),
+        effort_kind=known["effort_kind"],
+        position_side=known["position_side"],
+        gain=None if gain is None else tuple(gain),
+    )
+
+
+def _live_fit(mechanism: Mechanism, campaign: Campaign) -> Any:
+    """Return a recursive fit, which listens to the campaign."""
+    from dynident_lab import link  # noqa: PLC0415 - only this command needs it
+
+    estimator = RLS(memory=LIVE_MEMORY).start(di.base_parameters(mechanism))
+    made = link.LiveFit(estimator, _channels(campaign))
+    campaign.listeners = (*campaign.listeners, made)
+    return made
+
+
+def _write_live_fit(path: Path, fitted: Any) -> None:
+    """Write the newest estimate: base parameters with deviations of their noise."""
+    rls = fitted.estimator
+    deviation = [float(x) ** 0.5 if x >= 0.0 else None for x in rls.covariance_.diagonal()]
+    table = {"names": list(rls.base_.names), "values": rls.coef_.tolist(), "deviations": deviation, "samples": fitted.count}
+    write_atomic(path, to_json(table))
+
+
+def _run(campaign: Campaign, predict: Any, mcap: Path | None, as_json: bool, quiet: bool) -> int:
+    from dynident_lab import link  # noqa: PLC0415 - only this command needs it
+
+    campaign.predict = predict
+    writer = None
+    if mcap is not None:
+        facts = {"plan": str(campaign.about["plan"]), "robot": str(campaign.about["robot"])}
+        writer = link.mcap_writer(mcap, campaign.about["controller"]["channels"], facts)
+        campaign.listeners = (*campaign.listeners, writer)
+    _keys({"p": campaign.pause, "c": lambda: campaign.pause(False), "q": campaign.abort}, quiet)
+    shown = notes.is_terminal and not quiet
+    told: list[str] = []
+    try:
+        with Live(console=notes, refresh_per_second=5, transient=True) if shown else _Nothing() as live:
+
+            def observe(progress: Progress) -> None:
+                if shown:
+                    live.update(_view(progress, campaign))
+                elif not quiet and progress.text and progress.text not in told[-1:]:
+                    told.append(progress.text)
+                    note(progress.text)
+
+            campaign.observe = observe
+            done = campaign.run()
+    except KeyboardInterrupt:
+        raise link.AbortedError(
+            f"aborted; the robot is at rest, go on with dynident record --resume {campaign.folder}"
+        ) from None
+    finally:
+        if writer is not None:
+            writer.close()
+    result: dict[str, Any] = {
+        "cycles": done,
+        "samples": campaign.recorder.acknowledged,
+        "gaps": campaign.recorder.gaps,
+        "folder": str(campaign.folder),
+    }
+    if as_json:
+        print_json(result)
+    elif not quiet:
+        gaps = f", {result['gaps']} gaps" if result["gaps"] else ""
+        out.print(
+            f"{done} {'cycle' if done == 1 else 'cycles'} complete, {result['samples']} samples{gaps} in {campaign.folder}"
+        )
+    return 0
+
+
+class _Nothing:
+    """Stands for the live view where there is no terminal."""
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+
+def _keys(actions: Mapping[str, Callable[[], object]], quiet: bool) -> None:
+    """Obey the keyboard where there is one: the first letter of a line names what to do."""
+
+    def obey() -> None:
+        for line in sys.stdin:
+            actions.get(line.strip().lower()[:1], lambda: None)()
+
+    if sys.stdin is not None and sys.stdin.isatty() and not quiet:
+        threading.Thread(target=obey, name="keys", daemon=True).start()
+
+
+def _view(progress: Progress, campaign: Campaign) -> Table:
+    """Return the live view: where the campaign is, and the newest sample."""
+    from dynident_lab.link.schedule import clock_text  # noqa: PLC0415 - only here
+
+    title = f"{progress.what}: cycle {min(progress.done + 1, progress.total)} of {progress.total}, {progress.motion:.1f} of "
+    title += f"{progress.duration:.1f} s, {clock_text(progress.left)} left, {progress.acknowledged} samples on disk"
+    table = Table(title=progress.text or title, title_justify="left")
+    for name in ("channel", "position", "velocity", "effort", "temperature"):
+        table.add_column(name, justify="right")
+    samples = progress.samples
+    if samples is not None and len(samples):
+        for i, name in enumerate(campaign.about["controller"]["channels"][:MOST_SHOWN]):
+            row = (samples.position, samples.velocity, samples.effort, samples.temperature)
+            table.add_row(name, *(f"{block[-1, i]:.4f}" for block in row))
+    return table

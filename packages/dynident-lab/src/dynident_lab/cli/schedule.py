@@ -1,0 +1,60 @@
+"""Commands of thermal tests: the plan of a heating or cooling test."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dynident.cli.consoles import out, print_json
+from dynident.cli.excite import limits_for
+from dynident.cli.shared import AS_WRITTEN, AsJson, Debug, Robot, RobotOptions, app, check_output
+from dynident.cli.structure import choices
+from dynident.errors import DynidentError
+from dynident.outputs import output_set
+
+
+@app.command(epilog="Example: dynident schedule er3a_c60 --joint joint_4 --duty 0.6 -o plan/")
+def schedule(
+    robot: Robot,
+    joint: Annotated[str, typer.Option(help="Joint that is heated or cools down.", show_default=False)],
+    output: Annotated[Path, typer.Option("-o", "--output", help="Folder for plan.json and motion.csv.")],
+    kind: Annotated[str, choices("Heating has a test every 2 min, cooling every 5 min.", "heating", "cooling")] = "heating",
+    duty: Annotated[float, typer.Option(help="Share of the warming in motion, above 0 and up to 1.")] = 1.0,
+    interval: Annotated[float | None, typer.Option(help="Between two tests [s]; 120 heating, 300 cooling.")] = None,
+    cycles: Annotated[int | None, typer.Option(help="Tests; 40 heating, 24 cooling.")] = None,
+    power: Annotated[
+        str, choices("Before a heating test. Off: from cold; on: energised for two hours without motion.", "off", "on")
+    ] = "off",
+    limits: Annotated[Path | None, typer.Option(help="TOML file with limits.")] = None,
+    rate: Annotated[float, typer.Option(help="Samples per second of the experiment [Hz].")] = 100.0,
+    described: RobotOptions = AS_WRITTEN,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> int:
+    """Plan the heating or cooling test of one joint; simulate --cycles or record runs it."""
+    from dynident.trajectory import to_csv  # noqa: PLC0415
+    from dynident_lab.thermal.schedules import cooling_test, heating_test  # noqa: PLC0415 - only this command needs it
+
+    if kind not in ("heating", "cooling"):
+        raise DynidentError(f"--kind is '{kind}'; give heating or cooling")
+    if kind == "cooling" and (duty != 1.0 or power != "off"):
+        raise DynidentError("--duty and --power are for heating; a cooling robot stands still")
+    check_output(output, folder=True)
+    mechanism = described.robot(robot)
+    room = limits_for(robot, mechanism, limits)
+    given = {key: value for key, value in (("interval", interval), ("cycles", cycles)) if value is not None}
+    if kind == "heating":
+        plan = heating_test(mechanism.name, room, joint, rate, duty=duty, power=power, **given)  # type: ignore[arg-type]
+    else:
+        plan = cooling_test(mechanism.name, room, joint, rate, **given)  # type: ignore[arg-type]
+    with output_set(output, ("plan.json", "motion.csv")) as stage:
+        plan.save(stage / "plan.json")
+        to_csv(stage / "motion.csv", plan.motion(), plan.coordinates)
+    if as_json:
+        print_json({"identity": plan.identity, "cycles": plan.cycles, "duration": plan.duration, "notes": dict(plan.notes)})
+    else:
+        before = ", after two hours with the motors on and without motion" if power == "on" else ""
+        out.print(f"{plan.summary()}\n{plan.duration / 60.0:.0f} min in all{before}\nwritten: {output / 'plan.json'}")
+    return 0

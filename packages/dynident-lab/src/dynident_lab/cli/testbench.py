@@ -1,0 +1,176 @@
+"""Commands of the test bench: friction over speed, temperature and time; the proof of a model in closed loop."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import dynident as di
+from dynident.cli.consoles import out, print_json, progress
+from dynident.cli.machines import Bandwidth, Controller, DrivesFile, Machine, Results, Seed, is_ready, no_drives, save_figures
+from dynident.cli.shared import (
+    AS_LOGGED,
+    AS_WRITTEN,
+    Arg,
+    AsJson,
+    Debug,
+    Effort,
+    LogOptions,
+    Quiet,
+    Robot,
+    RobotOptions,
+    Search,
+    Sidecar,
+    app,
+    check_output,
+    robot_of,
+)
+from dynident.errors import DynidentError
+from dynident.files import to_json, write_atomic
+from dynident.outputs import output_set
+from dynident_lab.cli.campaigns import friction_campaign
+
+
+@app.command(epilog="Example: dynident friction robot.urdf cold.csv warm.csv --effort joint_torque -o friction/")
+def friction(
+    robot: Robot,
+    logs: Annotated[
+        list[Path], typer.Argument(help="Logs with constant-speed plateaus in time order, or a campaign.", show_default=False)
+    ],
+    effort: Effort = None,
+    output: Annotated[Path, typer.Option("-o", "--output", help="Folder for friction.html and friction.json.")] = Path(
+        "friction"
+    ),
+    robots: Annotated[str | None, typer.Option(help="Robot of each log, by commas, to compare several of one kind.")] = None,
+    by: Annotated[str, typer.Option(help="How plateaus make curves: auto, temperature, time or all.")] = "auto",
+    level: Annotated[float, typer.Option(help="Speed followed over time, as a part of the top speed.")] = 0.6,
+    tolerance: Annotated[float, typer.Option(help="Drift that the recommended warm-up may leave.")] = 0.02,
+    shortest: Annotated[float, typer.Option(help="Shortest plateau that counts [s].")] = 0.25,
+    described: RobotOptions = AS_WRITTEN,
+    logged: LogOptions = AS_LOGGED,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> int:
+    """Study friction: against speed per temperature, over time with warm-up models, time constants, robots compared."""
+    from dynident_lab.campaigns.log import CampaignLog, is_campaign  # noqa: PLC0415
+    from dynident_lab.testbench.report import write_friction_report  # noqa: PLC0415 - only this command needs it
+    from dynident_lab.testbench.study import friction_study  # noqa: PLC0415 - only this command needs it
+
+    check_output(output, folder=True)
+    options = {"by": by, "level": level, "tolerance": tolerance, "shortest": shortest}
+    if len(logs) == 1 and is_campaign(logs[0]):
+        with progress(2, quiet) as step:
+            step("studying the campaign cycle by cycle")
+            whole = friction_campaign(described.robot(robot), logs[0], output, options)
+        if as_json:
+            print_json(whole.numbers())
+        elif not quiet:
+            out.print(whole.summary())
+            out.print(f"\nwritten: {output / 'friction.html'}, {output / 'friction.json'}, {output / 'compensation.json'}")
+        return 0
+    read_log = logged.reader(effort)
+    with progress(len(logs) + 3, quiet) as step:
+        step("reading the robot")
+        mechanism = described.robot(robot)
+        read: list[di.Log] = []
+        for path in logs:
+            step(f"reading {path.name}")
+            found = read_log(path)
+            read += list(found.cycles().values()) if isinstance(found, CampaignLog) else [found]
+        step("finding plateaus and fitting")
+        owners = None if robots is None else [name.strip() for name in robots.split(",")]
+        study = friction_study(mechanism, read, robots=owners, **options)  # type: ignore[arg-type]
+        step("writing the report")
+        with output_set(output, ("friction.html", "friction.json")) as stage:
+            write_friction_report(stage / "friction.html", study)
+            study.save(stage / "friction.json")
+    if as_json:
+        print_json(study.numbers())
+    elif not quiet:
+        out.print(study.summary())
+        out.print(f"\nwritten: {output / 'friction.html'}, {output / 'friction.json'}")
+    return 0
+
+
+def _tests_table(tests: Sequence[Mapping[str, Any]]) -> str:
+    """Return a document's tests as text: found here, by its own model, by its experiment."""
+    lines = [f"{'tests of the source':<64}{'found':>9}{'model':>9}{'measured':>10}"]
+    for row in tests:
+        cells = ["-" if row[key] is None else f"{row[key]:.3g}" for key in ("found", "model", "experiment")]
+        what = f"{row['test']}: {row['quantity']} [{row['unit']}]"
+        lines.append(f"{what:<64}{cells[0]:>9}{cells[1]:>9}{cells[2]:>10}")
+    return "\n".join(lines)
+
+
+@app.command(epilog="Example: dynident track dualv -o out/")
+def track(
+    machine: Machine,
+    fit: Annotated[
+        Path | None,
+        typer.Option(
+            help="fit.json: tried on a ready machine too; of your own robot it counts as true, the description as catalogue."
+        ),
+    ] = None,
+    controller: Controller = "computed_torque",
+    bandwidth: Bandwidth = 10.0,
+    drives: DrivesFile = None,
+    sidecar: Sidecar = None,
+    search: Search = None,
+    arg: Arg = None,
+    seed: Seed = 0,
+    output: Results = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> int:
+    """Prove an identified model in closed loop: feedback alone, with a catalogue model, with the identified one."""
+    from dynident.simulate import read_drives  # noqa: PLC0415
+    from dynident_lab.testbench.tracking_case import own_case  # noqa: PLC0415
+    from dynident_papers import robots  # noqa: PLC0415 - rarely needed
+    from dynident_papers.robots import proof_case  # noqa: PLC0415 - only this command needs it
+
+    if output is not None:
+        check_output(output, folder=True)
+    others: dict[str, di.Mechanism] = {}
+    if seed < 0:
+        raise DynidentError(f"--seed is {seed}; give a whole number, 0 or above")
+    with progress(3, quiet) as step:
+        step("preparing")
+        if is_ready(Path(machine)):
+            no_drives(machine, drives)
+            case = proof_case(machine, seed=seed)
+            others = {} if fit is None else {f"model of {fit.name}": di.Fit.load(fit).identified}
+        else:
+            described = robot_of(Path(machine), sidecar, search, arg)
+            true = described if fit is None else di.Fit.load(fit, described).identified
+            turned = None if drives is None else read_drives(drives, true)
+            case = own_case(true, None if fit is None else described, controller, bandwidth, seed, turned)
+        step("identifying from its own log, then tracking")
+        proof = case.run(seed, others=others)
+        source = getattr(robots, machine, None)
+        compare = getattr(source, "compare", None)
+        tests = [] if compare is None else [row._asdict() for row in compare()]  # tests that the source itself describes
+        notes = list(getattr(source, "NOTES", ())) if tests else []  # and why they come out otherwise
+        published = {"document_tests": tests, "document_notes": notes} if tests else {}
+        numbers = {**proof.numbers(), "conclusion": proof.conclusion(), **published}
+        step("writing")
+        files = []
+        if output is not None:
+            with output_set(output, ("tracking.json", "errors_*.png", "largest_errors*.png", "efforts.png")) as stage:
+                write_atomic(stage / "tracking.json", to_json(numbers))
+                save_figures(lambda: proof.figures(case.published), stage)
+                files = [output / path.name for path in sorted(stage.iterdir())]
+    if as_json:
+        print_json({**numbers, "written": [str(f) for f in files]})
+    elif not quiet:
+        out.print(case.table(proof))
+        if tests:
+            out.print("\n" + "\n".join([_tests_table(tests), *(f"note: {text}" for text in notes)]))
+        out.print(proof.conclusion())
+        if files:
+            out.print("written: " + ", ".join(str(path) for path in files))
+    return 0

@@ -1,0 +1,447 @@
+"""What a fleet told: robots, logs, deviations, drift, and the nominal robot of every type."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.errors import DynidentError
+from dynident.identify import Fit, Population, Regression, base_parameters
+from dynident.mechanism import Mechanism
+from dynident.pages import several
+from dynident.results import Result, load
+from dynident.validate import Verdict
+from dynident_lab.fleet.storage import fingerprint
+
+Array = NDArray[np.float64]
+
+ALIKE = 4.0  # difference of z^2 up to which parameters are not told apart
+
+
+@dataclass(frozen=True)
+class LogRecord:
+    """What became of one log.
+
+    Parameters
+    ----------
+    path, robot, serial : str
+        Log, type and robot.
+    counted : bool
+        True when its evidence is in the result.
+    rows, samples : int
+        Equations and samples.
+    sha256 : str
+        Hash of its content.
+    key : str
+        Name of its factors in the store.
+    sentence : str
+        Why it was not counted; empty when it was.
+    date : str
+        Day of the recording, empty when unknown.
+    """
+
+    path: str
+    robot: str
+    serial: str
+    counted: bool
+    rows: int = 0
+    samples: int = 0
+    sha256: str = ""
+    key: str = ""
+    sentence: str = ""
+    date: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class RobotPeriod:
+    """One period (a month) of one robot.
+
+    Parameters
+    ----------
+    name : str
+        Such as "2026-03".
+    day : float
+        Mean day of its logs.
+    temperature : float
+        Mean temperature [degree Celsius], NaN when unknown.
+    change : ndarray, (p,)
+        By how much each standard parameter alone would have to differ from all periods together.
+    precision : ndarray, (p,)
+        One over the variance of that.
+    """
+
+    name: str
+    day: float
+    temperature: float
+    change: Array
+    precision: Array
+
+
+@dataclass(frozen=True, eq=False)
+class RobotEstimate(Result):
+    """What is known of one robot.
+
+    Parameters
+    ----------
+    serial, robot : str
+        The robot and its type.
+    logs : tuple of str
+        Logs that were counted.
+    rows : int
+        Equations.
+    information, score : ndarray, (b, b), (b,)
+        Normal equations of its evidence, weighed by its residuals; empty in fleet.json, whole in robots/<serial>.json.
+    values, std : ndarray, (b,)
+        Base parameters of its fit and their standard deviation.
+    training, held_out : float
+        Relative error on its logs, and on those held out (NaN when there is none).
+    verdict : Verdict
+        Checks.
+    temperature, payload : float
+        Means of its logs; NaN when unknown.
+    periods : tuple of RobotPeriod
+        Months, where there are several.
+    inflation : float
+        What `information` was divided by because residuals depend on each other.
+    """
+
+    serial: str
+    robot: str
+    logs: tuple[str, ...]
+    rows: int
+    information: Array
+    score: Array
+    values: Array
+    std: Array
+    training: float
+    held_out: float
+    verdict: Verdict
+    temperature: float = math.nan
+    payload: float = math.nan
+    periods: tuple[RobotPeriod, ...] = ()
+    inflation: float = 1.0
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """A robot that differs from its type in a parameter, or a parameter that drifts.
+
+    Parameters
+    ----------
+    serial, robot : str
+        The robot and its type.
+    parameter, unit : str
+        Standard parameter that explains the difference best alone.
+    change, std : float
+        By how much it differs from the nominal robot; with drift, by how much it changes in a year.
+    nominal : float
+        Value of the nominal robot.
+    z : float
+        The difference in standard deviations (scatter of the type and uncertainty of the data), as the standard normal deviate
+        of the same probability: in small fleets change / std is larger.
+    alike : tuple of str
+        Other parameters that these data do not tell from it.
+    probability : float
+        With which a robot without a fault differs as much in any of its parameters.
+    """
+
+    serial: str
+    robot: str
+    parameter: str
+    unit: str
+    change: float
+    std: float
+    nominal: float
+    z: float
+    alike: tuple[str, ...] = ()
+    probability: float = math.nan
+
+    @property
+    def chance(self) -> str:
+        """The probability as text; empty when unknown. Far tails are those of no real fleet."""
+        if math.isnan(self.probability):
+            return ""
+        return f"{self.probability:.1g}" if self.probability >= 1e-9 else "< 1e-9"
+
+    @property
+    def relative(self) -> float:
+        """The difference over the nominal value; NaN where that is zero."""
+        return self.change / abs(self.nominal) if self.nominal else math.nan
+
+
+@dataclass(frozen=True, eq=False)
+class FleetType(Result):
+    """What robots of one type have in common, and which of them deviate.
+
+    Parameters
+    ----------
+    robot : str
+        Name of the type.
+    population : Population or None
+        Nominal parameters with their spread; None with fewer than five robots.
+    parameters : tuple of str, length p
+        Names of the standard parameters.
+    nominal : ndarray, (p,)
+        Those of the nominal robot.
+    deviations, drifts : tuple of Deviation
+        What lies beyond the limit, largest first.
+    limit, drift_limit : float
+        Standard deviations from which on a deviation, or drift, is one.
+    false_alarms : float
+        Probability of one false alarm or more if no robot deviates; mean share of false ones among the robots named if some do.
+    scores : mapping of str to float
+        Largest |z| of every robot.
+    temperature : mapping of str to float
+        Change of joint terms per degree Celsius, as far as the logs tell it.
+    notes : tuple of str
+        What could not be answered, and why.
+    watched : tuple of Deviation
+        Robots below the limit that one in 1 / false_alarms robots without a fault would reach, largest first: by chance there
+        are `false_alarms` times the number of robots.
+    tests : float
+        How many independent tests the correlated parameters of a robot amount to.
+    detectable : ndarray, (p,)
+        Smallest change of each parameter that is named with a probability of 90 %, if it alone changed in one robot whose logs
+        show as much as the fleet's usually do; NaN where they show nothing. Empty with fewer than five robots.
+    units : tuple of str, length p
+        Units of the standard parameters.
+    """
+
+    robot: str
+    population: Population | None
+    parameters: tuple[str, ...]
+    nominal: Array
+    deviations: tuple[Deviation, ...] = ()
+    drifts: tuple[Deviation, ...] = ()
+    limit: float = math.nan
+    drift_limit: float = math.nan
+    false_alarms: float = 0.01
+    scores: Mapping[str, float] = field(default_factory=dict)
+    temperature: Mapping[str, float] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    watched: tuple[Deviation, ...] = ()
+    tests: float = math.nan
+    detectable: Array = field(default_factory=lambda: np.zeros(0))
+    units: tuple[str, ...] = ()
+
+    @property
+    def detectable_relative(self) -> Array:
+        """Smallest changes over the nominal values, (p,); NaN where nothing is shown or the nominal value is zero."""
+        size = np.abs(self.nominal[: self.detectable.size])
+        return np.divide(self.detectable, size, out=np.full_like(self.detectable, np.nan), where=size > 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class FleetResult(Result):
+    """Everything about a fleet; the fits of its robots are in files beside it.
+
+    Parameters
+    ----------
+    robots : tuple of RobotEstimate
+        One per robot, sorted by type and serial.
+    logs : tuple of LogRecord
+        One per log, sorted alike.
+    types : tuple of FleetType
+        One per type.
+    bands : mapping of str to mapping
+        Cut-off and band [Hz] of every type.
+    failed : mapping of str to str
+        Robots that could not be fitted, with the sentence.
+    counters : mapping of str to float
+        What the engine did: logs and samples read, factors reused, seconds, bytes of factors moved.
+    folder : str
+        Where the files are; empty when nothing was written.
+    """
+
+    robots: tuple[RobotEstimate, ...]
+    logs: tuple[LogRecord, ...]
+    types: tuple[FleetType, ...]
+    bands: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    failed: Mapping[str, str] = field(default_factory=dict)
+    counters: Mapping[str, float] = field(default_factory=dict)
+    folder: str = ""
+
+    def robot(self, serial: str) -> RobotEstimate:
+        """Return what is known of one robot.
+
+        Parameters
+        ----------
+        serial : str
+            Which.
+
+        Returns
+        -------
+        RobotEstimate
+            Its estimate.
+        """
+        for found in self.robots:
+            if found.serial == serial:
+                return found
+        raise DynidentError(f"the fleet has no fitted robot '{serial}': {self.failed.get(serial, 'it is not among its logs')}")
+
+    def type(self, robot: str) -> FleetType:
+        """Return what is known of one type.
+
+        Parameters
+        ----------
+        robot : str
+            Which.
+
+        Returns
+        -------
+        FleetType
+            Nominal robot, deviations, drift.
+        """
+        for found in self.types:
+            if found.robot == robot:
+                return found
+        raise DynidentError(f"the fleet has no type '{robot}'; it has {', '.join(t.robot for t in self.types)}")
+
+    def fit(self, serial: str) -> Fit:
+        """Return the fit of one robot.
+
+        Parameters
+        ----------
+        serial : str
+            Which.
+
+        Returns
+        -------
+        Fit
+            As `dynident identify` would give it for the same logs in the same band.
+        """
+        self.robot(serial)
+        if not self.folder:
+            raise DynidentError("the fits are in files; give a folder to fleet.identify (output=)")
+        found = load(Path(self.folder) / "robots" / f"{file_name(serial)}.fit.json")
+        assert isinstance(found, Fit)
+        return found
+
+    def evidence(self, robot: Mechanism, serial: str | None = None, period: str = "") -> Regression:
+        """Return the merged evidence of a robot, of a type or of a period, from the stored factors.
+
+        Parameters
+        ----------
+        robot : Mechanism
+            The type.
+        serial : str, optional
+            One robot; all robots of the type when omitted.
+        period : str
+            How the date begins, such as "2026-03"; all dates when empty.
+
+        Returns
+        -------
+        Regression
+            Sum by a tree in the order of the logs, for any estimator.
+        """
+        if not self.folder:
+            raise DynidentError("the factors are in files; give a folder to fleet.identify (output=)")
+        chosen = [
+            record
+            for record in self.logs
+            if record.counted and serial in (None, record.serial) and record.date.startswith(period)
+        ]
+        if not chosen:
+            raise DynidentError(f"no counted log is of serial {serial!r} and period '{period}'")
+        base, level = base_parameters(robot), list[Regression]()
+        for n, record in enumerate(chosen, 1):  # a tree of which only the open branches are in memory
+            part = (Path(self.folder) / "factors" / record.key[:2] / f"{record.key}.npz").read_bytes()
+            level.append(Regression.from_bytes(part, robot, base))
+            while n % 2 == 0:
+                level[-2:] = [level[-2] + level[-1]]
+                n //= 2  # noqa: PLW2901 - as many branches end as the number has twos
+        while len(level) > 1:
+            level[-2:] = [level[-2] + level[-1]]
+        return level[0]
+
+    @property
+    def refused(self) -> tuple[LogRecord, ...]:
+        """Logs that were not counted, with their sentences."""
+        return tuple(record for record in self.logs if not record.counted)
+
+    def summary(self) -> str:
+        """Return the result as text.
+
+        Returns
+        -------
+        str
+            Counts, then one line per deviation, drift and log that was not counted.
+        """
+        counted = sum(record.counted for record in self.logs)
+        good = sum(robot.verdict.ok for robot in self.robots)
+        lines = [
+            f"{several(len(self.robots), 'robot')} from {counted} of {several(len(self.logs), 'log')}; "
+            f"the models of {good} pass all checks"
+            + (f"; {several(len(self.failed), 'robot')} could not be fitted" if self.failed else "")
+        ]
+        for own in self.types:
+            lines += [f"{own.robot}: {note}" for note in own.notes]
+            lines += [told(d, "") for d in own.deviations] + [told(d, " per year") for d in own.drifts]
+            if own.watched:
+                count, chance = several(len(own.watched), "robot"), f"{own.false_alarms * len(own.scores):.2g}"
+                lines.append(
+                    f"{own.robot}: {count} to watch below the limit of {own.limit:.2f} ({chance} expected by chance), first "
+                    f"{told(own.watched[0], '')}"
+                )
+            lines += [f"{own.robot}: {sentence}" for sentence in shown_by(own)]
+        lines += [f"robot '{serial}': {sentence}" for serial, sentence in self.failed.items()]
+        lines += [f"not counted: {record.path}: {record.sentence}" for record in self.refused]
+        return "\n".join(lines)
+
+    def to_table(self) -> list[dict[str, Any]]:
+        """Return one row per robot.
+
+        Returns
+        -------
+        list of dict
+            Serial, type, logs, errors, verdict and largest deviation, ready for a DataFrame.
+        """
+        scores = {serial: z for own in self.types for serial, z in own.scores.items()}
+        return [
+            {
+                "serial": r.serial,
+                "robot": r.robot,
+                "logs": len(r.logs),
+                "rows": r.rows,
+                "training": r.training,
+                "held_out": r.held_out,
+                "ok": r.verdict.ok,
+                "deviation": scores.get(r.serial, math.nan),
+            }
+            for r in self.robots
+        ]
+
+
+def alike(z: Array, best: int) -> list[int]:
+    """Return up to four parameters that data hardly tell from the best one, the closest first."""
+    close = [int(k) for k in np.argsort(-np.abs(z)) if k != best and z[best] ** 2 - z[k] ** 2 < ALIKE]
+    return close[:4]
+
+
+def told(deviation: Deviation, unit: str) -> str:
+    """Return a deviation as a sentence."""
+    share = f" ({100 * deviation.relative:+.0f} %)" if math.isfinite(deviation.relative) else ""
+    close = f"; not told from {', '.join(deviation.alike)}" if deviation.alike else ""
+    size = f"{deviation.change:+.4g} +- {deviation.std:.2g} {deviation.unit}{share}{unit}"
+    chance = f" (by chance {deviation.chance})" if deviation.chance else ""
+    return f"{deviation.serial}: {deviation.parameter} {size}, {abs(deviation.z):.1f} standard deviations{chance}{close}"
+
+
+def shown_by(own: FleetType) -> list[str]:
+    """Return a sentence on what changes would be named; none where there are too few robots."""
+    seen, relative = int(np.isfinite(own.detectable).sum()), own.detectable_relative
+    small, large = (int(np.sum(relative <= share)) for share in (0.1, 0.3))
+    text = f"of the {seen} parameters that these logs show, a change by 10 % in one robot would be named 9 times of 10 in"
+    return [f"{text} {small}, by 30 % in {large}"] if seen else []
+
+
+def file_name(serial: str) -> str:
+    """Return a name for files of a robot: its serial, with everything that a path could obey written as code."""
+    plain = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else f"%{ord(c):x}" for c in serial)
+    return plain if 0 < len(plain) <= 100 else f"{plain[:80]}-{fingerprint(serial)[:16]}"

@@ -1,0 +1,326 @@
+"""What workers do: every function here is called on another process with plain arguments, and gives the same bytes anywhere.
+
+A log, or a piece of one, becomes the bytes of its factors; a tree of merges makes them one; a robot's become an estimate.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import pickle
+import tempfile
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.errors import DynidentError, DynidentWarning, IdentificationError
+from dynident.identify import MAP, WLS, BaseParameters, Regression, base_parameters
+from dynident.mechanism import Mechanism
+from dynident.parallel import one_core
+from dynident.signals import Log
+from dynident.validate import Check, Verdict, judge
+from dynident_lab.fleet.engine import keep_freed_memory, refuse_other, worker_memory
+from dynident_lab.fleet.results import RobotEstimate, RobotPeriod
+from dynident_lab.fleet.split import Layout, beginning, layout_of, one_source, piece_evidence
+from dynident_lab.fleet.storage import local_copy, size_of
+
+Array = NDArray[np.float64]
+
+STRETCHES = 4  # of a log whose evidence is kept apart: three logs of a robot have twelve
+BAND_LOGS = 3  # logs that choose the band of a type
+HELD_OUT = 0.15  # relative error on held-out logs up to which a model is good
+REFUTED, OFTEN = 0.5, 5.0  # relative error of a log under other robots' models, absolute and over the usual one
+NEEDED = 3.0  # times its size that a log takes in memory at least; numbers in binary take 8 times theirs
+ODD, SIBLINGS = 0.2, 2  # absolute error where so many logs of the same robot look like their type
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """What all tasks of one type of robot share.
+
+    Parameters
+    ----------
+    name : str
+        Name of the type.
+    robot : Mechanism
+        The type.
+    reading, options : mapping
+        Of `Log.read` and `prepare`.
+    versions : mapping
+        Of the client; a worker with others refuses.
+    piece : int
+        Samples above which a log is cut.
+    """
+
+    name: str
+    robot: Mechanism
+    reading: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+    piece: int = 0
+
+    def base(self) -> BaseParameters:
+        """Return the base parameters, found once per process."""
+        if self.versions:
+            refuse_other(dict(self.versions), "the client")
+        key = pickle.dumps(self.robot)
+        if key not in _BASES:
+            keep_freed_memory()
+            _BASES[key] = base_parameters(self.robot)
+        return _BASES[key]
+
+
+_BASES: dict[bytes, BaseParameters] = {}
+
+
+def options_at(options: Mapping[str, Any], rate: float) -> dict[str, Any]:
+    """Return the options of `prepare` for a log of a rate: the band of its type, as far as the rate allows."""
+    fixed = dict(options)
+    if isinstance(fixed.get("cutoff"), float | int):
+        fixed["cutoff"] = min(float(fixed["cutoff"]), 0.4 * rate)
+    if isinstance(fixed.get("band"), float | int):
+        fixed["band"] = min(float(fixed["band"]), 0.5 * rate)
+    return fixed
+
+
+def read(path: str, reading: Mapping[str, Any]) -> Log:
+    """Read a log from wherever it is."""
+    with local_copy(path) as file:
+        return Log.read(file, **{**reading, "name": Path(path).name})
+
+
+def choose_band(job: Job, paths: Sequence[str], long: bool = False) -> dict[str, float] | str:
+    """Return the band in which the first logs of a type are explained best, or the sentence of the last that was refused.
+
+    Of long logs the first block is used.
+    """
+    base, logs, said = job.base(), [], "no log"
+    with one_core(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", DynidentWarning)
+        for path in paths:
+            try:
+                log = beginning(path, job.reading) if long else read(path, job.reading)
+                Regression.from_log(job.robot, log, base, **job.options)
+                logs.append(log)
+            except DynidentError as error:
+                said = str(error)
+            if len(logs) == BAND_LOGS:
+                break
+        if not logs:
+            return said
+        sources = Regression.from_logs(job.robot, logs, base, **job.options).sources
+    return {"cutoff": max(float(s["cutoff"]) for s in sources), "band": max(float(s["bandwidth"]) for s in sources)}
+
+
+def log_evidence(job: Job, path: str) -> dict[str, Any]:
+    """Return the factors of one log as bytes, with its hash and counts."""
+    started, base = time.perf_counter(), job.base()
+    _check_memory(path)
+    with one_core(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", DynidentWarning)  # they are in the notes
+        log = read(path, job.reading)
+        options = options_at(job.options, log.rate)
+        evidence = Regression.from_log(job.robot, log, base, stretches=STRETCHES, **options)
+        content = evidence.to_bytes()
+    content_sum = hashlib.sha256(log.checksum().encode()).hexdigest()
+    return _receipt(evidence, content, content_sum, len(log), started)
+
+
+def _check_memory(path: str) -> None:
+    """Refuse a log that this worker cannot hold: the engine would end it, and the next one, and the next."""
+    limit, size = worker_memory(), size_of(path)
+    if limit and NEEDED * size > limit:
+        raise DynidentError(
+            f"it has {size / 1e6:.0f} MB, for which a worker needs about {NEEDED * size / 1e6:.0f} MB, and its limit is "
+            f"{limit / 1e6:.0f} MB; give workers more (--memory), or save it as .parquet or .mcap, which are read in pieces"
+        )
+
+
+def log_layout(job: Job, path: str) -> Layout:
+    """Return how a long log is cut."""
+    with one_core(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", DynidentWarning)
+        return layout_of(path, job.robot, job.reading, job.options, job.piece)
+
+
+def part_evidence(job: Job, path: str, layout: Layout, number: int) -> dict[str, Any]:
+    """Return the factors of one piece of a long log as bytes."""
+    started, base = time.perf_counter(), job.base()
+    with one_core(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", DynidentWarning)
+        evidence = piece_evidence(path, layout, number, job.robot, base, job.reading, job.options)
+        content = evidence.to_bytes()
+    first, last = layout.tasks[number]
+    return _receipt(evidence, content, layout.content, (last - first) * layout.factor, started)
+
+
+def _receipt(evidence: Regression, content: bytes, content_sum: str, samples: int, started: float) -> dict[str, Any]:
+    return {
+        "factors": content,
+        "sha256": content_sum,
+        "rows": evidence.rows,
+        "samples": samples,
+        "seconds": time.perf_counter() - started,
+        "notes": list(evidence.notes),
+    }
+
+
+def tree(parts: Sequence[Regression]) -> Regression:
+    """Return the sum of evidence by neighbours, then neighbours of neighbours: an order that only the parts decide."""
+    level = list(parts)
+    while len(level) > 1:
+        level = [level[i] + level[i + 1] if i + 1 < len(level) else level[i] for i in range(0, len(level), 2)]
+    return level[0]
+
+
+def merge(job: Job, parts: Sequence[bytes]) -> bytes:
+    """Return the factors of pieces of a log as one."""
+    base = job.base()
+    with one_core():
+        return one_source(tree([Regression.from_bytes(part, job.robot, base) for part in parts])).to_bytes()
+
+
+def reference(job: Job, factors: bytes) -> Array:
+    """Return the base parameters of one log's own fit, which others are compared with."""
+    base = job.base()
+    with one_core():
+        return np.asarray(MAP().fit(Regression.from_bytes(factors, job.robot, base)).coef_)
+
+
+def robot_estimate(
+    job: Job,
+    serial: str,
+    logs: Sequence[Mapping[str, Any]],
+    factors: Sequence[bytes],
+    references: Sequence[Array],
+    usual: float,
+) -> tuple[RobotEstimate, str, list[tuple[str, str]]]:
+    """Return what is known of one robot, its fit as text, and the logs that are not of it with their sentences."""
+    base = job.base()
+    with one_core(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", DynidentWarning)
+        evidence = [Regression.from_bytes(part, job.robot, base) for part in factors]
+        kept, refused = [], list[tuple[str, str]]()
+        errors = [foreign(own, references) for own in evidence]
+        alike = sum(error <= OFTEN * usual for error in errors) >= SIBLINGS
+        most = max(ODD if alike else REFUTED, OFTEN * usual) if math.isfinite(usual) else math.inf
+        for about, own, error in zip(logs, evidence, errors, strict=True):
+            if error > most:
+                refused.append((about["path"], _not_of_it(serial, error, usual)))
+            else:
+                kept.append((about, own))
+        fitted = [(about, own) for about, own in kept if about["use"] == "fit"]
+        if not fitted:
+            raise IdentificationError(f"robot '{serial}' has no usable log to fit")
+        whole = tree([own for _, own in fitted])
+        estimator = MAP().fit(whole)
+        fit = estimator.result_
+        inflation = np.ones(len(whole.groups)) if fit.inflation is None else fit.inflation
+        validation = [own for about, own in kept if about["use"] == "validate"]
+        error = _held_out(validation, [own for _, own in fitted], estimator.coef_)
+        verdict = _verdict(judge(fit), serial, error)
+        weights = 1.0 / (np.asarray(estimator.sigma_) ** 2 * inflation)
+        information, score = normal_equations(whole, weights)
+        estimate = RobotEstimate(
+            serial=serial,
+            robot=job.name,
+            logs=tuple(about["path"] for about, _ in kept),
+            rows=whole.rows,
+            information=information,
+            score=score,
+            values=fit.values,
+            std=fit.std,
+            training=fit.training_relative,
+            held_out=error,
+            verdict=verdict,
+            temperature=_mean([(about["temperature"], own.rows) for about, own in fitted]),
+            payload=_mean([(about["load"], own.rows) for about, own in fitted]),
+            periods=_periods(fitted, weights, np.asarray(WLS().fit(whole).coef_)),
+            inflation=float(inflation[0]),
+        )
+        with tempfile.TemporaryDirectory(prefix="dynident-") as folder:
+            text = fit.save(Path(folder) / "fit.json").read_text(encoding="utf-8")
+    return estimate, text, refused
+
+
+def foreign(evidence: Regression, references: Sequence[Array]) -> float:
+    """Return the middle relative error of a log under the models of other logs of its type."""
+    size = sum(group.effort_square for group in evidence.groups)
+    errors = [math.sqrt(sum(group.residual(beta) for group in evidence.groups) / size) for beta in references if size > 0.0]
+    return float(np.median(errors)) if errors else 0.0
+
+
+def relative_errors(job: Job, factors: bytes, references: Sequence[Array]) -> float:
+    """Return `foreign` of stored factors."""
+    return foreign(Regression.from_bytes(factors, job.robot, job.base()), references)
+
+
+def _not_of_it(serial: str, error: float, usual: float) -> str:
+    return (
+        f"it does not look like robot '{serial}': models of its type leave {100 * error:.0f} % of its effort unexplained, "
+        f"where {100 * usual:.1f} % is usual; check serial, effort unit and signs (it was left out)"
+    )
+
+
+def normal_equations(evidence: Regression, weights: Array) -> tuple[Array, Array]:
+    """Return sum_g w_g W_g^T W_g (b, b) and sum_g w_g W_g^T tau_g (b,)."""
+    b = evidence.base.rank
+    information, score = np.zeros((b, b)), np.zeros(b)
+    for group, weight in zip(evidence.groups, weights, strict=True):
+        W, y = group.R[:, :-1], group.R[:, -1]
+        information[np.ix_(group.columns, group.columns)] += weight * W.T @ W
+        score[group.columns] += weight * W.T @ y
+    return information, score
+
+
+def _held_out(validation: Sequence[Regression], fitted: Sequence[Regression], coef: Array) -> float:
+    """Return ||e|| / ||tau|| of logs that were not fitted: those for validation, else the newest under a fit of the others."""
+    if not validation:
+        if len(fitted) < 2:
+            return math.nan
+        validation, coef = fitted[-1:], MAP().fit(tree(fitted[:-1])).coef_
+    wrong = sum(group.residual(coef) for own in validation for group in own.groups)
+    return math.sqrt(wrong / sum(group.effort_square for own in validation for group in own.groups))
+
+
+def _verdict(found: Verdict, serial: str, error: float) -> Verdict:
+    """Return the verdict of a fit with the error on held-out factors."""
+    if not math.isfinite(error):
+        return replace(found, robot=serial)
+    sentence = f"relative error on held-out logs is {100 * error:.2f} % (limit {100 * HELD_OUT:.0f} %)"
+    check = Check("held_out_error", error <= HELD_OUT, error, HELD_OUT, sentence)
+    return replace(found, robot=serial, validated=True, checks=(check, *found.checks))
+
+
+def _mean(pairs: Sequence[tuple[float | None, int]]) -> float:
+    known = [(value, rows) for value, rows in pairs if value is not None]
+    return float(np.average([v for v, _ in known], weights=[r for _, r in known])) if known else math.nan
+
+
+def _periods(fitted: Sequence[tuple[Mapping[str, Any], Regression]], weights: Array, coef: Array) -> tuple[RobotPeriod, ...]:
+    """Return for every period by how much each standard parameter alone would have to differ from the fit of all periods.
+
+    With g = h - H beta of the period and k the column of a parameter in K: d = k^T g / k^T H k, with the precision k^T H k.
+    """
+    names = sorted({str(about["period"]) for about, _ in fitted if about["period"]})
+    found = []
+    for name in names if len(names) > 1 else ():
+        own = [(about, part) for about, part in fitted if about["period"] == name]
+        joint = tree([part for _, part in own])
+        if len(joint.groups) != len(weights):
+            continue
+        information, score = normal_equations(joint, weights)
+        K = joint.base.regrouping
+        precision = np.einsum("ip,ij,jp->p", K, information, K)
+        pull = K.T @ (score - information @ coef)
+        change = np.divide(pull, precision, out=np.zeros_like(pull), where=precision > 0.0)
+        day = _mean([(float(about["day"]), part.rows) for about, part in own])
+        temperature = _mean([(about["temperature"], part.rows) for about, part in own])
+        found.append(RobotPeriod(name, day, temperature, change, precision))
+    return tuple(found)

@@ -1,0 +1,173 @@
+"""A robot as a Functional Mock-up Unit (FMI 3.0): the compiled step of `VirtualRobot`, printed as C.
+
+    co-simulation:   inputs, held over a communication step  ->  what the simulation would have recorded
+    model exchange:  d/dt x = f(x, u), dry friction sticks and slides in events
+
+Co-simulation is the code of the simulation itself, controller, dry friction and temperatures included, so both give the same
+numbers (`fmu_source`). In model exchange the solver outside steps, so nothing in the machine may count steps.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+import zipfile
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.control import OpenLoop
+from dynident.drive import Drive, Motor, Transmission
+from dynident.errors import SimulationError
+from dynident.files import write_atomic
+from dynident.graph.names import identifier
+from dynident.mechanism import Mechanism
+from dynident.simulate import VirtualRobot
+from dynident.simulate.laws import COMPILED
+from dynident.simulate.machine import Machine
+from dynident.simulate.run import machine_of
+from dynident.simulate.standard import home_of
+from dynident.simulate.start import start_state
+from dynident_lab.fmu.description import description
+from dynident_lab.fmu.source import Content, machine_source
+
+Array = NDArray[np.float64]
+
+SECONDS = 600.0  # for the C compiler
+LONG = 1_000_000  # letters of C from which on the compiler optimises less: its time grows faster than the code
+STAMP = (1980, 1, 1, 0, 0, 0)  # of every file: the same robot gives the same bytes
+
+
+def torque_driven(mechanism: Mechanism, step: float = 1e-3) -> VirtualRobot:
+    """Return a machine whose actuators give the torques that they are told, without dynamics of their own.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        The robot with its numbers, such as ``fit.identified``.
+    step : float
+        Step of the plant [s].
+
+    Returns
+    -------
+    VirtualRobot
+        The machine; its controller holds zero torques.
+    """
+    drives = [Drive(a.name, Motor(1.0), Transmission(ratio=a.ratio)) for a in mechanism.actuators]
+    return VirtualRobot(mechanism, drives, OpenLoop(torque=np.zeros(len(drives))), step=step)
+
+
+def write_fmu(robot: Mechanism | VirtualRobot, path: str | os.PathLike[str], q: ArrayLike | None = None) -> Path:
+    """Write a robot as an FMU (FMI 3.0), compiled for this computer when it has a C compiler.
+
+    Inputs of a machine with a control law are the wanted motion, ``q_ref_``, ``v_ref_`` and ``a_ref_`` of every coordinate;
+    those of a `Mechanism` and of an `OpenLoop` are torques behind the gears (or what the open loop commands), ``u_`` of every
+    actuator. Outputs are ``q_``, ``v_``, ``a_``, and of a machine also ``tau_`` (torque behind the gear), ``i_`` (motor
+    current) and ``T_`` (temperature of what warms up); ``q0_`` and ``v0_`` are the start. Sensors have their resolution, but no
+    random noise.
+
+    It is for co-simulation. A communication step is a whole number of steps of the machine, and the inputs hold over it: give
+    them at the controller's cycle to get what `simulate` does. Without a control law, delay or thermal model it may have any
+    length. It is for model exchange too where inputs are torques, currents or voltages and nothing counts steps.
+
+    Parameters
+    ----------
+    robot : Mechanism or VirtualRobot
+        The identified robot, or a machine with any control law but one written in Python.
+    path : path-like
+        File to write, ``.fmu``.
+    q : array_like (n,), optional
+        Default start; zero when omitted, and where the robot was assembled for one with loops.
+
+    Returns
+    -------
+    pathlib.Path
+        The file written; its folder ``binaries`` is empty, and only ``sources`` are in it, where there is no compiler.
+    """
+    target = Path(path)
+    if target.suffix.lower() != ".fmu":
+        raise SimulationError(f"FMU '{target}' has the ending '{target.suffix}'; name it .fmu")
+    content = _content(robot, q)
+    name = identifier(content.robot.mechanism.name).lower()
+    source = machine_source(content, name)
+    token = "{" + hashlib.sha256(source.encode()).hexdigest()[:32] + "}"
+    source = f'#define TOKEN "{token}"\n{source}'
+    parts = {"modelDescription.xml": description(content, name, token).encode()}
+    parts[f"sources/{name}.c"] = source.encode()
+    parts["sources/buildDescription.xml"] = (
+        '<?xml version="1.0" encoding="UTF-8"?>\n<fmiBuildDescription fmiVersion="3.0">\n'
+        f'  <BuildConfiguration modelIdentifier="{name}">\n    <SourceFileSet language="C99">\n'
+        f'      <SourceFile name="{name}.c"/>\n    </SourceFileSet>\n  </BuildConfiguration>\n</fmiBuildDescription>\n'
+    ).encode()
+    library = _compiled(source, name)
+    if library is not None:
+        parts[f"binaries/{_platform()}/{name}{_ending()}"] = library
+    packed = BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file, written in parts.items():
+            archive.writestr(zipfile.ZipInfo(file, STAMP), written, zipfile.ZIP_DEFLATED)
+    return write_atomic(target, packed.getvalue())
+
+
+def _content(robot: Mechanism | VirtualRobot, q: ArrayLike | None) -> Content:
+    """Return what goes into the FMU, or say why it cannot."""
+    machine = robot if isinstance(robot, VirtualRobot) else torque_driven(robot)
+    mechanism = machine.mechanism
+    if not isinstance(machine.controller, COMPILED):
+        raise SimulationError(
+            f"the controller is a {type(machine.controller).__name__}, written in Python, which cannot become C; give a law of "
+            "dynident.control, or an OpenLoop and close the loop around the FMU"
+        )
+    start = home_of(mechanism) if q is None else np.asarray(q, dtype=np.float64)
+    if start.shape != (mechanism.dof,) or not np.isfinite(start).all():
+        raise SimulationError(f"q is {start.tolist()}; give {mechanism.dof} finite numbers")
+    start_state(mechanism, None if q is None else {"q": start}, (start, np.zeros_like(start)))
+    moving = machine_of(machine, start)
+    return Content(machine, moving, start, bare=not isinstance(robot, VirtualRobot), exchange=_continuous(machine, moving))
+
+
+def _continuous(robot: VirtualRobot, machine: Machine) -> bool:
+    """Tell whether a solver outside can integrate a machine: nothing in it counts steps or remembers the last one."""
+    shape = machine.shape
+    held = bool(machine.number("late")) or any(drive.limited for drive in shape.drives)
+    return isinstance(robot.controller, OpenLoop) and not (held or shape.remembering or shape.loading or shape.balls)
+
+
+def _platform() -> str:
+    machine = {"amd64": "x86_64", "arm64": "aarch64"}.get(platform.machine().lower(), platform.machine().lower())
+    return f"{machine}-{platform.system().lower()}"
+
+
+def _ending() -> str:
+    return {"Windows": ".dll", "Darwin": ".dylib"}.get(platform.system(), ".so")
+
+
+def _compiled(source: str, name: str) -> bytes | None:
+    """Return the shared library; None where there is no C compiler."""
+    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    if compiler is None:
+        return None
+    level = "-O2" if len(source) < LONG else "-O1"
+    command = [compiler, "-std=c99", level, "-ffp-contract=off", "-fPIC", "-shared", "-fvisibility=hidden"]
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / f"{name}.c").write_text(source, encoding="ascii")
+            done = subprocess.run(
+                [*command, f"{name}.c", "-lm", "-o", "library"],
+                cwd=folder,
+                capture_output=True,
+                text=True,
+                timeout=SECONDS,
+                check=False,
+            )
+            if done.returncode:
+                raise SimulationError(f"the C compiler '{compiler}' refused the robot's code: {done.stderr.strip()[:300]}")
+            return (Path(folder) / "library").read_bytes()
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise SimulationError(f"the C compiler '{compiler}' did not finish: {error}") from error

@@ -1,0 +1,226 @@
+"""C of a machine as an FMU: the compiled step and its surroundings, printed, with the machine's numbers as tables.
+
+The interface of FMI around it is written by hand: ``fmu.c`` (what both kinds share), ``fmu_cosimulation.c``,
+``fmu_exchange.c``, ``fmu_heat.c`` (temperatures) and ``fmu_unused.c`` (what FMI asks for and no robot has).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.resources import files
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.control import OpenLoop
+from dynident.graph import Function, Graph
+from dynident.graph.print_c import c_files, c_number
+from dynident.graph.routine import Routine
+from dynident.simulate import VirtualRobot
+from dynident.simulate.dynamics import Dynamics
+from dynident.simulate.friction import COLDEST
+from dynident.simulate.machine import Machine
+from dynident.simulate.schedule import Options, Schedule, rhythm
+from dynident.simulate.shape import Fields, MachineRoutine
+from dynident.simulate.step import Step
+from dynident.simulate.thermal import Heat
+from dynident.simulate.tick import Tick
+from dynident.simulate.tick_model import table_width
+from dynident_lab.fmu.setpoint import Setpoint, placing
+
+Array = NDArray[np.float64]
+
+ORDER = 2  # states of a thermal model, at most
+ZONE = 2 * ORDER * ORDER + 4 * ORDER + 7  # numbers of one, as `_thermal` writes them
+ARRAYS = ("a", "s", "p", "w", "m", "table", "noise", "push", "record")
+ASSETS = ("fmu_heat.c", "fmu.c", "fmu_cosimulation.c", "fmu_exchange.c", "fmu_unused.c")
+PARTS = ("run", "placed", "setpoint", "evaluate")  # what the interface calls
+
+
+@dataclass(frozen=True, eq=False)
+class Content:
+    """What is in an FMU: the machine at its start, and the names of what goes in and comes out."""
+
+    robot: VirtualRobot
+    machine: Machine  # its compiled form at the start of the FMU
+    start: Array  # (n,) coordinates there
+    bare: bool  # whether only the mechanism is asked for, without drives
+    exchange: bool  # whether it can be used for model exchange too
+
+    @cached_property
+    def heat(self) -> Heat | None:
+        """Temperatures at the start."""
+        return Heat(self.robot) if self.robot.thermal else None
+
+    @property
+    def driven(self) -> bool:
+        """Whether inputs are commands of the actuators; else they are the wanted motion."""
+        return isinstance(self.robot.controller, OpenLoop)
+
+    @property
+    def divisible(self) -> bool:
+        """Whether a communication step may have any length: nothing in the machine counts steps."""
+        return self.driven and not self.machine.number("late") and self.heat is None
+
+    @property
+    def fine(self) -> int:
+        """Steps between two looks at the losses, as a run with the usual log has them."""
+        cycles, every, finest = rhythm(self.robot, Options())
+        return every // Schedule(cycles, every, 0, finest).thinning(0)
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """Signals of the record that are outputs."""
+        return ("q", "v", "a") if self.bare else ("q", "v", "a", "torques", "current")
+
+
+def machine_source(content: Content, name: str) -> str:
+    """Return the C of an FMU, but for its token."""
+    machine = content.machine
+    dynamics = Dynamics(machine.shape, machine.memory, Graph())
+    tick = Tick(dynamics)
+    step = Step(dynamics, tick.control())
+    setpoint = Setpoint(machine)
+    parts: list[Function | Routine] = [step.run(), placing(dynamics, machine)]
+    if not content.driven:
+        parts.append(setpoint.routine())
+    if content.exchange:
+        parts.append(_evaluation(step))
+    code = c_files(name, parts, f"robot {machine.mechanism.name}")[f"{name}.c"].replace(f'#include "{name}.h"\n', "")
+    for function in PARTS:
+        code = code.replace(f"\nvoid {function}(", f"\nstatic void {function}(")
+    interface = [(files("dynident_lab.fmu") / asset).read_text(encoding="ascii") for asset in ASSETS]
+    return "\n".join([code, *_sizes(content, setpoint), *_tables(content, setpoint), *interface])
+
+
+def _evaluation(step: Step) -> Routine:
+    """Return rates and true signals at one state, for a solver outside; arrays are those of `Step.run`."""
+    r = MachineRoutine(step.memory, step.graph, "evaluate", ARRAYS)
+    r.put("w.status", 0.0)
+    r.put("w.dt", 0.0)
+    r.call(step.control)
+    r.call(step.derivative, y="s", k=r.at("w.rates"))
+    r.put("a.status", r.get("w.status"))
+    fields = step.memory.record
+    places = {field: ("record", fields.at(field)) for field in fields}
+    r.call(step.d.record, y="s", z=r.at("w.z"), k=r.at("w.rates"), **places)
+    r.put_all("s.acceleration", r.get_all("w.rates", step.d.n, step.memory.state.at("v")))
+    return r
+
+
+# ---- numbers ----------------------------------------------------------------------------------------------------------
+
+
+def _sizes(content: Content, setpoint: Setpoint) -> list[str]:
+    """Return what the interface knows of the machine: sizes and places."""
+    machine, memory = content.machine, content.machine.memory
+    n, k, heat = machine.mechanism.dof, len(machine.drives), content.heat
+    zones = 0 if heat is None else len(heat.state)
+    counts = {
+        "Q": n,
+        "DRIVES": k,
+        "IN": k if content.driven else 3 * n,
+        "SHOWN": sum(memory.record.count(field) for field in content.shown),
+        "ZONES": zones,
+        "OWNERS": len(machine.shape.owners),
+        "TREE": memory.record.count("joint_power"),
+        "TABLE": table_width(machine.shape.law, k),
+        "POSE": max(setpoint.poses.size, 1),
+        "STATE": machine.state.size,
+        "NUMBERS": machine.numbers.size,
+        "WORK": memory.work.size,
+        "MOTION": max(memory.motion.size, 1),
+        "CALL": memory.call.size,
+        "RECORD": memory.record.size,
+        "NOTHING": max(memory.noise_width(machine.numbers), memory.work.count("push"), 1),
+        "MOVING": memory.moving,
+        "JUMPING": len(machine.shape.jumping),
+        "BOUND": machine.shape.bound,
+        "FIX": memory.motion.count("fix"),
+    }
+    fine = content.fine
+    thermal = max(1, round(Options().thermal_cycle / (fine * machine.step))) * fine
+    lines = [f"#define COUNT_{key} {value}" for key, value in counts.items()]
+    lines += [f"#define {key} {int(value)}" for key, value in (("DRIVEN", content.driven), ("DIVISIBLE", content.divisible))]
+    lines += [f"#define FINE {fine}", f"#define STRETCH {thermal}", f"#define HAS_EXCHANGE {int(content.exchange)}"]
+    lines += [f"#define ORDER {ORDER}", f"#define ZONE {ZONE}"]
+    lines += [f"#define STEP {c_number(machine.step)}", f"#define COLDEST {c_number(COLDEST)}"]
+    lines += _places(memory.state, ("q", "v", "side", "held"), "STATE_")
+    lines += _places(memory.work, ("rates",), "WORK_")
+    lines += _places(memory.motion, ("high", "low", "now", "held", "fix"), "MOTION_")
+    lines += _places(memory.numbers, ("step", "slack", "warm", "temperature"), "NUMBER_")
+    lines += _places(memory.record, ("friction", "omega", "current", "joint_power"), "RECORD_")
+    lines += _places(memory.call, tuple(memory.call), "CALL_")
+    lines += [f"#define AT_COUNTER {memory.state.at('step')}", f"#define HAS_LOOPS {int(bool(machine.mechanism.loops))}"]
+    return [*lines, "", *(f"#include <{head}>" for head in ("stdbool.h", "stddef.h", "stdio.h", "stdlib.h", "string.h")), ""]
+
+
+def _places(fields: Fields, names: Sequence[str], prefix: str) -> list[str]:
+    return [f"#define AT_{prefix}{name.upper()} {fields.at(name)}" for name in names]
+
+
+def _tables(content: Content, setpoint: Setpoint) -> list[str]:
+    machine = content.machine
+    record = machine.memory.record
+    shown = [record.at(field, i) for field in content.shown for i in range(record.count(field))]
+    held = np.concatenate([content.start, np.zeros(2 * content.start.size)])
+    tables = {
+        "numbers": machine.numbers,
+        "start": machine.state,
+        "start_place": content.start,
+        "start_input": np.zeros(len(machine.drives)) if content.driven else held,
+        "start_pose": setpoint.poses.start(content.start),
+    }
+    tables |= _thermal(content)
+    places = {"shown": shown, "zone_of": _zones(content)}
+    return [*(_table(name, x) for name, x in tables.items()), *(_whole(name, x) for name, x in places.items())]
+
+
+def _thermal(content: Content) -> dict[str, Array]:
+    """Return, per thermal model, A(W) = A0 + W A1, b = b0 + W b1 + losses b2, what is read of its state, and what heats it."""
+    heat = content.heat
+    if heat is None:
+        return {"zones": np.zeros(ZONE), "start_heat": np.zeros(ORDER)}
+    rows, starts = [], []
+    air = np.array(heat.ambient)
+    for name, heating in heat.heating.items():
+        model, zero, one = heating.model, np.array(0.0), np.array(1.0)
+        n, p = model.order, model.values
+        A0, A1 = model._matrix(p, zero), model._matrix(p, one)
+        b0, b1, b2 = (model._drive(p, W, air, air, L) for W, L in ((zero, zero), (one, zero), (zero, one)))
+        base = float(model.temperature(np.zeros(n), air))
+        read = [float(model.temperature(np.eye(n)[i], air)) - base for i in range(n)]
+        joint, drive, motor, copper = heat.sources(name)
+        parts = [_padded(A0), _padded(A1 - A0), _padded(b0), _padded(b1 - b0), _padded(b2 - b0), _padded(np.array(read))]
+        parts.append(np.array([base, model.alpha, model.beta - model.alpha * model.reference, copper, joint, drive, motor]))
+        rows.append(np.concatenate(parts))
+        starts.append(_padded(heat.state[name]))
+    return {"zones": np.concatenate(rows), "start_heat": np.concatenate(starts)}
+
+
+def _padded(x: Array) -> Array:
+    """Return a vector or matrix of a model of any order with zeros up to `ORDER`."""
+    whole = np.zeros((ORDER,) * np.ndim(x))
+    whole[tuple(slice(size) for size in np.shape(x))] = x
+    return whole.ravel()
+
+
+def _zones(content: Content) -> list[int]:
+    """Return the thermal model of every owner of friction, -1 for none."""
+    heat, owners = content.heat, content.machine.shape.owners
+    names = [] if heat is None else list(heat.heating)
+    found = [None if heat is None else heat.heats(owner) for owner in owners]
+    return [-1 if name is None else names.index(name) for name in found]
+
+
+def _table(name: str, values: Array) -> str:
+    flat = [c_number(float(x)) for x in values.ravel()] or ["0.0"]
+    rows = [", ".join(flat[i : i + 6]) for i in range(0, len(flat), 6)]
+    return f"static const double {name}[{len(flat)}] = {{\n    " + ",\n    ".join(rows) + "\n};\n"
+
+
+def _whole(name: str, values: Sequence[int]) -> str:
+    flat = ", ".join(str(int(x)) for x in values) or "0"
+    return f"static const int {name}[{max(len(values), 1)}] = {{{flat}}};\n"

@@ -1,0 +1,243 @@
+"""Forces inside a robot, through the cut joints of its loops and the joints of its tree, and how far loops are from singular.
+
+    M_t a_t + h_t = tau_t + J_c^T lambda        lambda: one multiplier per closure equation
+
+Cut joints of a planar robot repeat equations, so their reactions are not unique; the ones of least norm are returned. Those of
+the tree follow by Newton and Euler from the last bodies to the base:
+
+    f_i = m (a - g) + alpha x h + w x (w x h) - f_cut + sum f_child
+    n_i = I alpha + w x I w + h x (a - g) - n_cut + sum (n_child + (p_child - p_i) x f_child)      about the origin p_i
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.errors import DynidentError
+from dynident.mechanics import MotionLike, close_positions
+from dynident.mechanics.equations import Equations
+from dynident.mechanics.functions import Outputs, entering, function_of, node_values, quantity, run, values_of
+from dynident.mechanics.kinematics import body_motions
+from dynident.mechanics.motion import as_motion
+from dynident.mechanism import Mechanism, Parameters
+from dynident.results import Result
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Conditioning(Result):
+    """How far a robot with loops is from its singularities; ratios of smallest to largest singular value, 0 is singular.
+
+    Parameters
+    ----------
+    constraint : ndarray, (N,)
+        Of the closure equations: near 0 the loops gain a freedom.
+    serial : ndarray, (N,)
+        Of the closure solved for the dependent joints: near 0 the robot's coordinates no longer determine its joints.
+    parallel : ndarray, (N,)
+        Of the actuator Jacobian, columns scaled by their mean size: near 0 the motors no longer hold the robot.
+    """
+
+    constraint: Array
+    serial: Array
+    parallel: Array
+
+    def plot(self) -> Figure:
+        """Draw the three ratios sample by sample, on a logarithmic axis."""
+        from dynident.figures import CURVES, one_axes  # noqa: PLC0415 - matplotlib is an extra
+
+        figure, axes = one_axes(7.2, 3.6, "sample", "smallest over largest singular value", "Distance from singularities")
+        for name, color in zip(("constraint", "serial", "parallel"), CURVES, strict=False):
+            axes.semilogy(getattr(self, name), color=color, linewidth=1.2, label=name)
+        axes.legend(frameon=False, fontsize=8.5)
+        return figure
+
+    def singular(self, limit: float = 1e-3) -> dict[str, list[int]]:
+        """Return the samples below a limit, by kind of singularity.
+
+        Parameters
+        ----------
+        limit : float
+            Ratio below which a sample counts as singular.
+
+        Returns
+        -------
+        dict
+            "constraint", "serial" and "parallel", each with sample numbers.
+        """
+        names = ("constraint", "serial", "parallel")
+        return {name: np.flatnonzero(getattr(self, name) < limit).tolist() for name in names}
+
+
+def constraint_jacobians(mechanism: Mechanism, positions: Array) -> Array:
+    """Return J_c = dPhi/dq_t of all closure equations."""
+    loops, still = mechanism.closure.arrays, np.zeros((positions.shape[0], mechanism.dof))
+    shape, arrays = (loops.kind.size, positions.shape[1]), {"q": positions, "v": still, "a": still}
+    return quantity(mechanism, "constraint_jacobians", lambda x: x.loops(loops).jacobian, shape, arrays)
+
+
+def closure_conditioning(mechanism: Mechanism, q: ArrayLike) -> Conditioning:
+    """Measure the distance to constraint, serial and parallel singularities.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot with loops.
+    q : array_like, (N, n)
+        Positions over time.
+
+    Returns
+    -------
+    Conditioning
+        Ratios per sample.
+    """
+    _with_loops(mechanism)
+    closure = mechanism.closure
+    positions = close_positions(mechanism, np.atleast_2d(np.asarray(q, dtype=np.float64)))
+    J = constraint_jacobians(mechanism, positions)
+    rank = closure.dependent.size
+    spectrum = np.linalg.svd(J, compute_uv=False)
+    block = np.linalg.svd(J[:, :, closure.dependent], compute_uv=False)
+    # Motions the closure allows, whatever coordinates describe them: the null space of J_c.
+    null = np.linalg.svd(J)[2][:, rank:]
+    A = np.einsum("kt,snt->skn", mechanism.actuator_matrix[0], null)
+    motors = np.linalg.svd(A, compute_uv=False) if A.shape[1] else np.zeros((positions.shape[0], 1))
+    return Conditioning(
+        spectrum[:, rank - 1] / spectrum[:, 0], block[:, rank - 1] / block[:, 0], motors[:, -1] / np.max(motors[:, 0])
+    )
+
+
+def reactions(
+    mechanism: Mechanism, motion: MotionLike, torques: ArrayLike, parameters: Parameters | ArrayLike | None = None
+) -> Mapping[str, Array]:
+    """Return the wrench that every cut joint puts on its body a, so that the robot moves as it does.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot with loops, n coordinates and k actuators.
+    motion : Motion or (q, v, a)
+        N samples.
+    torques : array_like, (N, k)
+        Motor torques that drive it, as from `actuator_torques`.
+    parameters : Parameters or array_like (p,), optional
+        Standard parameters; the robot's own when omitted.
+
+    Returns
+    -------
+    mapping of str to ndarray, (N, 6)
+        (force, moment) on body a at the cut's point of body a, base axes [N, N m]; one entry per loop.
+    """
+    motion = as_motion(motion)
+    _with_loops(mechanism)
+    values = node_values(mechanism, values_of(mechanism, parameters))
+    arrays = entering(mechanism, motion)
+    tau = np.asarray(torques, dtype=np.float64)
+    if tau.shape != (len(motion), len(mechanism.actuators)):
+        raise DynidentError(f"torques have shape {tau.shape}; give ({len(motion)}, {len(mechanism.actuators)})")
+    rows, width = mechanism.closure.arrays.kind.size, arrays["q"].shape[1]
+
+    def make(x: Equations) -> Outputs:
+        units = x.loops(mechanism.closure.arrays).wrenches
+        return {"load": x.tree_torques(), "unit": [entry for force, moment in units for entry in (*force, *moment)]}
+
+    function = function_of(mechanism, "reactions", make, parameters=True)
+    out = run(function, arrays, values, {"load": (width,), "unit": (rows, 6)})
+    load = out["load"] - tau @ mechanism.actuator_matrix[0]
+    J = constraint_jacobians(mechanism, arrays["q"])
+    multipliers = np.einsum("stm,st->sm", np.linalg.pinv(J), load)
+    gap = np.max(np.abs(np.einsum("smt,sm->st", J, multipliers) - load), initial=0.0)
+    if gap > 1e-6 * max(1.0, float(np.max(np.abs(load), initial=0.0))):
+        raise DynidentError(
+            f"these motor torques do not move robot '{mechanism.name}' like this: {gap:.3g} N m are left over; "
+            "take them from actuator_torques with the same parameters"
+        )
+    wrenches = out["unit"] * multipliers[:, :, None]
+    names = np.array(mechanism.closure.names)
+    return {loop.name: wrenches[:, names == loop.name].sum(axis=1) for loop in mechanism.loops}
+
+
+def _with_loops(mechanism: Mechanism) -> None:
+    if not mechanism.loops:
+        raise DynidentError(f"robot '{mechanism.name}' has no loops; this is for parallel robots")
+
+
+def joint_reactions(
+    mechanism: Mechanism, motion: MotionLike, torques: ArrayLike | None = None, parameters: Parameters | ArrayLike | None = None
+) -> Mapping[str, Array]:
+    """Return the wrench that every moving joint of the tree puts on its child, so that the robot moves as it does.
+
+    It is all that passes through the joint: bearing reaction, motor and friction. About the axis of a passive joint without
+    friction it is zero.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot, with or without loops.
+    motion : Motion or (q, v, a)
+        N samples of its coordinates.
+    torques : array_like (N, k), optional
+        Motor torques of a robot with loops, as from `actuator_torques`; they decide how redundant motors share the load.
+    parameters : Parameters or array_like (p,), optional
+        Standard parameters; the robot's own when omitted.
+
+    Returns
+    -------
+    mapping of str to ndarray, (N, 6)
+        (force, moment) on the child at the origin of its frame, base axes [N, N m]; one entry per moving joint. `reactions`
+        has those of the cut joints.
+    """
+    motion = as_motion(motion)
+    phi = node_values(mechanism, values_of(mechanism, parameters))
+    R, p, velocity, acceleration = body_motions(mechanism, motion)
+    tree = mechanism.tree.arrays
+    wrench = np.zeros((len(motion), tree.parent.size, 6))  # (force, moment) at the node's origin, base axes
+    for i, c in enumerate(tree.column):
+        if c >= 0:
+            a = acceleration[:, i, :3] - np.einsum("sji,j->si", R[:, i], mechanism.gravity)
+            local = _newton_euler(phi[c : c + 10], a, acceleration[:, i, 3:], velocity[:, i, 3:])
+            wrench[:, i, :3], wrench[:, i, 3:] = (np.einsum("sij,sj->si", R[:, i], x) for x in local)
+    if mechanism.loops:
+        cut = reactions(mechanism, motion, np.empty((0, 0)) if torques is None else torques, parameters)
+        for loop in mechanism.loops:
+            node, frame = mechanism.tree.frames[loop.body_a]
+            point = (frame @ loop.placement_a).translation
+            # Both bodies feel it where the point of body a is.
+            x = np.broadcast_to(point, (len(motion), 3)) if node < 0 else p[:, node] + R[:, node] @ point
+            for body, sign in ((loop.body_a, -1.0), (loop.body_b, 1.0)):
+                _add(wrench, p, mechanism.tree.frames[body][0], sign * cut[loop.name], x)
+    for i in range(tree.parent.size - 1, -1, -1):
+        _add(wrench, p, int(tree.parent[i]), wrench[:, i], p[:, i])
+    found = {}
+    for joint in mechanism.joints:
+        if joint.coordinates:
+            node, frame = mechanism.tree.frames[joint.child]
+            arm = R[:, node] @ frame.translation
+            force, moment = wrench[:, node, :3], wrench[:, node, 3:]
+            found[joint.name] = np.hstack([force, moment - np.cross(arm, force)])
+    return found
+
+
+def _newton_euler(phi: Array, a: Array, alpha: Array, w: Array) -> tuple[Array, Array]:
+    """Return force and moment about the frame's origin that a body needs, all in its own frame."""
+    m, h = phi[0], np.broadcast_to(phi[1:4], a.shape)
+    xx, xy, xz, yy, yz, zz = phi[4:10]
+    inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    force = m * a + np.cross(alpha, h) + np.cross(w, np.cross(w, h))
+    return force, alpha @ inertia + np.cross(w, w @ inertia) + np.cross(h, a)
+
+
+def _add(wrench: Array, p: Array, node: int, other: Array, x: Array) -> None:
+    """Add a wrench (force, moment about x) to those of a node, if it is not the base."""
+    if node >= 0:
+        wrench[:, node, :3] += other[:, :3]
+        wrench[:, node, 3:] += other[:, 3:] + np.cross(x - p[:, node], other[:, :3])

@@ -1,0 +1,449 @@
+"""The virtual robot as a controller in real time, whatever protocol is spoken to it.
+
+A thread takes chunks of setpoints, lets the plant follow them, and hands out every sample when its time has come. One chunk is
+simulated while the last one is handed out, so samples are late by one chunk and by nothing else.
+
+What the robot does follows from what it is told and from the seed alone: after a motion it settles for a fixed time, a rest
+that a client announces is as long as announced, and a client that thinks for a few seconds between motions costs no time.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections import deque
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.errors import DynidentError, LinkError
+from dynident.mechanics import Motion
+from dynident.simulate import VirtualRobot
+from dynident_lab.link.controller import ALARMS, APPROACH
+from dynident_lab.link.plant import MOST_SETTLING, SHORTEST, Plant, facts_of, joint_limits, settling_periods, tick_of
+from dynident_lab.link.real_time import Outbox, PlantProcess
+from dynident_lab.link.setpoints import Point, Setpoints
+
+Array = NDArray[np.float64]
+
+PATIENCE = 0.3  # after which a point that nothing follows is one of rest [s, host]
+STARVED = 5.0  # for which a moving robot waits for its next point [s, host]
+CHUNK = 0.05  # simulated at once where so many setpoints are known, times the speed up to 40 [s]
+THINKING = 10.0  # for which a client may have the robot stand between two motions and no joint cools down [s]
+LONGEST_REST = 1e8  # that a client can announce [s]
+CATCH_UP = 2.0  # by which the clock of a robot in real time may lag before it is set anew [s, host]
+FOLLOWING = 0.1  # largest distance between setpoint and robot [rad, m]
+FULL_RATE = 20.0  # speed up to which a resting robot sends all its samples; beyond, one per chunk
+
+
+@dataclass(frozen=True)
+class Alarm:
+    """An alarm of the controller with its sentence."""
+
+    code: int
+    text: str
+
+
+class Emulator:
+    """A virtual robot that runs in its own time and does what it is told.
+
+    Parameters
+    ----------
+    robot : VirtualRobot
+        The machine.
+    q : array_like (n,), optional
+        Where it stands at the start.
+    period : float
+        Time between two samples [s].
+    speed : float
+        Seconds of the robot per second of the host, in motion and in rests that the client announces; otherwise a waiting robot
+        lives in the time of the host, so that it does not cool down while a client thinks. Where the computer is too slow, the
+        robot's clock lags.
+    seed : int
+        Of all noise.
+    capacity : int
+        Points that the buffer holds.
+    following : float
+        Largest distance between setpoint and robot [rad, m].
+    real_time : bool
+        True simulates in a process of its own, so that samples are not late; see `prepare_timing`.
+    """
+
+    def __init__(
+        self,
+        robot: VirtualRobot,
+        q: ArrayLike | None = None,
+        *,
+        period: float = 0.004,
+        speed: float = 1.0,
+        seed: int = 0,
+        capacity: int = 100,
+        following: float = FOLLOWING,
+        real_time: bool = False,
+    ) -> None:
+        if not 1e-3 <= speed <= 1e6:
+            raise LinkError(f"speed is {speed}; give seconds of the robot per second of the host, above zero: 0.001 to 1e6")
+        if not following > 0.0:
+            raise LinkError(f"following is {following}; give the largest distance between setpoint and robot, above zero")
+        self.robot, self.speed, self.period, self.following = robot, speed, period, following
+        self.plant = (PlantProcess if real_time else Plant)(robot, q, period, seed)
+        self.limits = joint_limits(robot)
+        self.setpoints = Setpoints(self.plant.coordinates.copy(), self.limits, capacity)
+        self.home, self.homing_speed = self.plant.coordinates.copy(), APPROACH  # share of the top speed
+        self.tick = tick_of(robot, period)
+        self.chunk = period * max(SHORTEST, round(CHUNK * min(max(speed, 1.0), 40.0) / period))
+        self.lock = threading.RLock()
+        self.alarms: deque[Alarm] = deque(maxlen=20)
+        self.powered, self.e_stopped, self.homed = True, False, False
+        self._settle = 0  # periods until the robot is asked whether it stands
+        self._stood = self._thought = 0  # periods since its last motion, and those that a client has thought
+        self._rest_until: float = 0  # periods after its last motion at which an announced rest ends
+        self._skipped = 0  # periods of a rest that was over before they had passed
+        self.client = ""  # who has the motion port
+        self.pinged = 0.0  # when that client last asked, if it ever pinged [s, host]
+        self.watchdog = 0.0  # silence after which the motion stops [s, host]; 0 for none
+        self.touched = time.monotonic()
+        self.clock = 0.0
+        self._index = 0
+        self.outbox = Outbox()
+        self._done = threading.Event()
+        self._moved = threading.Condition(self.lock)
+        self._thread: threading.Thread | None = None
+        self._told: tuple[int, ...] = ()
+        self._told = self.status
+
+    # ------------------------------------------------------------------ what it says about itself
+    @property
+    def identity(self) -> dict[str, Any]:
+        """Who it is: robot, names, limits, rates and versions, as an IDENTITY reply carries it."""
+        facts = facts_of(self.plant, self.home)
+        with self.lock:
+            now = {"buffer": self.setpoints.capacity, "client": self.client, "setpoint": self.setpoints.q.tolist()}
+            return {**facts, **now, "speed": self.speed}
+
+    @property
+    def status(self) -> tuple[int, ...]:
+        """The seven numbers of a STATUS message."""
+        with self.lock:
+            code = self.alarms[-1].code if self.alarms else 0
+            moving = self.setpoints.moving or self._settle > 0 or not self._standing
+            possible = self.powered and not self.e_stopped and not code
+            self._told = int(self.powered), int(self.e_stopped), code, int(bool(code)), int(moving), 2, int(possible)
+            return self._told
+
+    def glance(self) -> tuple[int, ...]:
+        """Return the status without waiting: the last one that was told while setpoints are computed."""
+        if not self.lock.acquire(blocking=False):
+            return self._told
+        try:
+            return self.status
+        finally:
+            self.lock.release()
+
+    def alarm(self, code: int, text: str = "", stop: bool = True) -> None:
+        """Raise an alarm; the robot is brought to rest.
+
+        Parameters
+        ----------
+        code : int
+            One of `ALARMS`.
+        text : str
+            Its sentence; that of `ALARMS` when empty.
+        stop : bool
+            False lets the robot go on.
+        """
+        with self.lock:
+            if not (self.alarms and self.alarms[-1].code == code):
+                self.alarms.append(Alarm(code, text or ALARMS[code]))
+            if stop:
+                self.setpoints.stop()
+                self._moved.notify_all()
+
+    def reset(self) -> None:
+        """Forget the alarms; refused while the emergency stop is pressed."""
+        with self.lock:
+            if self.e_stopped:
+                raise LinkError("the emergency stop is pressed; release it first")
+            self.alarms.clear()
+            self.powered = True
+
+    def emergency_stop(self, pressed: bool = True) -> None:
+        """Press or release the emergency stop.
+
+        Parameters
+        ----------
+        pressed : bool
+            False releases it.
+        """
+        with self.lock:
+            self.e_stopped = pressed
+            if pressed:
+                self.alarm(4012)
+                self.powered = False
+
+    # ------------------------------------------------------------------ motion
+    def ready(self) -> None:
+        """Raise the sentence that says why no motion is possible, if so."""
+        if self.alarms:
+            last = self.alarms[-1]
+            raise LinkError(f"the controller is in alarm {last.code} ({last.text}); reset it")
+        if self.e_stopped or not self.powered:
+            raise LinkError("the drives are off; release the emergency stop and reset the controller")
+
+    def begin(self, hold: bool = False, marked: bool = False) -> None:
+        """Open a trajectory.
+
+        Parameters
+        ----------
+        hold : bool
+            True keeps it from running until `finish`.
+        marked : bool
+            True when it ends with `finish`; otherwise a point of rest may be its last.
+        """
+        with self.lock:
+            self.ready()
+            self.setpoints.begin(hold, marked)
+            self.touched = time.monotonic()
+
+    def push(self, point: Point) -> bool:
+        """Take over a point.
+
+        Parameters
+        ----------
+        point : Point
+            With its time since the start of the trajectory.
+
+        Returns
+        -------
+        bool
+            False when the buffer is full and the point must be offered again.
+        """
+        with self.lock:
+            self.ready()
+            points = self.setpoints
+            if not points.room and points.covered - points.now > self.period * (SHORTEST - 0.5):
+                return False
+            point.t = round(point.t / self.tick) * self.tick  # float32 times of a long motion are coarse
+            try:
+                self.setpoints.push(point)
+            except LinkError as error:
+                self.alarm(4010, str(error))
+                raise
+            if points.now > 0.0:  # it goes on
+                self._settle = 0
+            self.touched = time.monotonic()
+            self._moved.notify_all()
+            return True
+
+    def finish(self) -> None:
+        """Close the trajectory; a download runs from now on."""
+        with self.lock:
+            points = self.setpoints
+            waits = points.now > 0.0 and points.dry and not points.moving
+            points.finish()
+            if waits and not points.moving:  # all points were used up before it was known that they are all
+                self._stood, self._settle = 0, settling_periods(self.period)
+            self._moved.notify_all()
+
+    def load(self, motion: Motion) -> None:
+        """Take over a whole trajectory at once; it waits for `finish`.
+
+        Parameters
+        ----------
+        motion : Motion
+            From where the robot is asked to be, to rest.
+        """
+        with self.lock:
+            self.begin(hold=True)
+            capacity, self.setpoints.capacity = self.setpoints.capacity, len(motion)
+            try:
+                for i in range(len(motion)):
+                    self.push(Point(float(motion.t[i] - motion.t[0]), motion.q[i], motion.v[i], motion.a[i]))
+            finally:
+                self.setpoints.capacity = capacity
+
+    def stop(self) -> None:
+        """Bring the robot to rest."""
+        with self.lock:
+            self.setpoints.stop()
+            self._moved.notify_all()
+
+    def rest(self, resting: bool, duration: float = math.inf) -> None:
+        """Let time pass with the robot's speed while it stands.
+
+        Parameters
+        ----------
+        resting : bool
+            False when the rest is over; what is left of its duration has then passed at once.
+        duration : float
+            When it ends, after the last motion [s].
+        """
+        if not (0.0 <= duration <= LONGEST_REST or duration == math.inf):
+            raise LinkError(f"a rest of {duration:g} s; give 0 to {LONGEST_REST:g} s")
+        with self.lock:
+            if resting:
+                self._rest_until, self._thought = duration if duration == math.inf else round(duration / self.period), 0
+            elif self._resting:
+                left = self._rest_until - self._stood
+                self._skipped += 0 if left == math.inf else int(left)
+                self._rest_until = 0
+
+    @property
+    def _standing(self) -> bool:
+        """True when nothing moves, or has not ceased to for long after the last motion."""
+        return self.plant.still or self._stood >= MOST_SETTLING * settling_periods(self.period)
+
+    @property
+    def _resting(self) -> bool:
+        return self._stood < self._rest_until
+
+    # ------------------------------------------------------------------ time
+    def start(self) -> None:
+        """Let the time of the robot run, in a thread."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="plant", daemon=True)
+            self._thread.start()
+
+    def close(self) -> None:
+        """Stop the time of the robot."""
+        self._done.set()
+        with self.lock:
+            self._moved.notify_all()
+        if self._thread is not None:
+            self._thread.join(timeout=10.0)
+        if isinstance(self.plant, PlantProcess):
+            self.plant.close()
+
+    def _run(self) -> None:
+        begin = time.monotonic()  # host time at which the next chunk may start
+        while not self._done.is_set():
+            with self.lock:
+                duration = self._next_chunk()
+                if duration <= 0.0:  # the client is slower than this robot's time: wait for points
+                    self._moved.wait(0.002)
+                    begin = max(begin, time.monotonic())
+                    continue
+                length = duration / self._pace()
+                rows = round(duration / self.period)
+                passed, self._skipped = self._skipped, 0
+                self._stood += passed
+                self.clock += passed * self.period
+                taken = self._take(rows)
+            table = self._chunk(rows, passed, taken)
+            self.outbox.put(begin + length, length / len(table), table)  # after a stall all that is late goes out at once
+            begin = max(begin + length, time.monotonic() - (CATCH_UP if self.speed <= 1.0 else CHUNK))
+            wait = begin - time.monotonic()
+            if wait > 0.0:
+                self._done.wait(wait)
+
+    def _next_chunk(self) -> float:
+        """Return how long the next chunk is [s]; 0 to wait for points."""
+        points, quiet = self.setpoints, time.monotonic() - self.touched
+        if self.watchdog and self.pinged and points.moving and time.monotonic() - self.pinged > self.watchdog:
+            self.alarm(4013)
+        if self._settle:
+            return self._part(self._settle)
+        ahead = points.covered - points.now
+        if points.braking or points.held or points.ended:
+            return self._part(ahead / self.period) if points.moving and not points.braking else self._idle_chunk()
+        if quiet > PATIENCE:
+            points.rest_here()
+            ahead = points.covered - points.now
+        if ahead >= self.chunk - 1e-9:
+            return self.chunk if points.dry else self._part(ahead / self.period)
+        if points.dry:
+            if not points.room and ahead > self.period * (SHORTEST - 0.5):  # more does not fit: run what is there
+                return self.period * math.floor(ahead / self.period + 1e-6)
+            if quiet > STARVED:
+                self.alarm(4014)
+                return self._idle_chunk()
+            return 0.0  # the time of a virtual robot can wait
+        if points.now == 0.0 and quiet < PATIENCE and ahead > 0.0:
+            return 0.0  # it has just begun: let the buffer fill
+        return self._part(ahead / self.period) if ahead > 0.0 else self._idle_chunk()
+
+    def _part(self, left: float) -> float:
+        """Return how long the next chunk of some periods is [s]: none of them, and none of the rest, is too short for a run."""
+        periods, most = math.ceil(left - 1e-6), round(self.chunk / self.period)
+        return self.period * max(SHORTEST, periods if periods < most + SHORTEST else most)
+
+    def _pace(self) -> float:
+        """Return how many seconds of the robot pass per second of the host now."""
+        busy = self._resting or self._settle or self.setpoints.moving or not self._standing
+        return self.speed if busy else min(1.0, self.speed)
+
+    def _idle_chunk(self) -> float:
+        if self.setpoints.moving or not self._standing:
+            return self.chunk
+        return self.period * max(SHORTEST, round(0.02 * self._pace() / self.period))
+
+    def _chunk(self, rows: int, passed: int, taken: tuple[Motion, Array] | int) -> Array:
+        """Let the robot follow setpoints, or stand; return its samples. Before that, `passed` periods of a rest are over."""
+        duration, motion = rows * self.period, None
+        try:
+            if isinstance(taken, int):
+                count = rows if self.speed <= FULL_RATE else 1
+                signals = self.plant.rest((passed + taken) * self.period)
+                signals = tuple(np.repeat(x, count, axis=0) for x in signals)  # type: ignore[assignment]
+                when = np.full(count, np.nan)
+            else:
+                if passed:
+                    self.plant.rest(passed * self.period)
+                motion, since = taken
+                signals = self.plant.advance(motion)
+                when = since[: -1 : round(self.period / self.tick)]
+                with self.lock:
+                    if not (self._settle or self.setpoints.moving or self.setpoints.dry or self._standing):
+                        self._settle = settling_periods(self.period)
+        except DynidentError as error:
+            self.alarm(4015, f"{ALARMS[4015]}: {error}")
+            self.powered = False
+            signals = self.plant.rest(duration)
+            when = np.full(1, np.nan)
+        count = len(when)
+        with self.lock:
+            index = self._index + np.arange(count)
+            clock = self.clock + np.arange(count) * (duration / count)
+            self._index, self.clock = self._index + count, self.clock + duration
+            if motion is not None:
+                error_now = np.abs(self.plant.coordinates - motion.q[-1])
+                if error_now.max() > self.following:
+                    i = int(error_now.argmax())
+                    text = f"following error of joint '{self.limits.names[i]}' is {error_now[i]:.3g}, above {self.following:g}"
+                    self.alarm(4011, text)
+        return np.column_stack([index.astype(np.float64), clock, when, *signals])
+
+    def _take(self, rows: int) -> tuple[Motion, Array] | int:
+        """Return the setpoints of some periods, the last ones of which settle; for a robot that stands, how many cool it."""
+        if not self._settle and not self.setpoints.moving and self._standing:
+            return self._cooled(rows)
+        points, settling = self.setpoints, self._settle > 0
+        ended = points.covered if points.moving and not points.braking else points.now
+        left = math.ceil((ended - points.now) / self.period - 1e-6)
+        moved = points.moving and not settling
+        motion, since = points.take(rows * self.period, self.tick, wait=settling)
+        if settling:
+            self._stood += rows
+            self._settle = max(0, self._settle - rows)
+        elif moved:
+            self._stood, self._rest_until, self._thought = 0, 0, 0
+            if not (points.moving or points.dry):  # else it waits for the next point, whose time can wait too
+                self._stood = rows - left
+                self._settle = max(SHORTEST, settling_periods(self.period) - self._stood)
+        return motion, since
+
+    def _cooled(self, rows: int) -> int:
+        """Return for how many periods joints cool while the robot stands for some: not while a client thinks for a while."""
+        if self._resting:
+            cooled = int(min(rows, self._rest_until - self._stood))
+        elif not self.client:
+            cooled = rows
+        else:
+            before, self._thought = self._thought, self._thought + rows
+            most = round(THINKING / self.period)
+            cooled = 0 if self._thought <= most else rows if before > most else self._thought
+        self._stood += cooled
+        return cooled

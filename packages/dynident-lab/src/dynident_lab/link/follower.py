@@ -1,0 +1,354 @@
+"""One controller that is being followed: motions and rests are recorded, watched, and handed to whoever listens.
+
+    |effort - predicted(motion)| > tolerance max|predicted|   for several samples in a row: stop, something is in the way
+
+A channel that hardly moves is left out of that: dry friction then holds any effort up to its own size.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.errors import LinkError
+from dynident.mechanics import Motion
+from dynident_lab.link.controller import Identity, RemoteController, Samples
+from dynident_lab.link.recorder import Recorder
+
+Array = NDArray[np.float64]
+Predict = Callable[[Motion], Array]
+
+SILENCE = 5.0  # without any sample, after which the connection counts as lost [s]
+STUCK = 30.0  # without progress of a motion, after which it has failed [s]
+TOLD = 2.0  # within which a controller tells its alarm [s]
+REST_PERIOD = 1.0  # between two samples that are kept of a rest [s, controller]
+LOST = (4003, 4004, 4013, 4014)  # alarms that a lost or slow connection leaves
+IN_A_ROW = 5  # samples before a residual counts
+SLACK = 0.02  # of positions beyond their limits [rad, m]
+HARDLY = 0.05  # of its largest speed, below which a channel counts as standing
+SETTLING = 0.1  # after a standstill, in which friction still changes [s]
+FASTER = 1.3  # speed over its limit at which the motion stops
+
+Tell = Callable[[str, float, float, Samples], None]
+
+
+class Listener(Protocol):
+    """Anything that wants the samples as they come: monitor, estimator, MCAP file."""
+
+    def feed(self, host: float, samples: Samples) -> None:
+        """Take samples.
+
+        Parameters
+        ----------
+        host : float
+            Clock of the host at their arrival [s since 1970].
+        samples : Samples
+            What was measured.
+        """
+
+
+@dataclass(frozen=True, eq=False)
+class Progress:
+    """Where a campaign is.
+
+    Parameters
+    ----------
+    what : str
+        "cycle", "approach", "rest", "waiting", "paused", "no connection", "disk full".
+    done, total : int
+        Cycles.
+    motion, duration : float
+        Time in the running motion and its length [s].
+    left : float
+        Estimated rest of the campaign [s, host].
+    samples : Samples or None
+        The newest.
+    acknowledged, gaps : int
+        Samples on the disk, gaps in their counter.
+    text : str
+        One sentence, when there is something to say.
+    """
+
+    what: str
+    done: int
+    total: int
+    motion: float = 0.0
+    duration: float = 0.0
+    left: float = 0.0
+    samples: Samples | None = None
+    acknowledged: int = 0
+    gaps: int = 0
+    text: str = ""
+
+
+class Watch:
+    """Checks the samples of one motion.
+
+    Parameters
+    ----------
+    identity : Identity
+        Limits and channels of the controller.
+    motion : Motion
+        What the robot is asked to do.
+    predict : callable, optional
+        Returns the efforts (N, channels) of a motion, in the order and unit of the channels.
+    tolerance : float
+        Share of the largest predicted effort.
+    """
+
+    def __init__(self, identity: Identity, motion: Motion, predict: Predict | None = None, tolerance: float = 0.5) -> None:
+        self.identity, self._t = identity, motion.t - motion.t[0]
+        self._predicted = None if predict is None else np.asarray(predict(motion), dtype=np.float64)
+        if self._predicted is not None and self._predicted.shape != (len(motion), len(identity.channels)):
+            raise LinkError(
+                f"the model predicts efforts of shape {self._predicted.shape} for {len(identity.channels)} measured channels; "
+                "give the model of this robot"
+            )
+        self._bound = np.inf if self._predicted is None else tolerance * np.maximum(np.abs(self._predicted).max(axis=0), 1e-9)
+        self._moves = moving(motion, len(identity.channels))
+        self._row = np.zeros(len(identity.channels), dtype=np.int64)
+        self._plain = identity.position_side == "joint" and identity.channels == identity.coordinates
+        self.residual = np.zeros(len(identity.channels))  # largest share of the bound so far
+
+    def check(self, samples: Samples) -> None:
+        """Raise the sentence that says what is wrong with some samples.
+
+        Parameters
+        ----------
+        samples : Samples
+            What was measured.
+        """
+        one = self.identity
+        if self._plain and one.lower is not None and one.upper is not None and one.velocity is not None:
+            q, v = samples.position, samples.velocity
+            low, high = np.nanmin(q, axis=0, initial=np.inf), np.nanmax(q, axis=0, initial=-np.inf)
+            outside = (low < one.lower - SLACK) | (high > one.upper + SLACK)
+            if outside.any():
+                i = int(outside.argmax())
+                raise LinkError(
+                    f"joint '{one.channels[i]}' is outside its limits {one.lower[i]:.4g} to {one.upper[i]:.4g}: stopped"
+                )
+            fast = np.nanmax(np.abs(v), axis=0, initial=0.0) > FASTER * one.velocity + SLACK
+            if fast.any():
+                i = int(fast.argmax())
+                raise LinkError(f"joint '{one.channels[i]}' is faster than its limit {one.velocity[i]:.4g}/s: stopped")
+        if self._predicted is not None:
+            self._residuals(samples)
+
+    def _residuals(self, samples: Samples) -> None:
+        assert self._predicted is not None
+        rows = np.flatnonzero(np.isfinite(samples.motion) & np.isfinite(samples.effort).all(axis=1))
+        if not rows.size:
+            return
+        wanted = np.column_stack([np.interp(samples.motion[rows], self._t, column) for column in self._predicted.T])
+        share = np.abs(samples.effort[rows] - wanted) / self._bound
+        near = np.clip(np.searchsorted(self._t, samples.motion[rows]), 0, self._t.size - 1)
+        self.residual = np.maximum(self.residual, np.where(self._moves[near], share, 0.0).max(axis=0))
+        for k, beyond in enumerate((share > 1.0) & self._moves[near]):
+            self._row = np.where(beyond, self._row + 1, 0)
+            if (self._row >= IN_A_ROW).any():
+                i = int(self._row.argmax())
+                raise LinkError(
+                    f"collision? effort of '{self.identity.channels[i]}' is {samples.effort[rows[k], i]:.4g}, predicted are "
+                    f"{wanted[k, i]:.4g} (t = {samples.motion[rows[k]]:.3f} s of the cycle): stopped"
+                )
+
+
+def moving(motion: Motion, channels: int) -> NDArray[np.bool_]:
+    """Tell at which points each channel moves and has done so for a while, (N, channels)."""
+    speed = np.abs(motion.v)
+    slow = speed < HARDLY * np.maximum(speed.max(axis=0), 1e-12)
+    if channels != motion.dof:  # channels are motors that turn with several coordinates
+        slow = np.repeat(slow.all(axis=1)[:, None], channels, axis=1)
+    wide = max(1, round(SETTLING / float(np.median(np.diff(motion.t)))))
+    out: NDArray[np.bool_] = ~slow
+    for k in range(1, wide + 1):
+        out[k:] &= ~slow[:-k]
+        out[:-k] &= ~slow[k:]
+    return out
+
+
+class Follower:
+    """Lets a connected robot move or rest, and records it.
+
+    Parameters
+    ----------
+    controller : RemoteController
+        The robot.
+    recorder : Recorder
+        Where samples go.
+    listeners : sequence of Listener
+        Who gets them too.
+    asked : callable
+        Raises when a person wants to pause or to abort.
+    tell : callable
+        Called with what is done, time in it, its length [s] and the newest samples.
+    """
+
+    def __init__(
+        self,
+        controller: RemoteController,
+        recorder: Recorder,
+        listeners: Sequence[Listener],
+        asked: Callable[[], None],
+        tell: Tell,
+    ) -> None:
+        self.controller, self.recorder, self.listeners, self._asked, self._tell = controller, recorder, listeners, asked, tell
+        self.identity = Identity()
+        self.session = -1
+        self.warmest = np.nan
+        self._heard = time.monotonic()
+
+    def begin(self, identity: Identity) -> None:
+        """Go on with a new connection."""
+        self.identity = identity
+        self.session += 1
+        self.recorder.new_session()
+        self._heard = time.monotonic()
+
+    def settle(self) -> None:
+        """Bring the robot to rest, and forget alarms that a lost connection has left."""
+        self.controller.stop()
+        self.controller.rest(True, 0.0)
+        begin = time.monotonic()
+        while time.monotonic() - begin < 10.0:
+            self.controller.samples(0.05)
+            if time.monotonic() - begin > 0.3 and not self.controller.state().moving:  # told after the stop
+                break
+        if self.controller.state().alarm in LOST:
+            self.controller.reset()
+        if (status := self.controller.state()).alarm:
+            raise LinkError(f"the controller is in {status.why}; look at the robot, reset the controller and resume")
+
+    def halt(self) -> None:
+        """Bring the robot to rest and close the segment."""
+        with contextlib.suppress(LinkError, OSError):
+            self.controller.stop()
+            end = time.monotonic() + 5.0
+            while time.monotonic() < end:
+                self.controller.samples(0.1)
+                if not self.controller.state().moving:
+                    break
+        with contextlib.suppress(LinkError, OSError):
+            self.recorder.close_segment()
+
+    def take(self, timeout: float) -> list[tuple[float, Samples]]:
+        """Return new samples, after telling everybody about them."""
+        found = self.controller.samples(timeout)
+        for host, rows in found:
+            for listener in self.listeners:
+                listener.feed(host, rows)
+            heat = rows.temperature[-1:]
+            if np.isfinite(heat).any():
+                self.warmest = float(np.nanmax(heat))
+        if found:
+            self._heard = time.monotonic()
+        elif time.monotonic() - self._heard > SILENCE:
+            raise ConnectionError(f"no sample for {SILENCE:g} s")
+        return found
+
+    def drain(self, timeout: float) -> None:
+        """Hand samples on that nobody records; a lost connection shows later."""
+        with contextlib.suppress(OSError):
+            self.take(timeout)
+
+    def follow(self, motion: Motion, watch: Watch, kind: str, cycle: int, attempt: int) -> None:
+        """Let the robot do one motion, and record it."""
+        length = float(motion.t[-1] - motion.t[0])
+        self.recorder.open(kind, cycle, attempt, f"{self.session}")
+        self.controller.send(motion)
+        self._before()
+        self.controller.run()
+        began, reached, moved, over = time.time(), 0.0, time.monotonic(), not self.identity.period
+        while True:
+            self._asked()
+            for host, rows in self.take(0.1):
+                known = rows if self.identity.period else _by_host(rows, host - began)
+                watch.check(known)
+                self.recorder.append(host, known)
+                running = known.motion[np.isfinite(known.motion)]
+                if running.size and running.max() > reached:
+                    reached, moved = float(running.max()), time.monotonic()
+                over = not self.identity.period or bool(np.isnan(known.motion[-1]))
+                self._tell(kind, reached, length, known)
+            self.recorder.sync(force=False)
+            status = self.controller.state()
+            if status.alarm in LOST:
+                raise ConnectionError(f"the controller has lost this client (alarm {status.alarm})")
+            if status.alarm or status.e_stopped:
+                raise LinkError(f"the controller is in {status.why} in {kind} {cycle}; look at the robot, reset and resume")
+            if self.controller.failure:
+                lost = self.controller.cut or self._alarm() in LOST
+                raise (ConnectionError if lost else LinkError)(self.controller.failure)
+            done = (
+                reached >= length - 1.5 * (self.identity.period or 0.02) and not status.moving and not self.controller.sending
+            )
+            if done and (over or time.monotonic() - moved > TOLD):  # the last sample has come
+                break
+            if time.monotonic() - moved > STUCK:
+                raise ConnectionError(f"the robot has not gone on for {STUCK:g} s")
+        self.recorder.close_segment()
+
+    def _alarm(self) -> int:
+        """Return the alarm behind a refusal, which may be told a little later; 0 for none."""
+        end = time.monotonic() + TOLD
+        while not self.controller.state().alarm and time.monotonic() < end:
+            self.drain(0.1)
+        return self.controller.state().alarm
+
+    def _before(self) -> None:
+        """Record what is left of the time before a motion, until the robot says that none runs."""
+        end = time.monotonic() + SILENCE
+        while self.identity.period and time.monotonic() < end:
+            idle = False
+            for host, rows in self.take(0.1):
+                table = rows.table.copy()
+                idle = bool(np.isnan(table[-1, 2]))
+                table[:, 2] = np.nan  # of an earlier motion
+                self.recorder.append(host, Samples.from_table(table))
+            if idle:
+                return
+
+    def rest(self, cycle: int, until: float, what: str, duration: float = np.inf, below: float = -np.inf) -> None:
+        """Stand still until a time of the host, or until the robot is cold; one sample per second is kept.
+
+        The controller is told when the rest ends after the last motion [s, controller].
+        """
+        over = time.time() >= until
+        if over and not 0.0 < duration < np.inf:
+            return
+        if not over:
+            self.recorder.open("rest", cycle, 0, f"{self.session}")
+        self.controller.rest(True, duration)
+        kept = -np.inf
+        while time.time() < until and not self.warmest < below:  # NaN: not known yet
+            self._asked()
+            for host, rows in self.take(0.1):
+                keep = []
+                for i, clock in enumerate(rows.clock):
+                    if clock - kept >= REST_PERIOD or clock < kept:
+                        kept = clock
+                        keep.append(i)
+                if keep:
+                    self.recorder.new_session()  # thinned on purpose: no gaps
+                    for i in keep:
+                        self.recorder.append(host, Samples.from_table(rows.table[i : i + 1]))
+                        self.recorder.new_session()
+                left = max(0.0, until - time.time())
+                self._tell(what, 0.0, left, rows)
+            self.recorder.sync(force=False)
+        self.controller.rest(False)
+        self.recorder.close_segment()
+
+
+def _by_host(rows: Samples, since: float) -> Samples:
+    """Return samples of a controller that does not tell when its motion began, timed by the host."""
+    table = rows.table.copy()
+    table[:, 2] = since
+    return Samples.from_table(table)

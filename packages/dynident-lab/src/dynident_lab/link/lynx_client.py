@@ -1,0 +1,316 @@
+"""Client of a Lynx controller: tasks are opened and closed, trajectories sent in blocks, measurements received."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import queue
+import socket
+import struct
+import threading
+import time
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.errors import LinkError
+from dynident.mechanics import Motion
+from dynident_lab.link import lynx_messages as x
+from dynident_lab.link.controller import APPROACH, Identity, RemoteController, Status, UnreachableError, decode_json
+from dynident_lab.link.lynx_messages import Frame, State
+from dynident_lab.link.simple_messages import Framer
+
+Array = NDArray[np.float64]
+
+TIMEOUT = 5.0  # of an answer [s]
+HEARTBEAT = 0.5  # [s]
+
+
+class LynxClient(RemoteController):
+    """A controller that speaks Lynx.
+
+    Parameters
+    ----------
+    host : str
+        Its address.
+    port : int
+        Its port.
+    key : bytes or str
+        Shared key; empty for none.
+    """
+
+    def __init__(self, host: str = "127.0.0.1", port: int = 12000, key: bytes | str = b"") -> None:
+        self.host, self.port = host, port
+        self._key = key.encode() if isinstance(key, str) else key
+        super().__init__()
+        self.identity = Identity()
+        self._sock: socket.socket | None = None
+        self._answers: queue.Queue[Frame | None] = queue.Queue()
+        self._state: State | None = None
+        self._lock = threading.RLock()
+        self._closed = threading.Event()
+        self._sequence = 0
+        self._task = 0
+
+    @property
+    def indicator(self) -> str:
+        """What the server does: loading, ready, sending trajectory, target reading, receiving data or executing."""
+        return "loading" if self._state is None else self._state.indicator
+
+    @property
+    def limit_switches(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Names of the coordinates whose lower and upper limit switches are closed."""
+        if self._state is None:
+            return (), ()
+        names = self.identity.coordinates
+        bits = (self._state.lower, self._state.upper)
+        low, high = (tuple(name for i, name in enumerate(names) if bit >> i & 1) for bit in bits)
+        return low, high
+
+    # ------------------------------------------------------------------ connection
+    def connect(self) -> Identity:
+        """Open the connection, show the key, and ask who is there."""
+        where = f"{self.host}:{self.port}"
+        try:
+            self._sock = socket.create_connection((self.host, self.port), timeout=TIMEOUT)
+        except (OSError, OverflowError) as error:
+            raise UnreachableError(
+                f"no controller answers at {where} ({error}); check address, port and that it runs"
+            ) from error
+        self._sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._sock.settimeout(0.5)
+        self._closed = threading.Event()
+        self._answers, self._queue, self._task, self._state = queue.Queue(), queue.Queue(), 0, None
+        threading.Thread(target=self._listen, args=(self._sock, self._closed), name="lynx client", daemon=True).start()
+        try:
+            hello = self._answer(where)
+            if hello.kind == x.REFUSED:
+                raise UnreachableError(f"the controller refuses: {hello.data.decode(errors='replace')}")
+            if hello.kind != x.HELLO or len(hello.data) != 21:
+                raise LinkError(f"what answers at {where} does not speak lynx; check the port")
+            version, needs = struct.unpack_from("<IB", hello.data)
+            if version != x.VERSION:
+                raise LinkError(f"the controller speaks version {version} of lynx, this is {x.VERSION}; update the older one")
+            if needs:
+                if not self._key:
+                    raise LinkError(f"the controller at {where} needs a key; give it with key= (--key-file)")
+                self._ask(Frame(x.SESSION, x.PROOF, data=x.proof(self._key, hello.data[5:])))
+            self.identity = Identity.of(self._facts())
+            self._ask(Frame(x.COMMAND, x.ACQUIRE, data=b"\1"))
+        except (LinkError, OSError) as error:
+            self.close()
+            if isinstance(error, LinkError):
+                raise
+            raise UnreachableError(f"what answers at {where} does not speak lynx ({error}); check the port") from error
+        end = time.monotonic() + TIMEOUT
+        while self._state is None and time.monotonic() < end:
+            time.sleep(0.005)  # the first measurement tells the state
+        threading.Thread(target=self._beat, args=(self._closed,), name="lynx heartbeat", daemon=True).start()
+        return self.identity
+
+    def _facts(self) -> dict[str, object]:
+        return decode_json(self._ask(Frame(x.COMMAND, x.IDENTITY)).data)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._closed.set()
+        if self._sock is not None:
+            with contextlib.suppress(OSError):
+                self._sock.shutdown(socket.SHUT_RDWR)
+            self._sock.close()
+            self._sock = None
+
+    def shutdown(self) -> None:
+        """End the session: the robot comes to rest and the server closes the connection."""
+        self._ask(Frame(x.SESSION, x.SHUTDOWN))
+        self.close()
+
+    def _listen(self, sock: socket.socket, closed: threading.Event) -> None:
+        framer, answers, samples = Framer(), self._answers, self._queue
+        try:
+            while not closed.is_set():
+                try:
+                    data = sock.recv(1 << 18)
+                except TimeoutError:
+                    continue
+                if not data:
+                    break
+                for raw in framer.feed(data):
+                    frame = x.decode(raw)
+                    if frame.comm == x.DATA and frame.kind == x.MEASUREMENTS:
+                        self._state, rows = x.decode_measurements(frame.data)
+                        samples.put((time.time(), rows))
+                    else:
+                        answers.put(frame)
+        except (OSError, LinkError):
+            pass
+        answers.put(None)
+        if not closed.is_set():
+            samples.put(None)
+
+    def _beat(self, closed: threading.Event) -> None:
+        while not closed.wait(HEARTBEAT):
+            try:
+                self._ask(Frame(x.SESSION, x.ALIVE))
+            except (LinkError, OSError):
+                return
+
+    # ------------------------------------------------------------------ requests
+    def _answer(self, where: str) -> Frame:
+        try:
+            frame = self._answers.get(timeout=TIMEOUT)
+        except queue.Empty:
+            raise ConnectionError(f"the controller at {where} does not answer") from None
+        if frame is None:
+            raise ConnectionError(f"the controller at {where} has closed the connection")
+        return frame
+
+    def _ask(self, frame: Frame, number: int | None = None) -> Frame:
+        """Send a frame and return its answer; a refusal is an error with the server's sentence."""
+        with self._lock:
+            if self._sock is None:
+                raise ConnectionError("the connection is closed")
+            self._sequence = (self._sequence + 1) % (1 << 32)
+            mine = self._sequence if number is None else number
+            self._sock.sendall(x.encode(Frame(frame.comm, frame.kind, frame.task, mine, frame.data)))
+            end = time.monotonic() + TIMEOUT
+            while time.monotonic() < end:
+                answer = self._answer(f"{self.host}:{self.port}")
+                if answer.sequence == mine:
+                    break
+        if answer.kind == x.REFUSED and answer.comm == x.SESSION:
+            raise LinkError(f"the controller refuses: {answer.data.decode(errors='replace')}")
+        return answer
+
+    def open(self, task: int) -> None:
+        """Open a task; another open one is closed first.
+
+        Parameters
+        ----------
+        task : int
+            1 configuration, 2 homing, 3 jog, 4 control.
+        """
+        if self._task == task:
+            return
+        if self._task:
+            self._ask(Frame(x.SESSION, x.CLOSE, self._task))
+            self._task = 0
+        self._ask(Frame(x.SESSION, x.OPEN, task))
+        self._task = task
+
+    # ------------------------------------------------------------------ what a controller does
+    def state(self) -> Status:
+        """Return the controller's state. That of the last measurement."""
+        if self._state is None:
+            return Status()
+        powered, stopped, code, error, moving, _, possible = self._state.status
+        return Status(bool(powered), bool(stopped), bool(moving), bool(possible), code if error else 0)
+
+    def position(self) -> Array:
+        """Return where the robot is asked to be now.
+
+        Returns
+        -------
+        ndarray, (n,)
+            In the order of its coordinates.
+        """
+        return np.array(self._facts()["setpoint"], dtype=np.float64)
+
+    def configure(self, home: ArrayLike, share: float = APPROACH) -> None:
+        """Say where home is and how fast to go there; the robot must be homed again.
+
+        Parameters
+        ----------
+        home : array_like, (n,)
+            Positions [rad, m].
+        share : float
+            Of the top speeds, up to 0.2.
+        """
+        self.open(x.CONFIGURATION)
+        values = np.array([share, *np.atleast_1d(home)], dtype="<f8")
+        self._ask(Frame(x.COMMAND, x.CONFIGURE, x.CONFIGURATION, data=values.tobytes()))
+        self.identity = Identity.of(self._facts())
+
+    def home(self) -> None:
+        """Home the robot and return when there."""
+        self.open(x.HOMING)
+        self._ask(Frame(x.COMMAND, x.HOME, x.HOMING))
+        self._wait(120.0)
+
+    def jog(self, speed: ArrayLike, duration: float) -> None:
+        """Move with a speed for a time, and return when at rest; limit switches end it early.
+
+        Parameters
+        ----------
+        speed : array_like, (n,)
+            Largest speed of every coordinate [rad/s, m/s].
+        duration : float
+            How long [s].
+        """
+        self.open(x.JOGGING)
+        self._ask(Frame(x.COMMAND, x.JOG, x.JOGGING, data=np.array([duration, *np.atleast_1d(speed)], dtype="<f8").tobytes()))
+        self._wait(duration + 30.0)
+
+    def _wait(self, timeout: float) -> None:
+        """Wait for rest; what is sampled meanwhile stays in the queue."""
+        begin, seen = time.monotonic(), False
+        while time.monotonic() - begin < timeout:
+            status = self.state()
+            if status.alarm:
+                raise LinkError(f"the controller is in {status.why}; reset it")
+            seen |= status.moving
+            if not status.moving and (seen or time.monotonic() - begin > 1.0):
+                return
+            time.sleep(0.01)
+        raise LinkError(f"the robot has not come to rest within {timeout:g} s; look at it")
+
+    def send(self, motion: Motion) -> None:
+        """Hand over a motion in blocks; a robot that is not homed is homed first.
+
+        Parameters
+        ----------
+        motion : Motion
+            Positions, velocities and accelerations in the order of the robot's coordinates.
+        """
+        if self._state is not None and not self._state.homed:
+            self.home()
+        self.open(x.CONTROL)
+        rows = np.column_stack([motion.t - motion.t[0], motion.q, motion.v, motion.a])
+        for number, first in enumerate(range(0, len(rows), x.MOST_ROWS)):
+            self._ask(Frame(x.DATA, x.BLOCK, x.CONTROL, data=x.encode_rows(rows[first : first + x.MOST_ROWS])), number)
+        self._ask(Frame(x.DATA, x.END, x.CONTROL))
+
+    def run(self) -> None:
+        """Start what was sent; returns at once."""
+        self._ask(Frame(x.COMMAND, x.RUN, x.CONTROL))
+
+    def stop(self) -> None:
+        """Bring the robot to rest at once."""
+        self._ask(Frame(x.COMMAND, x.STOP))
+
+    def rest(self, resting: bool, duration: float = math.inf) -> None:
+        """Say that the robot is to stand still for a while.
+
+        Parameters
+        ----------
+        resting : bool
+            True when a rest begins, False when it is over.
+        duration : float
+            When it ends, after the last motion [s].
+        """
+        self._ask(Frame(x.COMMAND, x.REST, data=struct.pack("<?d", resting, duration)))
+
+    def quick_stop(self) -> None:
+        """Stop and switch the drives off; `release` and `reset` before the next motion."""
+        self._ask(Frame(x.COMMAND, x.QUICK_STOP))
+
+    def release(self) -> None:
+        """Release the quick stop."""
+        self._ask(Frame(x.COMMAND, x.RELEASE))
+
+    def reset(self) -> None:
+        """Forget alarms."""
+        self._ask(Frame(x.COMMAND, x.RESET))
+        end = time.monotonic() + TIMEOUT
+        while self.state().alarm and time.monotonic() < end:
+            time.sleep(0.005)  # until a measurement says so

@@ -1,0 +1,358 @@
+"""The server of Lynx: `LynxTask` turns frames into frames, `LynxServer` is the socket around it; one client at a time.
+
+    initialization -> operation {configuration | homing | jog | control, one open at a time} -> terminate
+
+A command of a task that is not open is refused. Quick stop is taken in every state.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import secrets
+import selectors
+import socket
+import struct
+import time
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.errors import LinkError
+from dynident.mechanics import Motion
+from dynident_lab.link import lynx_messages as x
+from dynident_lab.link.controller import APPROACH, slow_duration, straight
+from dynident_lab.link.emulator import Emulator
+from dynident_lab.link.lynx_messages import Frame, State
+from dynident_lab.link.simple_messages import Framer
+from dynident_lab.link.sockets import Connection, Server, is_local, open_socket
+
+Array = NDArray[np.float64]
+
+MOST_POINTS = 2_000_000  # of a trajectory
+SWITCH = 1e-3  # distance to a limit at which its switch closes [rad, m]
+
+
+class LynxTask:
+    """One client of a Lynx server.
+
+    Parameters
+    ----------
+    emulator : Emulator
+        The robot.
+    key : bytes
+        Shared key; empty for none.
+    """
+
+    def __init__(self, emulator: Emulator, key: bytes = b"") -> None:
+        self.emulator, self._key = emulator, key
+        self.state = "initialization"
+        self.task = 0
+        self.acquire = False
+        self.malformed = 0
+        self._nonce = secrets.token_bytes(16)
+        self._rows: list[Array] = []
+        self._loaded = self._receiving = False
+
+    def hello(self) -> bytes:
+        """Return the first frame of the server: version, whether a key is needed, a number used once."""
+        body = struct.pack("<IB", x.VERSION, bool(self._key)) + self._nonce
+        if not self._key:
+            self.state = "operation"
+        return x.encode(Frame(x.SESSION, x.HELLO, data=body))
+
+    def receive(self, data: bytes) -> list[bytes]:
+        """Return the answers to one frame; what is malformed is counted and dropped."""
+        try:
+            frame = x.decode(data)
+        except LinkError:
+            self.malformed += 1
+            return []
+        try:
+            return [x.encode(answer) for answer in self._answer(frame)]
+        except LinkError as error:
+            return [x.encode(Frame(x.SESSION, x.REFUSED, frame.task, frame.sequence, str(error).encode()))]
+
+    def _answer(self, frame: Frame) -> list[Frame]:
+        if self.state == "initialization":
+            if (
+                frame.comm == x.SESSION
+                and frame.kind == x.PROOF
+                and secrets.compare_digest(frame.data, x.proof(self._key, self._nonce))
+            ):
+                self.state = "operation"
+                return [self._ok(frame)]
+            self.state = "terminate"
+            raise LinkError("the key is wrong; give the key of this controller")
+        if frame.comm == x.COMMAND and frame.kind == x.QUICK_STOP:
+            self.emulator.emergency_stop()
+            return [self._ok(frame)]
+        if frame.comm == x.SESSION:
+            return self._session(frame)
+        return self._data(frame) if frame.comm == x.DATA else self._command(frame)
+
+    def _ok(self, frame: Frame, data: bytes = b"") -> Frame:
+        return Frame(x.COMMAND, x.DONE, frame.task, frame.sequence, data)
+
+    # ------------------------------------------------------------------ COMM 0
+    def _session(self, frame: Frame) -> list[Frame]:
+        if frame.kind == x.ALIVE:
+            return [self._ok(frame)]
+        if frame.kind == x.SHUTDOWN:
+            self.emulator.stop()
+            self.state, self.task = "terminate", 0
+            return [self._ok(frame)]
+        if frame.kind == x.OPEN:
+            if frame.task not in x.TASKS:
+                raise LinkError(f"there is no task {frame.task}; tasks are 1 configuration, 2 homing, 3 jog, 4 control")
+            if self.task not in (0, frame.task):
+                raise LinkError(f"task {x.TASKS[self.task]} is open; close it before {x.TASKS[frame.task]}")
+            self.task = frame.task
+            return [Frame(x.SESSION, x.OPENED, frame.task, frame.sequence)]
+        if frame.kind == x.CLOSE:
+            if self.task != frame.task:
+                raise LinkError(f"task {x.TASKS.get(frame.task, frame.task)} is not open")
+            if self.emulator.setpoints.moving:
+                raise LinkError("the robot moves; stop it before closing the task")
+            self.task = 0
+            return [Frame(x.SESSION, x.CLOSED, frame.task, frame.sequence)]
+        raise LinkError(f"COMM 0 has no kind {frame.kind}")
+
+    # ------------------------------------------------------------------ COMM 2
+    def _data(self, frame: Frame) -> list[Frame]:
+        self._need(x.CONTROL, frame)
+        if frame.kind == x.BLOCK:
+            rows = x.decode_rows(frame.data)
+            n = len(self.emulator.limits.names)
+            if rows.shape[1] != 1 + 3 * n or not np.isfinite(rows).all() or len(rows) > x.MOST_ROWS:
+                raise LinkError(f"a block has {rows.shape[1]} columns; this robot needs {1 + 3 * n}: t, q, v, a, all finite")
+            if frame.sequence == 0:
+                self._rows, self._loaded = [], False
+            if frame.sequence < len(self._rows):
+                return [Frame(x.DATA, x.TAKEN, frame.task, frame.sequence)]  # it came twice
+            if frame.sequence > len(self._rows) or sum(map(len, self._rows)) > MOST_POINTS:
+                raise LinkError(
+                    f"block {frame.sequence} came where {len(self._rows)} is expected, or the trajectory is too long"
+                )
+            self._rows.append(rows)
+            self._receiving = True
+            return [Frame(x.DATA, x.TAKEN, frame.task, frame.sequence)]
+        if frame.kind == x.END:
+            self._receiving = False
+            rows = np.concatenate(self._rows) if self._rows else np.empty((0, 1))
+            if len(rows) < 2:
+                raise LinkError("the trajectory has less than two points")
+            n = len(self.emulator.limits.names)
+            self.emulator.load(Motion(rows[:, 0], *(rows[:, 1 + k * n : 1 + (k + 1) * n] for k in range(3))))
+            self._loaded, self._rows = True, []
+            return [Frame(x.DATA, x.TAKEN, frame.task, frame.sequence)]
+        raise LinkError(f"COMM 2 has no kind {frame.kind} for the server")
+
+    # ------------------------------------------------------------------ COMM 4
+    def _need(self, task: int, frame: Frame) -> None:
+        if self.task != task or frame.task != task:
+            raise LinkError(f"task {x.TASKS[task]} is not open; open it first")
+
+    def _command(self, frame: Frame) -> list[Frame]:
+        core = self.emulator
+        actions: dict[int, tuple[int, Callable[[Frame], bytes | None]]] = {
+            x.IDENTITY: (0, lambda _: json.dumps(core.identity).encode()),
+            x.ACQUIRE: (0, self._acquire),
+            x.STOP: (0, lambda _: core.stop()),
+            x.RELEASE: (0, lambda _: core.emergency_stop(False)),
+            x.RESET: (0, lambda _: core.reset()),
+            x.REST: (0, self._rest),
+            x.CONFIGURE: (x.CONFIGURATION, self._configure),
+            x.HOME: (x.HOMING, lambda _: self._home()),
+            x.JOG: (x.JOGGING, self._jog),
+            x.RUN: (x.CONTROL, lambda _: self._run()),
+        }
+        if frame.kind not in actions:
+            raise LinkError(f"COMM 4 has no kind {frame.kind}")
+        task, action = actions[frame.kind]
+        if task:
+            self._need(task, frame)
+        return [self._ok(frame, action(frame) or b"")]
+
+    def _acquire(self, frame: Frame) -> None:
+        self.acquire = frame.data != b"\0"
+
+    def _rest(self, frame: Frame) -> None:
+        if len(frame.data) not in (1, 9):
+            raise LinkError(f"a rest has {len(frame.data)} bytes; it needs 1, or 9 with its duration")
+        duration = struct.unpack_from("<d", frame.data, 1)[0] if frame.data[1:] else math.inf
+        self.emulator.rest(frame.data[:1] != b"\0", duration)
+
+    def _configure(self, frame: Frame) -> None:
+        """Take over the settings of homing: share of the top speed, and where home is; the robot must be homed anew."""
+        core, n = self.emulator, len(self.emulator.limits.names)
+        if len(frame.data) != 8 * (n + 1):
+            raise LinkError(f"homing settings have {len(frame.data)} bytes; they need the speed and {n} positions")
+        values = np.frombuffer(frame.data, "<f8")
+        if not (np.isfinite(values).all() and 0.0 < values[0] <= APPROACH):
+            raise LinkError(f"homing at {100 * values[0]:g} % of the top speed; give finite positions and up to {APPROACH:.0%}")
+        core.limits.check(values[1:], None)
+        core.homing_speed, core.home, core.homed = float(values[0]), values[1:].copy(), False
+
+    def _home(self) -> None:
+        core = self.emulator
+        way = core.home - core.setpoints.q
+        self._move(way, slow_duration(way, core.limits.velocity * core.homing_speed / APPROACH))
+        core.homed = True
+
+    def _jog(self, frame: Frame) -> None:
+        """Move with a speed for a time; a limit switch ends it early."""
+        core, n = self.emulator, len(self.emulator.limits.names)
+        if len(frame.data) != 8 * (n + 1):
+            raise LinkError(f"a jog has {len(frame.data)} bytes; it needs the duration and {n} speeds")
+        values = np.frombuffer(frame.data, "<f8")
+        duration, speed = float(values[0]), values[1:]
+        if not (np.isfinite(values).all() and 0.05 <= duration <= 60.0):
+            raise LinkError(f"a jog of {duration:g} s; give finite speeds and 0.05 to 60 s")
+        limits = core.limits
+        if (np.abs(speed) > APPROACH * limits.velocity + 1e-12).any():
+            raise LinkError(f"a jog is at most {100 * APPROACH:.0f} % of the top speed")
+        way = np.clip(core.setpoints.q + speed * duration / 1.875, limits.lower, limits.upper) - core.setpoints.q
+        self._move(way, duration)
+
+    def _move(self, way: Array, duration: float) -> None:
+        core = self.emulator
+        core.load(straight(core.setpoints.q, way, duration, core.period))
+        core.finish()
+
+    def _run(self) -> None:
+        if not self.emulator.homed:
+            raise LinkError("the robot is not homed; open homing and home it first")
+        if not self._loaded:
+            raise LinkError("no trajectory is loaded; send one first")
+        self.emulator.ready()
+        self._loaded = False
+        self.emulator.finish()
+
+    # ------------------------------------------------------------------ measurements
+    def measurements(self, rows: Array) -> bytes:
+        """Return a frame of measurements with the state of the server."""
+        return x.encode(Frame(x.DATA, x.MEASUREMENTS, self.task, data=self.snapshot().pack() + x.encode_rows(rows)))
+
+    def snapshot(self) -> State:
+        """Return the state of the server: status, indicator, limit switches."""
+        core = self.emulator
+        q, limits = core.setpoints.q, core.limits
+        low = int(sum(1 << i for i in np.flatnonzero(q <= limits.lower + SWITCH) if i < 32))
+        high = int(sum(1 << i for i in np.flatnonzero(q >= limits.upper - SWITCH) if i < 32))
+        if self.state != "operation":
+            indicator = "loading"
+        elif core.setpoints.moving and not core.setpoints.held:
+            indicator = "executing"
+        elif self._receiving:
+            indicator = "sending trajectory"
+        elif self._loaded:
+            indicator = "target reading"
+        else:
+            indicator = "receiving data" if self.acquire else "ready"
+        return State(core.glance(), indicator, core.homed, self.task, low, high)
+
+
+class LynxServer(Server):
+    """A controller that speaks Lynx.
+
+    Parameters
+    ----------
+    emulator : Emulator
+        The robot.
+    host : str
+        Address to listen on; one on the network needs a key.
+    port : int
+        Port; 0 lets the system choose.
+    key : bytes
+        Shared key; empty for none.
+    """
+
+    def __init__(self, emulator: Emulator, host: str = "127.0.0.1", port: int = 12000, key: bytes = b"") -> None:
+        if not is_local(host) and not key:
+            raise LinkError(f"host '{host}' is on the network; lynx needs a shared key there, give key= (--key-file)")
+        self._listener = open_socket(host, port, socket.SOCK_STREAM)
+        super().__init__(emulator, (self._listener,))
+        self.port, self._key = self._listener.getsockname()[1], key
+        self._client: Connection | None = None
+        self._task: LynxTask | None = None
+        self._framer = Framer()
+
+    def _leave(self) -> None:
+        self._drop()
+
+    def _turn(self) -> None:
+        for key, _ in self._events(0.002 if self._client else 0.01):
+            if key.fileobj is self._listener:
+                self._accept()
+            else:
+                self._receive()
+        rows = self.emulator.outbox.due()
+        if rows is not None and self._task is not None and self._task.acquire:
+            self._send([self._task.measurements(rows)])
+        elif self._client is not None and self._client.behind:
+            self._send([])
+
+    def _accept(self) -> None:
+        try:
+            sock, name = self._listener.accept()
+        except OSError:
+            return
+        if self._client is not None:
+            reason = f"another client ({self.emulator.client}) has this controller; close it first".encode()
+            with contextlib.suppress(OSError):
+                sock.send(x.encode(Frame(x.SESSION, x.REFUSED, data=reason)))
+            sock.close()
+            self.dropped += 1
+            return
+        self._client, self._task, self._framer = Connection(sock), LynxTask(self.emulator, self._key), Framer()
+        self.emulator.client = f"{name[0]}:{name[1]}"
+        self._selector.register(sock, selectors.EVENT_READ)
+        self._send([self._task.hello()])
+
+    def _receive(self) -> None:
+        if self._client is None or (data := self._client.receive()) is None:
+            return
+        if not data:
+            self._drop()
+            return
+        try:
+            frames = self._framer.feed(data)
+        except LinkError:
+            self.dropped += 1
+            self._drop()
+            return
+        for frame in frames:
+            task = self._task
+            if task is None:
+                return
+            before = task.malformed
+            answers = task.receive(frame)
+            self.dropped += task.malformed - before
+            if task.state == "operation":
+                self.emulator.pinged = time.monotonic()  # a client of Lynx says regularly that it is alive
+            self._send(answers)
+            if task.state == "terminate":
+                self._drop()
+
+    def _send(self, frames: list[bytes]) -> None:
+        if self._client is None:
+            return
+        try:
+            self._client.send(b"".join(frames))
+        except OSError:
+            self.dropped += 1
+            self._drop()
+
+    def _drop(self) -> None:
+        if self._client is None:
+            return
+        with contextlib.suppress(KeyError, ValueError):
+            self._selector.unregister(self._client.sock)
+        self._client.sock.close()
+        self._client = self._task = None
+        self.emulator.client, self.emulator.pinged = "", 0.0
+        if self.emulator.setpoints.moving:
+            self.emulator.alarm(4003)

@@ -1,0 +1,280 @@
+"""The virtual robot one chunk after the other: each run starts in the state in which the last one ended.
+
+This is the only file of the room that knows the simulation: `advance` for a chunk of setpoints, `rest` for a pause in which
+nothing moves and only temperatures change.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident import __version__
+from dynident.errors import LinkError, SimulationWarning
+from dynident.mechanics import Motion
+from dynident.signals import Log
+from dynident.simulate import VirtualRobot
+from dynident.simulate.schedule import End
+from dynident_lab.link.setpoints import JointLimits, on_ticks, sampled, standing
+
+Array = NDArray[np.float64]
+
+VERSION = (1, 1, 0)  # of our own messages; 1.1 has points of float64 and rests of a length
+COOLING = 1.0  # between two temperatures of a rest [s]
+COLD = 1e-9  # change of temperature that is none [K]
+SETTLING = 0.5  # for which a robot is simulated after a motion, again while it moves [s]
+MOST_SETTLING = 20  # times that; friction that pushes near rest never lets a robot stand
+SHORTEST = 3  # periods of a run: a log has four samples at least
+
+
+class _Later:
+    """Setpoints at every step of the machine, as a trajectory that begins at one of its steps; at rest after its end."""
+
+    def __init__(self, setpoints: Motion, begin: int, step: float) -> None:
+        self._rows, self._begin, self._step = setpoints, begin, step
+        self.length = (len(setpoints) - 1) * step
+        self.duration, self.dof = begin * step + self.length, setpoints.dof
+
+    def __call__(self, t: ArrayLike) -> tuple[Array, Array, Array]:
+        row = np.rint(np.asarray(t, dtype=np.float64) / self._step).astype(np.int64) - self._begin
+        last = len(self._rows) - 1
+        after, row = (row > last)[:, None], np.clip(row, 0, last)
+        return self._rows.q[row], np.where(after, 0.0, self._rows.v[row]), np.where(after, 0.0, self._rows.a[row])
+
+
+class Plant:
+    """A virtual robot that goes on from where it was.
+
+    Parameters
+    ----------
+    robot : VirtualRobot
+        The machine.
+    q : array_like (n,), optional
+        Where it stands at the start; the mechanism's home, or zero, when omitted.
+    period : float
+        Time between two samples [s].
+    seed : int
+        Of all noise.
+    """
+
+    def __init__(self, robot: VirtualRobot, q: ArrayLike | None = None, period: float = 0.004, seed: int = 0) -> None:
+        self.robot, self.period, self.seed = robot, period, seed
+        n = robot.mechanism.dof
+        self.q = start_pose(robot) if q is None else np.array(q, dtype=np.float64)
+        if self.q.shape != (n,):
+            raise LinkError(f"the start has {self.q.size} numbers; robot '{robot.mechanism.name}' has {n} coordinates")
+        self._end: End | None = None
+        self._rested = 0  # periods of rest that the machine does not know yet
+        self._heat: Array | None = None  # temperatures now, behind every actuator
+        self._told = 0  # periods of rest at which they were computed
+        self.advance(standing(self.q, 1.0))  # loops settle
+
+    def advance(self, setpoints: Motion) -> tuple[Array, Array, Array, Array]:
+        """Follow setpoints from t = 0 to their end, and return what the sensors say after each period.
+
+        Parameters
+        ----------
+        setpoints : Motion
+            Wanted motion, quintics between its samples; whole periods long.
+
+        Returns
+        -------
+        position, velocity, effort, temperature : ndarray, (N, n)
+            Samples at 0, period, ..., one period before the end, which begins the next call: a mean over a period around it
+            is not known before. Channels as in the robot's log.
+        """
+        log = self.follow(setpoints)
+        velocity = np.gradient(log.position, self.period, axis=0) if log.velocity is None else log.velocity
+        heat = np.full_like(log.position, np.nan) if log.temperature is None else log.temperature
+        return log.position[:-1], velocity[:-1], log.effort[:-1], heat[:-1]
+
+    def follow(self, setpoints: Motion) -> Log:
+        """Follow setpoints and return the log, whose first sample is where the last one ended.
+
+        Cut in any way, the samples are those of one run.
+
+        Parameters
+        ----------
+        setpoints : Motion
+            Wanted motion, quintics between its samples; whole periods long.
+
+        Returns
+        -------
+        Log
+            What the sensors say.
+        """
+        self._cool()
+        start: Any = {"q": self.q} if self._end is None else self._end
+        step = self.robot.step
+        steps, last = on_ticks(setpoints, step), round((setpoints.t[-1] - setpoints.t[0]) / step)
+        if last != len(steps) - 1:
+            steps = sampled(steps, 0, last, step)
+        wanted = _Later(steps, 0 if self._end is None else round(self._end.time / step), step)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SimulationWarning)  # limits are watched by the controller itself
+            run = self.robot.simulate(wanted, start=start, duration=wanted.length, log_cycle=self.period, seed=self.seed)
+        self._end = run.end
+        self._last = run.log.position[-1], run.log.effort[-1]
+        return run.log
+
+    def rest(self, duration: float) -> tuple[Array, Array, Array, Array]:
+        """Stand still for some time in whole periods; the joints cool down.
+
+        Parameters
+        ----------
+        duration : float
+            How long [s].
+
+        Returns
+        -------
+        position, velocity, effort, temperature : ndarray, (1, n)
+            One sample at its end; its temperatures are computed every `COOLING`.
+        """
+        assert self._end is not None
+        self._rested += round(duration / self.period)
+        if self._heat is None or (self._rested - self._told) * self.period >= COOLING:
+            heat = self._rest_of(self._end).heat
+            self._heat, self._told = None if heat is None else heat.temperature, self._rested
+        position, effort = self._last
+        shown = np.full(position.shape, np.nan) if self._heat is None else self._heat
+        return position[None], np.zeros_like(position)[None], effort[None], shown[None]
+
+    def memory(self) -> dict[str, Any]:
+        """Return the state as plain data, for `remember`.
+
+        Returns
+        -------
+        dict
+            JSON-ready.
+        """
+        self._cool()
+        assert self._end is not None
+        return {"end": self._end.to_dict(), "last": [x.tolist() for x in self._last]}
+
+    def remember(self, memory: Mapping[str, Any]) -> None:
+        """Go on from a state that `memory` returned.
+
+        Parameters
+        ----------
+        memory : mapping
+            The state.
+        """
+        self._end, self._rested, self._told, self._heat = End.from_dict(memory["end"], self.robot), 0, 0, None
+        position, effort = (np.array(x, dtype=np.float64) for x in memory["last"])
+        self._last = position, effort
+
+    def _rest_of(self, end: End) -> End:
+        """Return the state after the rest; what has cooled down stays as it is, to the last bit."""
+        if not self._rested or end.heat is None:
+            return end
+        cooled = end.rested(self._rested * self.period)
+        assert cooled.heat is not None
+        before, now = end.heat.zones(), cooled.heat.zones()
+        return end if all(np.abs(now[name] - before[name]).max() < COLD for name in now) else cooled
+
+    def _cool(self) -> None:
+        """Let the machine know how long the robot has rested: in one step, so that it does not matter who has looked."""
+        if self._end is not None:
+            self._end = self._rest_of(self._end)
+        self._rested, self._told, self._heat = 0, 0, None
+
+    @property
+    def channels(self) -> tuple[str, ...]:
+        """Names of the channels of a sample."""
+        mechanism = self.robot.mechanism
+        if self.robot.sensors.side == "joint" and not mechanism.loops:
+            return mechanism.coordinate_names
+        return tuple(actuator.name for actuator in mechanism.actuators)
+
+    @property
+    def still(self) -> bool:
+        """True when nothing moves."""
+        return self._end is not None and float(np.abs(self._end.state["v"]).max()) < 1e-4
+
+    @property
+    def coordinates(self) -> Array:
+        """Where the robot is, (n,)."""
+        if self._end is None:
+            return self.q
+        mechanism, q = self.robot.mechanism, self._end.state["q"]
+        return np.asarray(q[mechanism.closure.independent] if mechanism.loops else q)
+
+
+def settling_periods(period: float) -> int:
+    """Return how many periods a robot is simulated after a motion before it is asked whether it stands still."""
+    return max(SHORTEST, round(SETTLING / period))
+
+
+def tick_of(robot: VirtualRobot, period: float) -> float:
+    """Return the time between two setpoints: a step of the machine, of which the period is a whole number."""
+    steps = round(period / robot.step)
+    if steps < 1 or abs(period / robot.step - steps) > 1e-6:
+        raise LinkError(f"the sample period {period:g} s is no whole number of steps of {robot.step:g} s; choose another rate")
+    return robot.step
+
+
+def start_pose(robot: VirtualRobot) -> Array:
+    """Return a pose in which the robot can stand: zero moved into its ranges."""
+    lower, upper = position_limits(robot)
+    zero = np.zeros(robot.mechanism.dof)
+    home = getattr(robot.mechanism, "home", None)
+    if robot.mechanism.loops and home:
+        zero = np.array([dict(home).get(name, 0.0) for name in robot.mechanism.coordinate_names])
+    return np.asarray(np.clip(zero, lower, upper))
+
+
+def position_limits(robot: VirtualRobot) -> tuple[Array, Array]:
+    """Return lower and upper limits of the coordinates, infinite where there are none."""
+    found = {joint.name: joint.limits for joint in robot.mechanism.joints}
+    limits = [found.get(name) for name in robot.mechanism.coordinate_names]
+    return (
+        np.array([-np.inf if x is None else x.lower for x in limits]),
+        np.array([np.inf if x is None else x.upper for x in limits]),
+    )
+
+
+def velocity_limits(robot: VirtualRobot) -> Array:
+    """Return the largest speeds of the coordinates, infinite where there are none."""
+    found = {joint.name: joint.limits for joint in robot.mechanism.joints}
+    limits = [found.get(name) for name in robot.mechanism.coordinate_names]
+    return np.array([np.inf if x is None or not x.velocity else x.velocity for x in limits])
+
+
+def joint_limits(robot: VirtualRobot) -> JointLimits:
+    """Return what the coordinates may do."""
+    return JointLimits(robot.mechanism.coordinate_names, *position_limits(robot), velocity_limits(robot))
+
+
+def facts_of(plant: Plant, home: Array) -> dict[str, Any]:
+    """Return who a virtual robot is: names, limits, rates and versions, and sixteen digits that tell it from others."""
+    robot, (lower, upper) = plant.robot, position_limits(plant.robot)
+    currents = robot.sensors.effort == "motor_current"
+    facts: dict[str, Any] = {
+        "robot": robot.mechanism.name,
+        "title": robot.name or robot.mechanism.name,
+        "coordinates": list(robot.mechanism.coordinate_names),
+        "channels": list(plant.channels),
+        "lower": [_number(x) for x in lower],
+        "upper": [_number(x) for x in upper],
+        "velocity": [_number(x) for x in velocity_limits(robot)],
+        "effort_kind": robot.sensors.effort,
+        "position_side": robot.sensors.side,
+        "gain": [drive.motor.torque_constant for drive in robot.drives] if currents else None,
+        "period": plant.period,
+        "home": [round(x, 6) for x in home.tolist()],
+        "firmware": f"dynident {__version__} virtual",
+        "virtual": True,
+        "version": list(VERSION),
+    }
+    facts["identity"] = hashlib.sha256(repr(sorted(facts.items())).encode()).hexdigest()[:16]
+    return facts
+
+
+def _number(x: float) -> float | None:
+    return float(x) if math.isfinite(x) else None

@@ -1,0 +1,423 @@
+"""Client of a simple_message controller: streamer or downloader of points, receiver of samples.
+
+    streamer     0, 1, 2, ...       the next point only after the reply to the last
+    downloader   -1, 1, 2, ..., -3  the robot starts with the end marker
+
+Controllers of ours get POINT, whose float64 round nothing: the motion is that of the plan to the last bit.
+
+Over UDP a request is repeated until it is answered. Replies carry no number, so one may be the copy of an older one: a point
+that the controller did not expect is refused by it, and the client goes back to the last one that it accepts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import queue
+import struct
+import threading
+import time
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.errors import LinkError
+from dynident.mechanics import Motion
+from dynident_lab.link import simple_messages as m
+from dynident_lab.link.controller import Identity, RemoteController, Samples, Status, UnreachableError, decode_json
+from dynident_lab.link.plant import VERSION
+from dynident_lab.link.simple_messages import Message
+from dynident_lab.link.sockets import REPEAT, TIMEOUT, BusyError, Wire
+
+Array = NDArray[np.float64]
+
+BUFFER_TIMEOUT = 30.0  # of the answer to a point, which may wait for room [s]
+HEARTBEAT = 0.5  # between pings while a motion runs [s]
+BACK = 32  # points that a streamer goes back at most
+QUIET = 0.03  # silence after which no answer is on its way [s]
+
+
+class SimpleClient(RemoteController):
+    """A controller that speaks simple_message.
+
+    Parameters
+    ----------
+    host : str
+        Its address.
+    port : int
+        Port of its motion task.
+    state : int or str, optional
+        Port of its feedback task; two above that of the motion task when omitted.
+    transport : {"tcp", "udp"}
+        How.
+    order : {"little", "big"}
+        Byte order.
+    mode : {"stream", "download"}
+        Points one after the other, or the whole motion first.
+    points : {"auto", "full", "short"}
+        JOINT_TRAJ_PT_FULL, or JOINT_TRAJ_PT with positions alone; "auto" takes the first, and POINT where the controller
+        is one of ours.
+    """
+
+    def __init__(
+        self,
+        host: str = "127.0.0.1",
+        port: int = 11000,
+        state: int | str | None = None,
+        transport: str = "tcp",
+        order: str = "little",
+        mode: str = "stream",
+        points: str = "auto",
+    ) -> None:
+        for label, value, choices in (
+            ("transport", transport, ("tcp", "udp")),
+            ("order", order, tuple(m.ORDERS)),
+            ("mode", mode, ("stream", "download")),
+            ("points", points, ("auto", "full", "short")),
+        ):
+            if value not in choices:
+                raise LinkError(f"{label} is '{value}'; it is {' or '.join(choices)}")
+        try:
+            self.host, self.port, self.state_port = host, port, port + 2 if state is None else int(state)
+        except ValueError:
+            raise LinkError(f"state is '{state}'; give the number of the state port") from None
+        self.transport, self.order, self.mode, self.points = transport, order, mode, points
+        super().__init__()
+        self.identity = Identity()
+        self._motion: Wire | None = None
+        self._feedback: Wire | None = None
+        self._ours = self._exact = False
+        self._status = Status()
+        self._here: Array | None = None
+        self._lock = threading.RLock()
+        self._halt = threading.Event()
+        self._closed = threading.Event()
+        self._told = threading.Event()
+        self._loaded: Motion | None = None
+        self._counter = 0
+
+    # ------------------------------------------------------------------ connection
+    def connect(self) -> Identity:
+        """Open both ports and ask who is there. Who it is; without names when it is no controller of ours."""
+        try:
+            return self._open()
+        except BusyError:
+            time.sleep(1.0)  # the last client may be leaving, and over UDP only its silence tells
+            return self._open()
+
+    def _open(self) -> Identity:
+        self._status = Status()
+        self._motion = Wire(self.host, self.port, self.transport, self.order)
+        try:
+            reply = self._ask(Message(m.GET_VERSION), TIMEOUT)
+            if reply.reply == m.SUCCESS and len(reply.data) == 12:
+                version = struct.unpack(f"{m.ORDERS[self.order]}3i", reply.data)
+                if version[0] != VERSION[0]:
+                    raise LinkError(
+                        f"the controller speaks version {version[0]} of these messages, this client {VERSION[0]}; "
+                        "update the older one"
+                    )
+                reply = self._ask(Message(m.IDENTITY), TIMEOUT)
+                self._ours = reply.reply == m.SUCCESS
+                self._exact = self._ours and version[:2] >= (1, 1)
+            if self._ours:
+                data = decode_json(reply.data)
+                self.identity, self._here = Identity.of(data), np.array(data["setpoint"])
+                if not data["yours"] and not data["client"]:
+                    raise LinkError(f"port {self.port} of {self.host} is no motion port; exchange it with the state port")
+                if not data["yours"]:
+                    raise BusyError(f"another client ({data['client']}) has this controller; close it first")
+            self._feedback = Wire(self.host, self.state_port, self.transport, self.order)
+            if self._ours:
+                self._subscribe()
+        except (LinkError, OSError) as error:
+            self.close()
+            if isinstance(error, LinkError):
+                raise
+            raise UnreachableError(
+                f"the controller at {self._motion.name} does not answer as simple_message ({error}); check port and byte "
+                "order, and that it lets this computer in"
+            ) from error
+        self._queue, self._told, self._closed = queue.Queue(), threading.Event(), threading.Event()
+        listener = (self._feedback, self._queue, self._closed)
+        threading.Thread(target=self._listen, args=listener, name="feedback", daemon=True).start()
+        self._told.wait(TIMEOUT if self._ours else 0.5)  # its first STATUS
+        return self.identity
+
+    def _subscribe(self) -> None:
+        assert self._feedback is not None
+        for _ in range(20):
+            self._feedback.send(m.encode(Message(m.SUBSCRIBE), self.order))
+            end = time.monotonic() + 0.25
+            while time.monotonic() < end:
+                frame = self._feedback.receive(0.1)
+                if frame is not None and len(frame) > 1 and self._safe(frame).type == m.SUBSCRIBE:
+                    return
+        raise LinkError(f"the state port {self._feedback.name} sends no samples; check the port")
+
+    def _safe(self, frame: bytes) -> Message:
+        try:
+            return m.decode(frame, self.order)
+        except LinkError:
+            return Message(0)
+
+    def close(self) -> None:
+        """Close both ports."""
+        self._halt.set()
+        self._closed.set()
+        if self.transport == "udp" and self._ours and self._motion is not None:
+            with contextlib.suppress(OSError):
+                self._motion.send(
+                    m.encode(Message(m.COMMAND, data=struct.pack(f"{m.ORDERS[self.order]}i", m.GOODBYE)), self.order)
+                )
+        for wire in (self._motion, self._feedback):
+            if wire is not None:
+                wire.close()
+
+    # ------------------------------------------------------------------ requests
+    def _ask(self, message: Message, timeout: float, drain: bool = True) -> Message:
+        """Send a request and return its reply; `ConnectionError` when none comes."""
+        wire = self._motion
+        if wire is None:
+            raise LinkError("the controller is not connected; call connect first")
+        frame = m.encode(message, self.order)
+        with self._lock:
+            udp = self.transport == "udp"
+            while udp and drain and wire.receive(1e-4) is not None:
+                pass  # copies of older answers
+            wire.send(frame)
+            end, pause = time.monotonic() + timeout, REPEAT
+            again = time.monotonic() + pause
+            while (now := time.monotonic()) < end:
+                try:
+                    data = wire.receive(min(again, end) - now if udp else end - now)
+                except ConnectionRefusedError:
+                    data = None
+                if data is not None and len(data) > 1:
+                    reply = self._safe(data)
+                    same = message.type != m.PING or reply.data[: len(message.data)] == message.data
+                    if reply.comm == m.REPLY and reply.type == message.type and same:
+                        return reply
+                if udp and time.monotonic() >= again:
+                    wire.send(frame)
+                    pause = min(5.0 * REPEAT, 1.5 * pause)
+                    again = time.monotonic() + pause
+        raise ConnectionError(f"the controller at {wire.name} does not answer any more")
+
+    def _request(self, message: Message, what: str) -> Message:
+        reply = self._ask(message, TIMEOUT)
+        if reply.reply != m.SUCCESS:
+            reason = reply.data.decode(errors="replace") if self._ours and reply.data else "it says no more"
+            raise LinkError(f"the controller refuses {what}: {reason}")
+        return reply
+
+    def _command(self, code: int, what: str, more: bytes = b"") -> None:
+        self._request(Message(m.COMMAND, data=struct.pack(f"{m.ORDERS[self.order]}i", code) + more), what)
+
+    def reset(self) -> None:
+        """Forget alarms."""
+        self._command(m.RESET, "to forget its alarms")
+        self._status = Status()
+
+    def emergency_stop(self, pressed: bool = True) -> None:
+        """Press or release the emergency stop of a controller of ours.
+
+        Parameters
+        ----------
+        pressed : bool
+            False releases it.
+        """
+        self._command(m.EMERGENCY_STOP if pressed else m.RELEASE, "the emergency stop")
+
+    def rest(self, resting: bool, duration: float = math.inf) -> None:
+        """Say that the robot is to stand still for a while.
+
+        Parameters
+        ----------
+        resting : bool
+            True when a rest begins, False when it is over.
+        duration : float
+            When it ends, after the last motion [s].
+        """
+        if self._ours:
+            length = struct.pack(f"{m.ORDERS[self.order]}d", duration) if resting and self._exact else b""
+            self._command(m.REST if resting else m.REST_OVER, "to rest", length)
+
+    def ping(self, data: bytes = b"") -> bytes:
+        """Return what the controller echoes.
+
+        Parameters
+        ----------
+        data : bytes
+            What to send.
+
+        Returns
+        -------
+        bytes
+            The same.
+        """
+        return self._request(Message(m.PING, data=data), "a ping").data
+
+    def state(self) -> Status:
+        """Return the controller's state. From its last STATUS topic."""
+        return self._status
+
+    def position(self) -> Array:
+        """Return where the robot is asked to be now.
+
+        Returns
+        -------
+        ndarray, (n,)
+            In the order of its coordinates.
+        """
+        if self._ours:
+            data = decode_json(self._request(Message(m.IDENTITY), "to say where it is").data)
+            self._here = np.array(data["setpoint"], dtype=np.float64)
+        if self._here is None:
+            raise LinkError("the controller has not said yet where the robot is; wait for its feedback")
+        return self._here
+
+    # ------------------------------------------------------------------ motion
+    def send(self, motion: Motion) -> None:
+        """Hand over a motion; its points go out with `run`.
+
+        Parameters
+        ----------
+        motion : Motion
+            Positions, velocities and accelerations in the order of the robot's coordinates.
+        """
+        exact = self._kind == m.POINT
+        if motion.dof > m.SLOTS and not exact:
+            raise LinkError(f"the motion has {motion.dof} joints; simple_message has {m.SLOTS} slots, use protocol lynx")
+        if motion.t[-1] - motion.t[0] > 2048.0 and not exact:
+            raise LinkError(
+                f"the motion lasts {motion.t[-1] - motion.t[0]:.0f} s; a float32 clock counts to 2048 s, send it in parts"
+            )
+        if self.mode == "download" and 0 < self.identity.buffer < len(motion):
+            raise LinkError(f"the motion has {len(motion)} points; the buffer holds {self.identity.buffer}, use mode=stream")
+        self._loaded = motion
+
+    def run(self) -> None:
+        """Start what was sent; returns at once."""
+        if self._loaded is None:
+            raise LinkError("there is no motion to run; send one first")
+        if self.sending:
+            raise LinkError("a motion is still being sent; wait or stop")
+        frames = self.messages(self._loaded)
+        self.sending, self.failure, self.cut = True, None, False
+        self._halt.clear()
+        threading.Thread(target=self._stream, args=(frames,), name="streamer", daemon=True).start()
+
+    def messages(self, motion: Motion) -> list[Message]:
+        """Return the messages of a motion, as `run` sends them.
+
+        Parameters
+        ----------
+        motion : Motion
+            What to do.
+
+        Returns
+        -------
+        list of Message
+            Points in order.
+        """
+        limits = np.full(motion.dof, np.inf) if self.identity.velocity is None else self.identity.velocity
+        return m.trajectory_messages(motion, limits, download=self.mode == "download", kind=self._kind)
+
+    @property
+    def _kind(self) -> int:
+        """The message that carries a point."""
+        if self.points == "short":
+            return m.JOINT_TRAJ_PT
+        return m.POINT if self._exact and self.points == "auto" else m.JOINT_TRAJ_PT_FULL
+
+    def _stream(self, points: list[Message]) -> None:
+        """Send all points, each after the reply to the last; go back where the controller did not expect one."""
+        try:
+            i, back, beat, furthest = 0, 0, time.monotonic(), 0
+            while i < len(points) and not self._halt.is_set():
+                reply = self._ask(points[i], BUFFER_TIMEOUT)
+                if reply.reply == m.SUCCESS:
+                    i += 1
+                    if i > furthest:
+                        furthest, back = i, 0
+                    if i == len(points) and self.transport == "udp" and not self._certain(points[-1]):
+                        i = max(0, len(points) - 2)
+                elif self.transport == "udp" and i > 0 and back < BACK:
+                    i, back = i - 1, back + 1
+                else:
+                    reason = reply.data.decode(errors="replace") if self._ours and reply.data else f"point {i} failed"
+                    raise LinkError(f"the controller refuses the motion: {reason}")
+                if self._ours and time.monotonic() - beat > HEARTBEAT:
+                    beat = time.monotonic()
+                    self.ping(struct.pack("<d", beat))
+            self.sending = False
+            while self._ours and not self._halt.wait(HEARTBEAT) and self._status.moving:
+                self.ping(struct.pack("<d", time.monotonic()))  # the watchdog of the controller watches until the end
+        except (LinkError, OSError) as error:
+            if not self._halt.is_set():
+                self.cut, self.failure = isinstance(error, OSError), str(error)
+        finally:
+            self.sending = False
+
+    def _certain(self, last: Message) -> bool:
+        """Tell whether the last point has really been taken over: ask again when no older answer can be on its way."""
+        assert self._motion is not None
+        with self._lock:
+            for _ in range(3):
+                while self._motion.receive(QUIET) is not None:
+                    pass
+                if self._ask(last, BUFFER_TIMEOUT).reply != m.SUCCESS:
+                    return False
+        return True
+
+    def stop(self) -> None:
+        """Bring the robot to rest at once."""
+        self._halt.set()
+        end = time.monotonic() + TIMEOUT
+        while self.sending and time.monotonic() < end:
+            time.sleep(0.002)
+        self._request(Message(m.JOINT_TRAJ_PT, sequence=m.STOP, q=()), "to stop")
+
+    # ------------------------------------------------------------------ feedback
+    def _listen(self, wire: Wire, out: queue.Queue[tuple[float, Samples] | None], closed: threading.Event) -> None:
+        """Receive topics until the connection is closed."""
+        beat = time.monotonic()
+        try:
+            while not closed.is_set():
+                frame = wire.receive(0.2)
+                if self.transport == "udp" and time.monotonic() - beat > 1.0:
+                    beat = time.monotonic()
+                    wire.send(bytes([m.HANDSHAKE]))  # says that somebody still listens
+                if frame is not None and len(frame) > 1:
+                    self._topic(frame)
+        except (OSError, LinkError):
+            pass
+        if not closed.is_set():
+            out.put(None)
+
+    def _topic(self, frame: bytes) -> None:
+        try:
+            message = m.decode(frame, self.order)
+            if message.type == m.SAMPLES:
+                self.deliver(m.decode_samples(message.data, self.order))
+            elif message.type == m.STATUS:
+                powered, stopped, code, error, moving, _, possible = message.status
+                self._status = Status(powered != 0, stopped == 1, moving == 1, possible != 0, code if error == 1 else 0)
+                self._told.set()
+            elif message.type in (m.JOINT_POSITION, m.JOINT_FEEDBACK) and not self._ours:
+                self._plain(message)
+        except LinkError:
+            pass  # dropped: the next topic follows
+
+    def _plain(self, message: Message) -> None:
+        """Turn the topic of a foreign controller into a sample; it has no efforts."""
+        n = len(self.identity.coordinates) or m.SLOTS
+        row = np.full((1, 3 + 4 * n), np.nan)
+        row[0, :2] = self._counter, message.time if message.valid & m.TIME else time.time()
+        row[0, 3 : 3 + n] = message.q[:n]
+        if message.valid & m.VELOCITY:
+            row[0, 3 + n : 3 + 2 * n] = message.v[:n]
+        self._here = np.array(message.q[:n])
+        self._counter += 1
+        self.deliver(Samples.from_table(row))

@@ -1,0 +1,338 @@
+"""simple_message of ROS-Industrial: bytes to messages and back, as pure functions.
+
+    LENGTH | MSG_TYPE COMM_TYPE REPLY_CODE | data          LENGTH = bytes after itself, everything is 4 bytes
+
+Ten joint slots always; unused ones are zero [Pagani2022, Appendix A]. Types from 9000 on are ours (`docs/link.md`): the
+standard has no message for torques, temperatures, names and limits. Their numbers are 8 bytes wide: nothing is rounded.
+
+A motion is the messages of its points: 0, 1, 2, ... of a streamer, -1, 1, 2, ..., -3 of a downloader.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.errors import LinkError
+from dynident.mechanics import Motion
+from dynident_lab.link.controller import Samples
+
+Array = NDArray[np.float64]
+
+SLOTS = 10  # joints of every message
+LARGEST = 1 << 20  # bytes of one message; a JOINT_TRAJ of 200 points has 10 kB
+MOST_POINTS = 200  # of a JOINT_TRAJ
+MINIMUM = 3  # points of a download
+
+PING, GET_VERSION = 1, 2
+JOINT_POSITION, JOINT_TRAJ_PT, JOINT_TRAJ, STATUS, JOINT_TRAJ_PT_FULL, JOINT_FEEDBACK = 10, 11, 12, 13, 14, 15
+IDENTITY, SAMPLES, SUBSCRIBE, COMMAND, POINT = 9000, 9001, 9002, 9003, 9004  # ours
+INVALID, TOPIC, REQUEST, REPLY = 0, 1, 2, 3  # COMM_TYPE
+SUCCESS, FAILURE = 1, 2  # REPLY_CODE
+START_DOWNLOAD, START_STREAMING, END, STOP = -1, -2, -3, -4  # special sequence numbers
+TIME, POSITION, VELOCITY, ACCELERATION = 1, 2, 4, 8  # valid_fields
+EVERYTHING = TIME | POSITION | VELOCITY | ACCELERATION
+RESET, EMERGENCY_STOP, RELEASE, GOODBYE, REST, REST_OVER = 1, 2, 3, 4, 5, 6  # of COMMAND
+SIZES = {JOINT_POSITION: 44, JOINT_TRAJ_PT: 52, STATUS: 28, JOINT_TRAJ_PT_FULL: 136, JOINT_FEEDBACK: 132}  # bytes of data
+ORDERS = {"little": "<", "big": ">"}
+HANDSHAKE = 142  # the byte that a UDP client repeats until it comes back
+
+
+@dataclass(frozen=True)
+class Message:
+    """One message; what its type does not carry keeps its default.
+
+    Parameters
+    ----------
+    type : int
+        MSG_TYPE.
+    comm : int
+        COMM_TYPE.
+    reply : int
+        REPLY_CODE.
+    sequence : int
+        Index of a point, or a special number.
+    robot : int
+        robot_id.
+    valid : int
+        valid_fields.
+    time, velocity, duration : float
+        Seconds since the start, share of the top speed, seconds of the move.
+    q, v, a : tuple of float
+        Ten joint slots each.
+    status : tuple of int
+        The seven numbers of STATUS.
+    points : tuple of Message
+        Of a JOINT_TRAJ.
+    data : bytes
+        Bytes of PING, GET_VERSION, of a reply and of our own types.
+    """
+
+    type: int
+    comm: int = REQUEST
+    reply: int = 0
+    sequence: int = 0
+    robot: int = 0
+    valid: int = 0
+    time: float = 0.0
+    velocity: float = 0.0
+    duration: float = 0.0
+    q: tuple[float, ...] = ()
+    v: tuple[float, ...] = ()
+    a: tuple[float, ...] = ()
+    status: tuple[int, ...] = ()
+    points: tuple[Message, ...] = field(default=())
+    data: bytes = b""
+
+
+def encode(message: Message, order: str = "little") -> bytes:
+    """Return the bytes of a message with its LENGTH.
+
+    Parameters
+    ----------
+    message : Message
+        What to send.
+    order : {"little", "big"}
+        Byte order.
+
+    Returns
+    -------
+    bytes
+        The whole frame.
+    """
+    mark = ORDERS[order]
+    body = _body(message, mark)
+    return struct.pack(f"{mark}4i", 12 + len(body), message.type, message.comm, message.reply) + body
+
+
+def _body(m: Message, mark: str) -> bytes:
+    if m.type == POINT and m.comm == REQUEST:
+        return struct.pack(f"{mark}2i{1 + 3 * len(m.q)}d", m.sequence, len(m.q), m.time, *m.q, *m.v, *m.a)
+    if m.comm == REPLY or m.data or m.type in (PING, GET_VERSION) or m.type >= IDENTITY:
+        return m.data  # a reply is the header alone, or what the controller has to say
+    if m.type == JOINT_POSITION:
+        return struct.pack(f"{mark}i10f", m.sequence, *_slots(m.q))
+    if m.type == JOINT_TRAJ_PT:
+        return _point(m, mark)
+    if m.type == JOINT_TRAJ:
+        if len(m.points) > MOST_POINTS:
+            raise LinkError(f"a JOINT_TRAJ message has {len(m.points)} points; it holds at most {MOST_POINTS}, stream the rest")
+        return b"".join(_point(p, mark) for p in m.points) + struct.pack(f"{mark}i", len(m.points))
+    if m.type == STATUS:
+        return struct.pack(f"{mark}7i", *m.status)
+    rows = (*_slots(m.q), *_slots(m.v), *_slots(m.a))
+    if m.type == JOINT_TRAJ_PT_FULL:
+        return struct.pack(f"{mark}3i31f", m.robot, m.sequence, m.valid, m.time, *rows)
+    if m.type == JOINT_FEEDBACK:
+        return struct.pack(f"{mark}2i31f", m.robot, m.valid, m.time, *rows)
+    raise LinkError(f"message type {m.type} is unknown; it is one of 1, 2, 10 to 15 or 9000 to 9004")
+
+
+def _point(m: Message, mark: str) -> bytes:
+    return struct.pack(f"{mark}i12f", m.sequence, *_slots(m.q), m.velocity, m.duration)
+
+
+def _slots(values: Sequence[float]) -> tuple[float, ...]:
+    if len(values) > SLOTS:
+        raise LinkError(f"{len(values)} joints do not fit into a simple_message, which has {SLOTS} slots; use protocol lynx")
+    return (*values, *(0.0,) * (SLOTS - len(values)))
+
+
+def decode(frame: bytes, order: str = "little") -> Message:
+    """Return the message of one whole frame, LENGTH included.
+
+    A reply may be the header alone or carry the request's data again: both exist, and only its header matters.
+
+    Parameters
+    ----------
+    frame : bytes
+        The frame.
+    order : {"little", "big"}
+        Byte order.
+
+    Returns
+    -------
+    Message
+        What was said; `LinkError` for anything malformed, numbers that are not finite included.
+    """
+    mark = ORDERS[order]
+    if len(frame) < 16:
+        raise LinkError(f"a packet of {len(frame)} bytes is no simple_message, which has 16 at least")
+    length, kind, comm, reply = struct.unpack_from(f"{mark}4i", frame)
+    if length != len(frame) - 4:
+        raise LinkError(f"LENGTH is {length} but {len(frame) - 4} bytes follow; check the byte order")
+    if comm not in (TOPIC, REQUEST, REPLY):
+        raise LinkError(f"COMM_TYPE is {comm}; it is 1, 2 or 3")
+    body = frame[16:]
+    if kind == POINT and comm == REQUEST:
+        return _read_exact(body, mark)
+    if comm == REPLY or kind in (PING, GET_VERSION) or kind >= IDENTITY:
+        return Message(kind, comm, reply, data=body)
+    if len(body) != SIZES.get(kind, len(body)):
+        raise LinkError(f"message type {kind} has {len(body)} bytes of data; it needs {SIZES[kind]}")
+    if kind == JOINT_POSITION:
+        sequence, *q = struct.unpack(f"{mark}i10f", body)
+        return Message(kind, comm, reply, sequence=sequence, q=_finite(q, kind))
+    if kind == JOINT_TRAJ_PT:
+        return _read_point(body, mark, comm, reply)
+    if kind == JOINT_TRAJ:
+        return _read_trajectory(body, mark, comm, reply)
+    if kind == STATUS:
+        return Message(kind, comm, reply, status=struct.unpack(f"{mark}7i", body))
+    if kind == JOINT_TRAJ_PT_FULL:
+        robot, sequence, valid, *rest = struct.unpack(f"{mark}3i31f", body)
+    elif kind == JOINT_FEEDBACK:
+        (robot, valid, *rest), sequence = struct.unpack(f"{mark}2i31f", body), 0
+    else:
+        return Message(kind, comm, reply, data=body)  # a vendor's: the controller answers with FAILURE
+    if valid & EVERYTHING != EVERYTHING:  # what valid_fields does not name may hold anything
+        flags = (TIME, *(POSITION,) * SLOTS, *(VELOCITY,) * SLOTS, *(ACCELERATION,) * SLOTS)
+        rest = [x if valid & flag else 0.0 for x, flag in zip(rest, flags, strict=True)]
+    x = _finite(rest, kind)
+    return Message(kind, comm, reply, sequence, robot, valid, x[0], q=x[1:11], v=x[11:21], a=x[21:31])
+
+
+def _read_point(body: bytes, mark: str, comm: int, reply: int) -> Message:
+    sequence, *rest = struct.unpack(f"{mark}i12f", body)
+    x = _finite(rest, JOINT_TRAJ_PT)
+    return Message(JOINT_TRAJ_PT, comm, reply, sequence=sequence, q=x[:10], velocity=x[10], duration=x[11])
+
+
+def _read_exact(body: bytes, mark: str) -> Message:
+    """Return a POINT: sequence and number of joints n (int32), then time, q[n], v[n], a[n] (float64)."""
+    if len(body) < 8:
+        raise LinkError(f"a POINT has {len(body)} bytes of data; it needs 8 at least")
+    sequence, n = struct.unpack_from(f"{mark}2i", body)
+    if not 0 <= n <= 1000 or len(body) != 16 + 24 * n:
+        raise LinkError(f"a POINT says {n} joints and has {len(body)} bytes of data")
+    x = _finite(struct.unpack_from(f"{mark}{1 + 3 * n}d", body, 8), POINT)
+    q, v, a = (x[1 + k * n : 1 + (k + 1) * n] for k in range(3))
+    return Message(POINT, sequence=sequence, valid=EVERYTHING, time=x[0], q=q, v=v, a=a)
+
+
+def _read_trajectory(body: bytes, mark: str, comm: int, reply: int) -> Message:
+    if len(body) < 4 or (len(body) - 4) % 52:
+        raise LinkError(f"a JOINT_TRAJ has {len(body)} bytes of data; it needs 52 for every point and 4 for their number")
+    count = struct.unpack_from(f"{mark}i", body, len(body) - 4)[0]
+    if count != (len(body) - 4) // 52 or count > MOST_POINTS:
+        raise LinkError(f"a JOINT_TRAJ says {count} points and has {(len(body) - 4) // 52}; at most {MOST_POINTS} fit")
+    points = tuple(_read_point(body[52 * i : 52 * i + 52], mark, comm, reply) for i in range(count))
+    return Message(JOINT_TRAJ, comm, reply, points=points)
+
+
+def _finite(values: Sequence[float], kind: int) -> tuple[float, ...]:
+    if not all(map(math.isfinite, values)):
+        raise LinkError(f"message type {kind} has a number that is not finite; every joint slot needs a number")
+    return tuple(values)
+
+
+class Framer:
+    """Cuts a byte stream into frames: bytes in, whole frames out; memory is bounded by `LARGEST`.
+
+    Parameters
+    ----------
+    order : {"little", "big"}
+        Byte order.
+    """
+
+    def __init__(self, order: str = "little") -> None:
+        self._mark = ORDERS[order]
+        self._buffer = bytearray()
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Return the frames that are complete now; `LinkError` when the stream cannot be one of messages.
+
+        Parameters
+        ----------
+        data : bytes
+            What was received.
+
+        Returns
+        -------
+        list of bytes
+            Whole frames, LENGTH included.
+        """
+        if not isinstance(data, bytes | bytearray | memoryview):
+            raise LinkError(f"data is a {type(data).__name__}; give the bytes that were received")
+        self._buffer += data
+        frames, at = [], 0
+        while len(self._buffer) - at >= 4:
+            length = struct.unpack_from(f"{self._mark}i", self._buffer, at)[0]
+            if not 12 <= length <= LARGEST:
+                self._buffer.clear()
+                raise LinkError(f"LENGTH is {length}; no message has that, check protocol, port and byte order")
+            if len(self._buffer) - at < 4 + length:
+                break
+            frames.append(bytes(self._buffer[at : at + 4 + length]))
+            at += 4 + length
+        del self._buffer[:at]
+        return frames
+
+
+# ---------------------------------------------------------------------- our own types
+def encode_samples(table: Array, order: str = "little") -> bytes:
+    """Return a SAMPLES topic: number of joints and of samples (int32), then float64 rows as in `Samples.table`."""
+    rows, width = table.shape
+    body = struct.pack(f"{ORDERS[order]}2i", (width - 3) // 4, rows) + table.astype(f"{ORDERS[order]}f8").tobytes()
+    return encode(Message(SAMPLES, TOPIC, data=body), order)
+
+
+def decode_samples(data: bytes, order: str = "little") -> Samples:
+    """Return the samples of a SAMPLES topic; `LinkError` when its size or its counters are wrong."""
+    if len(data) < 8:
+        raise LinkError(f"a SAMPLES message has {len(data)} bytes of data; it needs 8 at least")
+    joints, rows = struct.unpack_from(f"{ORDERS[order]}2i", data)
+    width = 3 + 4 * joints
+    if not (0 < joints <= 1000 and rows >= 0) or len(data) != 8 + 8 * rows * width:
+        raise LinkError(f"a SAMPLES message says {rows} samples of {joints} joints and has {len(data)} bytes of data")
+    table = np.frombuffer(data, f"{ORDERS[order]}f8", offset=8).astype(np.float64).reshape(rows, width)
+    if not (np.isfinite(table[:, :2]).all() and (np.abs(table[:, 0]) < 2.0**53).all()):
+        raise LinkError("a SAMPLES message has an index or a clock that is not finite")
+    return Samples.from_table(table)
+
+
+def critical_velocity(v: Iterable[float], limits: Iterable[float]) -> float:
+    """Return the velocity of a JOINT_TRAJ_PT: max |v_i| / limit_i, at most 1 [Pagani2022, Appendix A].
+
+    Parameters
+    ----------
+    v : iterable of float
+        Joint velocities [rad/s, m/s].
+    limits : iterable of float
+        Their limits; infinite where there is none.
+
+    Returns
+    -------
+    float
+        Share of the top speed of the joint closest to its limit.
+    """
+    pairs = list(zip(v, limits, strict=True))
+    if not all(limit > 0.0 for _, limit in pairs):
+        raise LinkError(f"limits are {[limit for _, limit in pairs]}; give numbers above 0")
+    return min(1.0, max((abs(x) / limit for x, limit in pairs), default=0.0))
+
+
+def trajectory_messages(
+    motion: Motion, limits: Array, *, download: bool = False, kind: int = JOINT_TRAJ_PT_FULL
+) -> list[Message]:
+    """Return the messages of a motion: JOINT_TRAJ_PT, JOINT_TRAJ_PT_FULL, or POINT, which ends a stream too with its marker."""
+    t = motion.t - motion.t[0]
+    step = float(t[-1] - t[-2]) if len(motion) > 1 else 0.01
+    extra = max(0, MINIMUM - len(motion)) if download else 0
+    at = np.concatenate([t, t[-1] + step * np.arange(1, extra + 1)])
+    last, out = len(at) - 1, []
+    for k, when in enumerate(at):
+        i = min(k, len(motion) - 1)
+        number = START_DOWNLOAD if download and k == 0 else END if k == last and (download or kind == POINT) else k
+        q, v, a = tuple(motion.q[i].tolist()), tuple(motion.v[i].tolist()), tuple(motion.a[i].tolist())
+        if kind == JOINT_TRAJ_PT:
+            duration = float(when - at[k - 1]) if k else 0.0
+            out.append(Message(kind, sequence=number, q=q, velocity=critical_velocity(v, limits), duration=duration))
+        else:
+            out.append(Message(kind, sequence=number, valid=EVERYTHING, time=float(when), q=q, v=v, a=a))
+    return out

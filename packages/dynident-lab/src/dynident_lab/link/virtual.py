@@ -1,0 +1,306 @@
+"""A campaign on a virtual robot, as fast as the computer can: the folder that `dynident record` would have written.
+
+One cycle after the other at constant memory; temperatures go on through all of them. What the machine carries is on the disk
+after every cycle, so a run that was killed goes on as if it had not been.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynident.errors import LinkError
+from dynident.excitation import Plan
+from dynident.files import BYTES, parsed, read_regular, write_atomic
+from dynident.friction import Friction
+from dynident.mechanics import Motion
+from dynident.signals import Log
+from dynident.simulate import VirtualRobot
+from dynident_lab.link.controller import Identity, Samples, approach
+from dynident_lab.link.plant import MOST_SETTLING, SHORTEST, Plant, facts_of, settling_periods
+from dynident_lab.link.recorder import Recorder, check_new, create_folder, lock_folder, open_folder
+from dynident_lab.link.schedule import Settings, Step, cycle_motion, seconds, steps_of, warmest_of
+from dynident_lab.link.setpoints import on_ticks, sampled, standing
+
+STATE = "state.json"
+PIECE = 5.0  # simulated at a time: bounds the memory, and is short enough for all that a run may record [s]
+COOLING_STEP = 60.0  # after which a robot that must be cold is asked again [s]
+LONGEST_COOLING = 86400.0  # after which it is given up [s]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A change of the friction of one joint.
+
+    Parameters
+    ----------
+    joint : str
+        Which joint.
+    factor : float
+        Friction over that of the healthy joint, above zero.
+    onset : float
+        From when on, since the start of the campaign [s].
+    """
+
+    joint: str
+    factor: float
+    onset: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.factor) and self.factor > 0.0 and np.isfinite(self.onset) and self.onset >= 0.0):
+            raise LinkError(f"fault of '{self.joint}': factor {self.factor} and onset {self.onset} s; give numbers above zero")
+
+    @classmethod
+    def parse(cls, text: str) -> Fault:
+        """Return the fault that a text such as joint_1=1.32@60min describes.
+
+        Parameters
+        ----------
+        text : str
+            Joint, factor, and when.
+
+        Returns
+        -------
+        Fault
+            The fault.
+        """
+        found = re.fullmatch(r"\s*([^=]+?)\s*=\s*([0-9.eE+-]+)\s*(?:@\s*(.+))?", text)
+        try:
+            assert found is not None
+            return cls(found.group(1), float(found.group(2)), seconds(found.group(3), "its time") if found.group(3) else 0.0)
+        except (AssertionError, ValueError) as error:
+            reason = f" ({error})" if isinstance(error, LinkError) else ""
+            raise LinkError(f"fault is '{text}'{reason}; give joint=factor@time, such as joint_1=1.32@60min") from None
+
+
+def with_faults(robot: VirtualRobot, faults: Sequence[Fault], now: float) -> VirtualRobot:
+    """Return the robot with the faults that have begun; its friction laws keep their form."""
+    laws = dict(robot.friction)
+    for fault in faults:
+        law = laws.get(fault.joint)
+        if not isinstance(law, Friction):
+            known = ", ".join(name for name, kept in laws.items() if isinstance(kept, Friction)) or "none"
+            raise LinkError(f"fault: joint '{fault.joint}' has no friction law of its own; those with one are {known}")
+        if fault.onset <= now + 1e-9:
+            count = len(law.law.linear)
+            scale = np.concatenate([np.full(count, fault.factor), np.ones(law.values.size - count)])
+            laws[fault.joint] = replace(law, values=law.values * scale)
+    return replace(robot, friction=laws)
+
+
+def simulate_campaign(
+    folder: str | os.PathLike[str],
+    plan: Plan,
+    robot: VirtualRobot,
+    settings: Settings | None = None,
+    *,
+    period: float = 0.004,
+    seed: int = 0,
+    faults: Sequence[Fault] = (),
+    progress: Callable[[int, int], object] | None = None,
+) -> int:
+    """Run a plan on a virtual robot, cycle by cycle, into the folder of a campaign; go on where an earlier call was stopped.
+
+    Parameters
+    ----------
+    folder : path-like
+        New or empty folder, or one in which the same campaign was begun.
+    plan : Plan
+        What a cycle is.
+    robot : VirtualRobot
+        The machine.
+    settings : Settings, optional
+        How often, with which pauses and start conditions; the plan's own when omitted.
+    period : float
+        Time between two samples [s].
+    seed : int
+        Of all noise.
+    faults : sequence of Fault
+        Changes of the friction on the way.
+    progress : callable, optional
+        Called with the number of cycles done and of all.
+
+    Returns
+    -------
+    int
+        Cycles that were run by this call; `Log.read` of the folder gives the log.
+    """
+    place, how = Path(folder), settings or Settings.of(plan, {})
+    plant = Plant(with_faults(robot, faults, -1.0), None, period, seed)
+    identity = Identity.of({**facts_of(plant, plant.coordinates), "buffer": 0, "speed": 1.0})
+    motion, steps = on_ticks(cycle_motion(plan, identity), robot.step), steps_of(plan, how)
+    asked = {"seed": seed, "period": period, "faults": [[f.joint, f.factor, f.onset] for f in faults]}
+    if (place / "campaign.json").exists():
+        _same(place, plan, how, identity)
+    else:
+        check_new(place)
+        create_folder(place, plan, how, identity, "")
+        _save_state(place, {"asked": asked, "done": 0, "clock": 0.0, "plant": None})
+    lock = lock_folder(place)
+    recorder = None
+    try:
+        done, clock, memory = _state(place, asked)
+        _drop_unfinished(place, done)
+        recorder = Recorder(place, identity.channels, interval=3600.0)
+        if memory is not None:
+            plant.remember(memory)
+        known = {e["cycle"] for e in recorder.journal.events if e["event"] == "cycle done"}
+        if done and done - 1 not in known:  # stopped between the state and the journal
+            recorder.journal.note("cycle done", cycle=done - 1, attempt=_attempts(recorder, done - 1) - 1)
+        for step in steps[done:]:
+            if not step.number:
+                plant.rest(how.idle)
+                clock += how.idle
+            if step.first and how.below is not None:
+                clock += _cool_down(plant, how.below)
+            if not step.number:
+                clock = _approach(recorder, plant, motion, identity, clock, robot, faults)
+            clock, settled = _cycle(recorder, plant, step, motion, clock, robot, faults)
+            pause = max(settled, round(step.pause / period))  # both in periods
+            plant.rest((pause - settled) * period)
+            clock += pause * period
+            _save_state(place, {"asked": asked, "done": step.number + 1, "clock": clock, "plant": plant.memory()})
+            recorder.journal.note("cycle done", cycle=step.number, attempt=_attempts(recorder, step.number) - 1)
+            if progress is not None:
+                progress(step.number + 1, len(steps))
+        return len(steps) - done
+    finally:
+        if recorder is not None:
+            recorder.close()
+        os.close(lock)
+
+
+def _save_state(folder: Path, state: dict[str, Any]) -> None:
+    write_atomic(folder / STATE, json.dumps(state).encode())
+
+
+def _drop_unfinished(folder: Path, done: int) -> None:
+    """Remove what was recorded of cycles that will be run again: in the time of the virtual robot they never were."""
+    for file in (*folder.glob("*_cycle_*"), *folder.glob("*_approach_*")):
+        number = file.name.split("_")[2]
+        if number.isdecimal() and int(number) >= done:
+            file.unlink()
+
+
+def _same(folder: Path, plan: Plan, settings: Settings, identity: Identity) -> None:
+    """Refuse to go on with another campaign."""
+    about, before, began = open_folder(folder)
+    own = [(name, getattr(settings, name), getattr(before, name)) for name in (field.name for field in fields(Settings))]
+    for what, now, then in (
+        ("plan", plan.identity, began.identity),
+        *own,
+        ("robot", identity.identity, about["controller"]["identity"]),
+    ):
+        if now != then:
+            raise LinkError(f"'{folder}' holds a campaign with {what} {then}, not {now}; give the same, or a new folder")
+
+
+def _state(folder: Path, asked: dict[str, Any]) -> tuple[int, float, Any]:
+    """Return cycles done, clock and machine of a campaign that was begun; zeros and None for a new one."""
+    file = folder / STATE
+    if not file.exists():
+        return 0, 0.0, None
+    try:
+        state = parsed(json.loads, read_regular(file, BYTES).decode())
+        if state["asked"] != asked:
+            other = [f"{key} {state['asked'].get(key)}, not {value}" for key, value in asked.items()]
+            differ = [text for text, (key, value) in zip(other, asked.items(), strict=True) if state["asked"].get(key) != value]
+            raise LinkError(f"'{folder}' was begun with {'; '.join(differ)}: give the same, or a new folder")
+        return int(state["done"]), float(state["clock"]), state["plant"]
+    except (ValueError, LookupError, TypeError) as error:
+        if isinstance(error, LinkError):
+            raise
+        raise LinkError(f"'{file}' cannot be read ({error}); begin again in a new folder") from error
+
+
+def _attempts(recorder: Recorder, cycle: int) -> int:
+    return sum(e["event"] == "cycle begun" and e["cycle"] == cycle for e in recorder.journal.events)
+
+
+def _cool_down(plant: Plant, limit: float) -> float:
+    """Let the robot stand until all temperatures are below a limit [degree Celsius]; return for how long [s]."""
+    for waited in range(0, round(LONGEST_COOLING), round(COOLING_STEP)):
+        warmest = warmest_of(plant.rest(COOLING_STEP if waited else 0.0)[3], limit)
+        if warmest < limit:
+            return float(waited)
+    raise LinkError(
+        f"the robot is at {warmest:.3g} degC after {LONGEST_COOLING / 3600.0:g} h of rest and starts below {limit:g} degC; "
+        "its surroundings are warmer, give a higher limit"
+    )
+
+
+def _approach(
+    recorder: Recorder,
+    plant: Plant,
+    motion: Motion,
+    identity: Identity,
+    clock: float,
+    robot: VirtualRobot,
+    faults: Sequence[Fault],
+) -> float:
+    """Move slowly to where the cycles begin, as on a controller; return the clock, which counts from the first cycle on."""
+    way = approach(plant.coordinates, motion.q[0], identity)
+    if way is None:
+        return clock
+    way, period = on_ticks(way, robot.step), plant.period
+    recorder.open("approach", 0, 0, "0")
+    before = (round(way.t[-1] / period) + settling_periods(period)) * period
+    end, settled = _move(recorder, plant, way, clock - before, robot, faults)
+    return end + settled * period
+
+
+def _cycle(
+    recorder: Recorder, plant: Plant, step: Step, motion: Motion, clock: float, robot: VirtualRobot, faults: Sequence[Fault]
+) -> tuple[float, int]:
+    """Run one cycle; return the clock at its end, and the periods until rest."""
+    attempt = _attempts(recorder, step.number)
+    recorder.journal.note("cycle begun", cycle=step.number, attempt=attempt, session=0)
+    recorder.new_session()
+    recorder.open("cycle", step.number, attempt, "0")
+    return _move(recorder, plant, motion, clock, robot, faults)
+
+
+def _move(
+    recorder: Recorder, plant: Plant, motion: Motion, clock: float, robot: VirtualRobot, faults: Sequence[Fault]
+) -> tuple[float, int]:
+    """Run a motion piece by piece until the robot stands; return the clock at its end, and the periods until rest."""
+    period, ticks = plant.period, round(plant.period / robot.step)
+    last = round(motion.t[-1] / period)
+    onsets = {round((f.onset - clock) / period) for f in faults}
+    for begin, end in pairwise(_cuts(last, round(PIECE / period), onsets)):
+        plant.robot = with_faults(robot, faults, clock + begin * period)
+        setpoints = sampled(motion, begin * ticks, end * ticks, robot.step)
+        recorder.append(clock + begin * period, _samples(plant.follow(setpoints), begin, end - begin, clock, period))
+    rows, settled = settling_periods(period), 0
+    while not settled or (not plant.still and settled < MOST_SETTLING * rows):
+        log = plant.follow(standing(setpoints.q[-1], rows * period))
+        if not settled:
+            recorder.append(clock + last * period, _samples(log, last, 1, clock, period))
+        settled += rows
+    recorder.close_segment()
+    return clock + last * period, settled
+
+
+def _cuts(last: int, piece: int, onsets: set[int]) -> list[int]:
+    """Return where a cycle of some periods is cut: at all onsets of faults, and so that no piece is too long or too short."""
+    known = [k for k in sorted(onsets) if SHORTEST <= k <= last - SHORTEST]
+    fixed = [0, *(b for a, b in pairwise([0, *known]) if b - a >= SHORTEST), last]
+    regular = {k for k in range(piece, last, piece) if min(abs(k - x) for x in fixed) >= SHORTEST}
+    return sorted({*fixed, *regular})
+
+
+def _samples(log: Log, begin: int, count: int, clock: float, period: float) -> Samples:
+    """Return the first samples of a piece that begins at some period of the cycle."""
+    rows = np.arange(count)
+    missing = np.full((count, len(log.joints)), np.nan)
+    motion = np.asarray((begin + rows) * period, dtype=np.float64)
+    signals = [missing if x is None else x[rows] for x in (log.position, log.velocity, log.effort, log.temperature)]
+    return Samples(np.round((clock + motion) / period).astype(np.int64), np.asarray(clock + motion), motion, *signals)

@@ -1,0 +1,377 @@
+"""One axis as linear systems: winding, masses, current, velocity and position loop [Roldan2017, sections 3.2 and 3.3.1].
+
+Continuous: loops without sampling, a dead time as a Pade approximation of order 5. Sampled: every loop with its own cycle,
+lifted exactly to the cycle of its outermost loop (`sampled.py`). Both are `drive.StateSpace`; ``to_control()`` makes
+python-control systems. Limits, play, quantisation, Coulomb friction and efficiency are left out: they are not linear.
+
+Blocks are joined by wires, algebraic loops included:
+
+    x' = A x + B u,  y = C x + D u,   u = K y + L r   =>   u = (1 - K D)^-1 (K C x + L r)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from operator import attrgetter
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.checks import number
+from dynident.control import Cascade
+from dynident.drive import Chain, Drive
+from dynident.errors import DynidentError, require
+from dynident_lab.servo.chain import receptance, state_space
+from dynident_lab.servo.linear import StateSpace, TransferFunction
+from dynident_lab.servo.margins import Margins, cutoff_frequency, margins
+from dynident_lab.servo.sampled import lift
+
+Array = NDArray[np.float64]
+Complex = NDArray[np.complex128]
+Loop = Literal["position", "velocity", "current"]
+LOOPS = ("position", "velocity", "current")
+GAINS = ("position_gain", "velocity_gain", "velocity_integral", "velocity_feedforward", "position_filter", "velocity_filter")
+OUTPUT = {"position": "rho", "velocity": "omega", "current": "current"}
+Row = Sequence[float] | Array
+Wire = Mapping[str, float]
+PADE = 5  # order of the approximation of a dead time
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One drive with its cascade, and the mechanism as an inertia on its last mass.
+
+    Parameters
+    ----------
+    drive : Drive
+        Motor, transmission, encoder.
+    loops : Cascade
+        Gains and cycles.
+    load : float
+        Inertia of the mechanism at one configuration, at the motor [kg m^2]: M_rho / ratio^2.
+    viscous : float
+        Slope of the rotor's friction at the speed of interest [N m s/rad], as ``drive.friction(speed, by="v")``.
+    delay : float, optional
+        Time between a tick of the innermost loop and its command at the motor [s]: computation, communication, amplifier;
+        that of the loops when omitted.
+    actuator : int
+        Which of the cascade's gains are meant when they are given per actuator.
+
+    Examples
+    --------
+    >>> from dynident.control import Axis, Cascade
+    >>> from dynident.drive import Drive, Motor
+    >>> drive = Drive("A", Motor(torque_constant=1.43, inertia=13e-4))
+    >>> axis = Axis(drive, Cascade(19.2, 0.14, 11.45, position_cycle=5e-3, velocity_cycle=250e-6), viscous=1.7e-3)
+    >>> round(axis.bandwidth("position"), 2)
+    3.34
+    """
+
+    drive: Drive
+    loops: Cascade
+    load: float = 0.0
+    viscous: float = 0.0
+    delay: float | None = None
+    actuator: int = 0
+
+    def __post_init__(self) -> None:
+        require(self.drive, Drive, "axis: drive")
+        require(self.loops, Cascade, "axis: loops")
+        for name in ("load", "viscous", "delay"):
+            value = getattr(self, name)
+            if name != "delay" or value is not None:
+                object.__setattr__(self, name, number(f"axis: {name}", value, least=0.0))
+        motor = self.drive.motor
+        if self.loops.current is not None and motor.inductance == 0.0 and motor.resistance == 0.0:
+            raise DynidentError(
+                f"axis: drive '{self.drive.actuator}' has a current loop but neither resistance nor inductance; give the "
+                "motor's, or current=None for an ideal loop"
+            )
+
+    @cached_property
+    def gains(self) -> dict[str, float]:
+        """Gains, corners of filters and feed-forward shares of this axis alone, by their names in the loops."""
+        found = {}
+        for name in GAINS if self.loops.current is None else (*GAINS, "current.gain", "current.integral"):
+            values = np.asarray(attrgetter(name)(self.loops), dtype=np.float64)
+            if values.ndim and not 0 <= self.actuator < values.size:
+                raise DynidentError(f"axis: actuator = {self.actuator}, but {name} is given for {values.size}; count from 0")
+            found[name] = float(values[self.actuator] if values.ndim else values)
+        return found
+
+    @property
+    def dead_time(self) -> float:
+        """Time between a tick of the innermost loop and its command at the motor [s]: `delay`, or that of the loops."""
+        return self.loops.delay if self.delay is None else self.delay
+
+    @cached_property
+    def chain(self) -> Chain:
+        """Rotor and masses behind it, with the load on the last and viscous friction on the first."""
+        chain = self.drive.chain.loaded(self.load)
+        return replace(chain, viscous=(self.viscous, *([0.0] * (len(chain) - 1))))
+
+    @property
+    def mechanical(self) -> TransferFunction:
+        """Speed of the rotor per torque of the motor (eq. 3.6; with elastic shafts s TF1)."""
+        return receptance(self.chain, 0, 0).rate
+
+    def plant(self) -> StateSpace:
+        """Return winding and mechanics without any loop.
+
+        Returns
+        -------
+        StateSpace
+            Inputs ``u`` (voltage with a current loop, else current) and ``disturbance`` (torque that the mechanism requires
+            of rho [N m, N]); outputs ``rho`` (load), ``theta``, ``omega`` (angle and speed at the encoder, as a motor angle),
+            ``current``.
+        """
+        blocks, wires = self._machine()
+        wires["command.in"] = {"u": 1.0}
+        outputs = {"rho": {"load": 1.0}, "theta": {"theta": 1.0}, "omega": {"omega": 1.0}, "current": {"current": 1.0}}
+        return connect([*blocks, block([1.0], [1.0], "command")], wires, ("u", "disturbance"), outputs)
+
+    def loop(self, loop: Loop = "position", *, sampled: bool = False, open: bool = False) -> StateSpace:
+        """Return one loop with all loops inside it.
+
+        Parameters
+        ----------
+        loop : {"position", "velocity", "current"}
+            The outermost loop that is closed.
+        sampled : bool
+            True for the exact sampled loops at the cycle of this loop; False for continuous ones.
+        open : bool
+            True cuts its feedback (the inner loops stay closed) and goes from its error to what it measures.
+
+        Returns
+        -------
+        StateSpace
+            Closed: inputs ``reference`` (rho, motor speed or current), ``reference_velocity`` (of rho; position loop only)
+            and ``disturbance`` (torque that the mechanism requires of rho); outputs ``rho``, ``omega``, ``current``.
+            Open: ``error`` to ``measured``.
+        """
+        self._check(loop)
+        if sampled:
+            return lift(self, loop, open)
+        return self._continuous(loop, open)
+
+    def _check(self, loop: str) -> None:
+        if loop not in LOOPS:
+            raise DynidentError(f"loop is {loop!r}; use 'position', 'velocity' or 'current'")
+        if loop == "current" and self.loops.current is None:
+            raise DynidentError("the cascade has an ideal current loop; give Cascade(current=CurrentLoop(...)) to look at it")
+
+    def _machine(self) -> tuple[list[StateSpace], dict[str, dict[str, float]]]:
+        """Return mechanics and winding; the command (voltage or current) comes from the output ``command``."""
+        chain, motor, ratio = self.chain, self.drive.motor, self.drive.transmission.ratio
+        n = len(chain)
+        own = state_space(chain)
+        at = n - 1 if self.drive.encoder.side == "joint" else 0
+        C = own.C[[at, n + at, n - 1, n]]
+        C[2] /= ratio
+        names = ("theta", "omega", "load", "rotor")
+        mechanics = StateSpace(own.A, own.B, C, np.zeros((4, 2)), ("tau_m", "tau_d"), names)
+        wires = {"tau_m": {"current": motor.torque_constant}, "tau_d": {"disturbance": 1.0 / ratio}}
+        if self.loops.current is None:
+            return [mechanics, block([1.0], [1.0], "current")], {**wires, "current.in": {"command": 1.0}}
+        R, L = motor.resistance, motor.inductance
+        return [mechanics, block([1.0], [L, R], "current")], {
+            **wires,
+            "current.in": {"command": 1.0, "rotor": -motor.emf_constant},
+        }
+
+    def _continuous(self, loop: Loop, open: bool) -> StateSpace:
+        k, ratio = self.gains, self.drive.transmission.ratio
+        blocks, wires = self._machine()
+        keep = 0.0 if open else -1.0  # sign of the feedback that `open` cuts
+        entry = "error" if open else "reference"
+        blocks += [delay_block(self.dead_time, "command")]
+        if self.loops.current is not None:
+            blocks += [block([k["current.gain"], k["current.integral"]], [1.0, 0.0], "volts")]
+        if loop != "current":
+            blocks += [
+                low_pass_block(self.drive.encoder.filter, "speed"),
+                block([k["velocity_gain"], k["velocity_integral"]], [1.0, 0.0], "velocity"),
+                low_pass_block(k["velocity_filter"], "amperes"),
+            ]
+        if loop == "position":
+            blocks += [low_pass_block(k["position_filter"], "issued"), delay_block(self.loops.position_delay, "wanted")]
+            wires["wanted.in"] = {"issued": 1.0}
+        if self.loops.current is not None:
+            wires["volts.in"] = {"amperes": 1.0, "current": -1.0}
+        wires["command.in"] = {"amperes" if self.loops.current is None else "volts": 1.0}
+        if loop != "current":
+            wires |= {"speed.in": {"omega": 1.0}, "amperes.in": {"velocity": 1.0}}
+            wires["velocity.in"] = {"wanted": 1.0, "speed": -1.0}
+        if loop == "position":
+            measured = {"theta": 1.0 / ratio}
+            wires["issued.in"] = {entry: k["position_gain"] * ratio, "theta": keep * k["position_gain"]}
+            wires["issued.in"] |= {} if open else {"reference_velocity": k["velocity_feedforward"] * ratio}
+        elif loop == "velocity":
+            wires["velocity.in"], measured = {entry: 1.0, "speed": keep}, {"speed": 1.0}
+        else:
+            wires["volts.in"], measured = {entry: 1.0, "current": keep}, {"current": 1.0}
+        if open:
+            wires["tau_d"] = {}
+            return connect(blocks, wires, (entry,), {"measured": measured})
+        outputs = {"rho": {"load": 1.0}, "omega": {"omega": 1.0}, "current": {"current": 1.0}}
+        return connect(blocks, wires, ("reference", "reference_velocity", "disturbance"), outputs)
+
+    def response(self, frequency: ArrayLike, loop: Loop = "position", *, sampled: bool = True) -> Complex:
+        """Return the response of a loop's own output to its reference, the velocity feed-forward included.
+
+        Parameters
+        ----------
+        frequency : array_like, (N,)
+            Frequencies [Hz].
+        loop : {"position", "velocity", "current"}
+            The outermost loop that is closed.
+        sampled : bool
+            True for exactly sampled loops.
+
+        Returns
+        -------
+        ndarray of complex, (N,)
+            Amplitude ratio and phase.
+        """
+        f = np.atleast_1d(np.asarray(frequency, dtype=np.float64))
+        system = self.loop(loop, sampled=sampled)
+        H = system.response(f)[:, system.outputs.index(OUTPUT[loop])]
+        return np.asarray(H[:, 0] + 2j * np.pi * f * H[:, 1] if loop == "position" else H[:, 0])
+
+    def disturbance_response(self, frequency: ArrayLike, loop: Loop = "position", *, sampled: bool = True) -> Complex:
+        """Return the response of a loop's own output to the torque that the mechanism requires.
+
+        Parameters
+        ----------
+        frequency : array_like, (N,)
+            Frequencies [Hz].
+        loop : {"position", "velocity", "current"}
+            The outermost loop that is closed.
+        sampled : bool
+            True for exactly sampled loops; the disturbance is then held over a cycle.
+
+        Returns
+        -------
+        ndarray of complex, (N,)
+            rho per torque [rad/(N m), m/N] for the position loop, motor speed or current per torque for the others.
+        """
+        system = self.loop(loop, sampled=sampled)
+        return np.asarray(system.response(frequency)[:, system.outputs.index(OUTPUT[loop]), 2])
+
+    def margins(self, loop: Loop = "position", *, sampled: bool = True) -> Margins:
+        """Return gain and phase margin of a loop whose inner loops are closed.
+
+        Parameters
+        ----------
+        loop : {"position", "velocity", "current"}
+            The loop that is cut.
+        sampled : bool
+            True for exactly sampled loops.
+
+        Returns
+        -------
+        Margins
+            Margins and where they are.
+        """
+        system = self.loop(loop, sampled=sampled, open=True)
+        return margins(lambda f: system.response(f)[:, 0, 0], *self._range(loop, sampled))
+
+    def bandwidth(self, loop: Loop = "position", *, sampled: bool = True) -> float:
+        """Return the -3 dB bandwidth of a closed loop.
+
+        Parameters
+        ----------
+        loop : {"position", "velocity", "current"}
+            The outermost loop that is closed.
+        sampled : bool
+            True for exactly sampled loops.
+
+        Returns
+        -------
+        float
+            [Hz]; infinite when the amplitude does not fall below -3 dB up to half the sampling frequency.
+        """
+        system = self.loop(loop, sampled=sampled)
+        row, share = system.outputs.index(OUTPUT[loop]), 2j * np.pi * (loop == "position")
+
+        def closed(f: Array) -> Complex:
+            H = system.response(f)[:, row]
+            return np.asarray(H[:, 0] + share * f * H[:, 1])
+
+        return cutoff_frequency(closed, *self._range(loop, sampled))
+
+    def stable(self, loop: Loop = "position", *, sampled: bool = True) -> bool:
+        """Return whether a loop is stable with all loops inside it.
+
+        Parameters
+        ----------
+        loop : {"position", "velocity", "current"}
+            The outermost loop that is closed.
+        sampled : bool
+            True for exactly sampled loops.
+
+        Returns
+        -------
+        bool
+            True when no pole grows; the free angle of an axis without position loop does not count.
+        """
+        poles = self.loop(loop, sampled=sampled).poles
+        return bool(np.all(np.abs(poles) <= 1.0 + 1e-7) if sampled else np.all(poles.real <= 1e-6 * (1.0 + np.abs(poles))))
+
+    def _range(self, loop: Loop, sampled: bool) -> tuple[float, float]:
+        """Return the frequencies between which a loop is looked at [Hz]."""
+        top = 0.5 / self.loops.cycles[loop]
+        return 1e-5 * top, (1.0 - 1e-9) * top if sampled else 1e3 * top
+
+
+def block(numerator: Row, denominator: Row, name: str, time: float = 1.0) -> StateSpace:
+    """Return y = N(p) / D(p) u with p = s time in controllable form; coefficients of the highest power first."""
+    d = np.trim_zeros(np.array(denominator), "f")
+    n = np.concatenate([np.zeros(d.size - len(numerator)), numerator])
+    order, through = d.size - 1, n[0] / d[0]
+    A, B = np.eye(order, k=1), np.zeros((order, 1))
+    A[-1:], B[-1:] = -d[:0:-1] / d[0], 1.0 / d[0]
+    C = (n - through * d)[None, :0:-1]
+    return StateSpace(A / time, B / time, C, np.array([[through]]), (f"{name}.in",), (name,))
+
+
+def low_pass_block(frequency: float, name: str) -> StateSpace:
+    """Return a first-order low-pass; y = u where its corner is 0."""
+    return block([1.0], [1.0, 1.0], name, 1.0 / (2.0 * np.pi * frequency)) if frequency else block([1.0], [1.0], name)
+
+
+def delay_block(delay: float, name: str) -> StateSpace:
+    """Return the Pade approximation of a dead time, exp(-s delay), right to 1e-4 degrees up to the frequency 0.5 / delay."""
+    c = [1.0]  # D(p) = sum c_k p^k, N(p) = D(-p): the amplitude is one at all frequencies
+    for k in range(1, PADE + 1):
+        c.append(c[-1] * (PADE - k + 1) / (k * (2 * PADE - k + 1)))
+    d = np.array(c)[::-1] / c[-1]
+    return block(d * (-1.0) ** np.arange(PADE, -1, -1), d, name, delay) if delay else block([1.0], [1.0], name)
+
+
+def connect(
+    blocks: Sequence[StateSpace], wires: Mapping[str, Wire], inputs: Sequence[str], outputs: Mapping[str, Wire]
+) -> StateSpace:
+    """Return the system of blocks joined by wires."""
+    from scipy.linalg import block_diag  # noqa: PLC0415 - scipy is imported on first use
+
+    ins = [name for part in blocks for name in part.inputs]
+    outs = [name for part in blocks for name in part.outputs]
+    A, B, C, D = (block_diag(*(getattr(part, name) for part in blocks)) for name in "ABCD")
+    K, L = np.zeros((len(ins), len(outs))), np.zeros((len(ins), len(inputs)))
+    for name, sources in wires.items():
+        for source, value in sources.items():
+            target = L[:, inputs.index(source)] if source in inputs else K[:, outs.index(source)]
+            target[ins.index(name)] += value
+    P = np.zeros((len(outputs), len(outs)))
+    for i, sources in enumerate(outputs.values()):
+        for source, value in sources.items():
+            P[i, outs.index(source)] += value
+    loop = np.eye(len(ins)) - K @ D
+    if np.linalg.cond(loop) > 1e12:
+        raise DynidentError("the loops have no solution: a gain around an algebraic loop is exactly one; change a gain")
+    inside, outside = np.linalg.solve(loop, K @ C), np.linalg.solve(loop, L)
+    return StateSpace(A + B @ inside, B @ outside, P @ (C + D @ inside), P @ D @ outside, tuple(inputs), tuple(outputs))

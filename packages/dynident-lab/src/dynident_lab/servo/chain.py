@@ -1,0 +1,306 @@
+"""Transfer functions, state space and modes of a drive: the exact linear dynamics of its chain [Roldan2017, section 3.2.2].
+
+tau_d is the torque that the mechanism requires, so it enters with a minus sign; printed transfer functions carry no sign
+(TF1d = theta_load / torque ON the load), the sign is in the summing block and in the input column of the state space.
+
+Polynomials are built from the free ends, x the angle and T the torque that all masses beyond need, both times the g = c s + k
+passed on the way:
+
+    x_i = g_i x_{i+1} + T_{i+1},        T_i = g_i T_{i+1} + (J_i s^2 + b_i s) x_i,        x_N = 1
+
+It is the recursion of [Roldan2017, section 3.2.2] (the printed eq. 3.22 repeats 3.21) without its subtraction: all terms are
+positive, so coefficients are exact to rounding, and the two poles of the rigid motion are exactly zero.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.checks import choice, number
+from dynident.drive import Chain, Drive, Motor
+from dynident.errors import DescriptionError, DynidentError, IdentificationError
+from dynident_lab.servo.linear import StateSpace, TransferFunction
+from dynident_lab.servo.modes import Modes, free_modes
+
+Array = NDArray[np.float64]
+
+
+def _polynomials(chain: Chain) -> tuple[list[Array], list[Array], Array]:
+    """Angles seen from the motor's end and from the load's end, one polynomial per mass, and the denominator."""
+    left, _ = _sweep(chain, range(len(chain)))
+    right, torque = _sweep(chain, range(len(chain) - 1, -1, -1))
+    return left, right[::-1], torque
+
+
+def _sweep(chain: Chain, order: range) -> tuple[list[Array], Array]:
+    angle, torque, angles = np.array([1.0]), np.array([0.0]), []
+    for place, mass in enumerate(order):
+        if place:
+            near = min(mass, mass - order.step)
+            shaft = chain.damping[near], chain.stiffness[near]
+            angle = np.polyadd(np.polymul(shaft, angle), torque)
+            torque = np.polymul(shaft, torque)
+        torque = np.polyadd(torque, np.polymul((chain.inertias[mass], chain.viscous[mass], 0.0), angle))
+        angles.append(angle)
+    return angles, torque
+
+
+def _shafts(chain: Chain, first: int, last: int) -> Array:
+    """Product of c s + k of the shafts between two masses."""
+    product = np.array([1.0])
+    for shaft in zip(chain.damping[first:last], chain.stiffness[first:last], strict=True):
+        product = np.polymul(product, shaft)
+    return product
+
+
+def _mass(chain: Chain, what: str, index: int) -> int:
+    if isinstance(index, bool) or not isinstance(index, int | np.integer) or not -len(chain) <= index < len(chain):
+        raise DescriptionError(f"chain: {what} is {index!r}; the masses are 0 (rotor) to {len(chain) - 1} (load)")
+    return int(index) % len(chain)
+
+
+def receptance(chain: Chain, output: int = 0, input: int = 0) -> TransferFunction:
+    """Angle of one mass per torque on another, ``theta_output / tau_input``.
+
+    Parameters
+    ----------
+    chain : Chain
+        Masses and shafts.
+    output, input : int
+        Masses, 0 is the rotor, -1 the load.
+
+    Returns
+    -------
+    TransferFunction
+        Exact, of the order 2 n; symmetric in output and input.
+    """
+    i, j = _mass(chain, "output", output), _mass(chain, "input", input)
+    first, last = min(i, j), max(i, j)
+    left, right, denominator = _polynomials(chain)
+    numerator = np.polymul(np.polymul(left[first], right[last]), _shafts(chain, first, last))
+    return TransferFunction(tuple(numerator), tuple(denominator), f"theta_{i} / tau_{j}")
+
+
+def transmissibility(chain: Chain, output: int = -1, reference: int = 0) -> TransferFunction:
+    """Angle of a mass per angle of another, with the torque on the far side of the reference.
+
+    Parameters
+    ----------
+    chain : Chain
+        Masses and shafts.
+    output, reference : int
+        Masses, 0 is the rotor, -1 the load. No torque acts on the output or beyond it.
+
+    Returns
+    -------
+    TransferFunction
+        ``theta_output / theta_reference``: its poles are those of the chain with the reference held.
+    """
+    i, j = _mass(chain, "output", output), _mass(chain, "reference", reference)
+    left, right, _ = _polynomials(chain)
+    angles = right if i >= j else left
+    numerator = np.polymul(angles[i], _shafts(chain, min(i, j), max(i, j)))
+    return TransferFunction(tuple(numerator), tuple(angles[j]), f"theta_{i} / theta_{j}")
+
+
+def transfer_functions(chain: Chain) -> dict[str, TransferFunction]:
+    """Transfer functions by the names of [Roldan2017, eqs. 3.7-3.12], for any number of masses.
+
+    Parameters
+    ----------
+    chain : Chain
+        Masses and shafts.
+
+    Returns
+    -------
+    dict of str to TransferFunction
+        ``TF1`` = theta_motor / tau_motor, ``TF2`` = theta_load / theta_motor driven by the motor, ``TF1d`` = theta_load /
+        torque on the load (the torque the mechanism requires enters with a minus), ``TF2d`` = theta_motor / theta_load
+        driven by the load.
+    """
+    found = {
+        "TF1": receptance(chain, 0, 0),
+        "TF2": transmissibility(chain, -1, 0),
+        "TF1d": receptance(chain, -1, -1),
+        "TF2d": transmissibility(chain, 0, -1),
+    }
+    return {name: replace(function, name=f"{name} = {function.name}") for name, function in found.items()}
+
+
+def state_space(chain: Chain) -> StateSpace:
+    """Continuous state space: states and outputs are all angles, then all speeds.
+
+    Inputs ``tau_m`` on the rotor and ``tau_d``, the torque that the mechanism requires of the load (with a minus).
+
+    Parameters
+    ----------
+    chain : Chain
+        Masses and shafts.
+
+    Returns
+    -------
+    StateSpace
+        With 2 n states.
+    """
+    n, J = len(chain), chain.inertias
+    B = np.zeros((2 * n, 2))
+    B[n, 0], B[-1, 1] = 1.0 / J[0], -1.0 / J[-1]
+    names = (*(f"theta_{i}" for i in range(n)), *(f"omega_{i}" for i in range(n)))
+    return StateSpace(chain.state_matrix(), B, np.eye(2 * n), np.zeros((2 * n, 2)), ("tau_m", "tau_d"), names)
+
+
+def modes(chain: Chain) -> Modes:
+    """Modal form, the rigid motion first: frequencies, decays and mass-normalised shapes.
+
+    Parameters
+    ----------
+    chain : Chain
+        Masses and shafts.
+
+    Returns
+    -------
+    Modes
+        One per mass.
+    """
+    return free_modes(chain.inertias, chain.stiffness, chain.damping_matrix)
+
+
+def resonances(chain: Chain) -> Array:
+    """Undamped natural frequencies of the free chain, without the rigid motion.
+
+    Parameters
+    ----------
+    chain : Chain
+        Masses and shafts.
+
+    Returns
+    -------
+    ndarray, (n - 1,)
+        [Hz], rising; for two masses ``sqrt(k (J1 + J2) / (J1 J2)) / (2 pi)``.
+    """
+    return modes(chain).frequency[1:]
+
+
+def anti_resonances(chain: Chain, mass: int = 0) -> Array:
+    """Undamped frequencies at which a mass stands still although it is driven: those of the chain with it held.
+
+    Parameters
+    ----------
+    chain : Chain
+        Masses and shafts.
+    mass : int
+        The driven mass, 0 is the rotor, -1 the load.
+
+    Returns
+    -------
+    ndarray, (n - 1,)
+        [Hz], rising; for two masses and the rotor ``sqrt(k / J2) / (2 pi)``, which is also the resonance of TF2.
+    """
+    held = _mass(chain, "mass", mass)
+    twist = np.sqrt(chain.stiffness)[:, None] * np.diff(np.eye(len(chain)), axis=0) / np.sqrt(chain.inertias)
+    return np.sort(np.linalg.svd(np.delete(twist, held, axis=1), compute_uv=False)) / (2.0 * np.pi)
+
+
+def electric(motor: Motor) -> TransferFunction:
+    """Transfer function of the winding, ``i / (V - K_E omega) = 1 / (L s + R)`` [A/V] (eq. 3.2).
+
+    Parameters
+    ----------
+    motor : Motor
+        Winding with a resistance or an inductance.
+
+    Returns
+    -------
+    TransferFunction
+        Of first order.
+    """
+    if motor.resistance == 0.0 and motor.inductance == 0.0:
+        raise DescriptionError("motor: resistance and inductance are 0; give one of them for the winding's transfer function")
+    return TransferFunction((1.0,), (motor.inductance, motor.resistance), "i / (V - E)")
+
+
+def speed_per_voltage(drive: Drive) -> TransferFunction:
+    """Speed of the rotor per voltage with the back-EMF closed, friction and backlash left out.
+
+    ``K_t Z / (L s + R + K_t K_E Z)`` with Z the speed of the rotor per torque [rad/s per V].
+
+    Parameters
+    ----------
+    drive : Drive
+        Motor and transmission.
+
+    Returns
+    -------
+    TransferFunction
+        omega / V.
+    """
+    winding, mechanics = electric(drive.motor), receptance(drive.chain, 0, 0).rate
+    numerator = drive.motor.torque_constant * np.array(mechanics.numerator)
+    denominator = np.polymul(winding.denominator, mechanics.denominator)
+    denominator = np.polyadd(denominator, drive.motor.emf_constant * numerator)
+    return TransferFunction(tuple(numerator), tuple(denominator), "omega / V")
+
+
+@dataclass(frozen=True, eq=False)
+class TwoMass:
+    """Inertias, stiffness and damping of a two-mass actuator, seen at the motor.
+
+    Parameters
+    ----------
+    values : ndarray, (4,)
+        J1, J2 [kg m^2], k [N m/rad], c [N m s/rad].
+    covariance : ndarray, (4, 4)
+        Of the values.
+    """
+
+    values: Array
+    covariance: Array
+
+    names = ("J1", "J2", "k", "c")
+
+    @property
+    def standard_deviation(self) -> Array:
+        """Of the values, (4,)."""
+        return np.sqrt(np.diag(self.covariance))
+
+    @property
+    def chain(self) -> Chain:
+        """The chain; a damping that noise made negative becomes zero."""
+        J1, J2, k, c = self.values.tolist()
+        return Chain((J1, J2), (k,), (max(c, 0.0),))
+
+
+def two_mass(modal: Array, covariance: Array, at: str = "load", ratio: float = 1.0) -> TwoMass:
+    """Return the two masses whose driving point has one mode and a rigid motion.
+
+    At the measured mass ``1/J_near = residue + rigid`` and ``1/(J1 + J2) = rigid``; then ``k = omega^2 J1 J2 / (J1 + J2)``
+    and ``c = 2 xi omega J1 J2 / (J1 + J2)``.
+    """
+    choice("at", at, ("load", "motor"))
+    scale = number("modal fit: ratio", ratio) ** 2
+    if scale == 0.0:
+        raise DynidentError("modal fit: ratio is 0; give the motor angle per unit of the measured coordinate")
+    _, _, residue, rigid = modal.tolist()
+    if rigid <= 0.0 or residue <= 0.0:
+        raise IdentificationError(
+            f"the fit gives rigid = {rigid:.3g} and residue = {residue:.3g}, which no driving point of two masses has; "
+            "check kind, sign and that the lines reach well below the resonance"
+        )
+
+    def masses(x: Any) -> Any:
+        f, xi, part, whole = x
+        near, total = 1.0 / (part + whole) / scale, 1.0 / whole / scale
+        far, omega = total - near, 2.0 * np.pi * f
+        effective = near * far / total
+        first, last = (far, near) if at == "load" else (near, far)
+        return np.array([first, last, omega**2 * effective, 2.0 * xi * omega * effective])
+
+    values = masses(modal)
+    # Derivatives by a complex step: exact, as the formulas are rational.
+    tiny = 1e-30
+    slope = np.stack([masses(modal + 1j * tiny * unit).imag / tiny for unit in np.eye(4)], axis=1)
+    return TwoMass(values, slope @ covariance @ slope.T)

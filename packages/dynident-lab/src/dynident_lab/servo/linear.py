@@ -1,0 +1,298 @@
+"""Linear models of drives: state spaces with their exact sampling behind a zero-order hold, and transfer functions.
+
+Transfer functions as two polynomials: evaluated, drawn, and handed to python-control.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.checks import number, numbers, row
+from dynident.errors import DescriptionError, DynidentError, missing_extra
+from dynident_lab.servo.bode import Bode, plot_bode
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Array = NDArray[np.float64]
+Complex = NDArray[np.complex128]
+
+
+@dataclass(frozen=True, eq=False)
+class StateSpace:
+    """``x' = A x + B u, y = C x + D u``, where x' is the derivative, or the next sample when `cycle` is above zero.
+
+    Parameters
+    ----------
+    A, B, C, D : array_like, (n, n), (n, m), (p, n), (p, m)
+        Matrices.
+    inputs, outputs : tuple of str
+        Names of u and y; numbered if not given.
+    cycle : float
+        Sampling time [s]; zero is continuous.
+    """
+
+    A: Array
+    B: Array
+    C: Array
+    D: Array
+    inputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+    cycle: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in "ABCD":
+            object.__setattr__(self, name, np.atleast_2d(numbers(getattr(self, name), f"state space: {name}")))
+        n, m, p = self.A.shape[0], self.B.shape[1], self.C.shape[0]
+        for name, shape in {"A": (n, n), "B": (n, m), "C": (p, n), "D": (p, m)}.items():
+            if getattr(self, name).shape != shape:
+                raise DescriptionError(f"state space: {name} has the shape {getattr(self, name).shape}; it must be {shape}")
+        object.__setattr__(self, "cycle", number("state space: cycle", self.cycle, least=0.0, unit="s"))
+        object.__setattr__(self, "inputs", tuple(self.inputs) or tuple(f"u{i}" for i in range(m)))
+        object.__setattr__(self, "outputs", tuple(self.outputs) or tuple(f"y{i}" for i in range(p)))
+        if len(self.inputs) != m or len(self.outputs) != p:
+            raise DescriptionError(
+                f"state space: {len(self.inputs)} inputs and {len(self.outputs)} outputs are named, but there are {m} and {p}"
+            )
+
+    @property
+    def poles(self) -> Complex:
+        """Eigenvalues of A."""
+        return np.asarray(np.linalg.eigvals(self.A), dtype=np.complex128)
+
+    def response(self, frequency: ArrayLike) -> Complex:
+        """Frequency response.
+
+        Parameters
+        ----------
+        frequency : array_like, (N,)
+            f [Hz].
+
+        Returns
+        -------
+        ndarray of complex, (N, p, m)
+            ``C (s - A)^-1 B + D`` at s = j 2 pi f, or at ``z = exp(j 2 pi f cycle)``.
+        """
+        s = 2j * np.pi * np.atleast_1d(numbers(frequency, "frequency"))
+        place = np.exp(s * self.cycle) if self.cycle > 0.0 else s
+        pencil = place[:, None, None] * np.eye(len(self.A)) - self.A
+        return np.asarray(self.C @ np.linalg.solve(pencil, np.broadcast_to(self.B, (len(s), *self.B.shape))) + self.D)
+
+    def discretise(self, cycle: float) -> StateSpace:
+        """Exact model at sampling times with inputs held in between, ``exp([[A, B], [0, 0]] cycle)``.
+
+        Parameters
+        ----------
+        cycle : float
+            Sampling time [s].
+
+        Returns
+        -------
+        StateSpace
+            Sampled model; exact at any damping and any cycle.
+        """
+        from scipy.linalg import expm, matrix_balance  # noqa: PLC0415 - scipy is loaded on first use
+
+        if self.cycle > 0.0:
+            raise DynidentError(f"the model is sampled already, every {self.cycle:g} s; discretise the continuous one")
+        h = number("cycle", cycle, above=0.0, unit="s")
+        n, m = self.B.shape
+        block = np.zeros((n + m, n + m))
+        block[:n, :n], block[:n, n:] = self.A, self.B
+        # Angles and speeds differ by the resonance's 6000 rad/s; balancing by powers of two keeps that out of the rounding.
+        balanced, (scale, _) = matrix_balance(block * h, permute=False, separate=True)
+        held = expm(balanced) * scale[:, None] / scale[None, :]
+        return StateSpace(held[:n, :n], held[:n, n:], self.C, self.D, self.inputs, self.outputs, h)
+
+    def simulate(self, u: ArrayLike, start: ArrayLike | None = None) -> Array:
+        """Outputs of a sampled model.
+
+        Parameters
+        ----------
+        u : array_like, (N, m)
+            Inputs, one row per cycle.
+        start : array_like, (n,), optional
+            First state; zero if not given.
+
+        Returns
+        -------
+        ndarray, (N, p)
+            Outputs at the same times.
+        """
+        if self.cycle == 0.0:
+            raise DynidentError("the model is continuous; call discretise(cycle) before simulate")
+        rows = numbers(u, "u")
+        rows = rows[:, None] if rows.ndim == 1 else rows
+        n, m = self.B.shape
+        if rows.ndim != 2 or rows.shape[1] != m:
+            raise DynidentError(f"u has the shape {rows.shape}; give (samples, {m})")
+        x = np.zeros(n) if start is None else numbers(start, "start")
+        if x.shape != (n,):
+            raise DynidentError(f"start has the shape {x.shape}; give {n} numbers")
+        states = np.empty((len(rows), n))
+        push = rows @ self.B.T
+        for k in range(len(rows)):
+            states[k] = x
+            x = self.A @ x + push[k]
+        return np.asarray(states @ self.C.T + rows @ self.D.T)
+
+    def to_control(self) -> Any:
+        """Return the python-control system. Continuous, or sampled with the same cycle."""
+        control = import_control("a state space for python-control")
+        return control.StateSpace(
+            self.A, self.B, self.C, self.D, self.cycle, inputs=list(self.inputs), outputs=list(self.outputs)
+        )
+
+
+@dataclass(frozen=True)
+class TransferFunction:
+    """Ratio of two polynomials in s, highest power first.
+
+    Parameters
+    ----------
+    numerator, denominator : sequence of float
+        Coefficients; leading zeros are dropped.
+    name : str
+        What it maps, as in "theta_m / tau_m".
+    """
+
+    numerator: tuple[float, ...]
+    denominator: tuple[float, ...]
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        for part in ("numerator", "denominator"):
+            coefficients = np.trim_zeros(np.array(row(f"transfer function: {part}", getattr(self, part))), "f")
+            object.__setattr__(self, part, tuple(coefficients.tolist()) or (0.0,))
+        if self.denominator == (0.0,):
+            raise DescriptionError(f"transfer function '{self.name}': the denominator is zero; give a polynomial that is not")
+
+    def __call__(self, s: ArrayLike) -> Complex:
+        """Return the value at complex frequencies.
+
+        Parameters
+        ----------
+        s : array_like, (...)
+            Complex frequency [rad/s].
+
+        Returns
+        -------
+        ndarray of complex, (...)
+            ``numerator(s) / denominator(s)``; infinite at a pole.
+        """
+        place = np.asarray(s, dtype=np.complex128)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(np.polyval(self.numerator, place) / np.polyval(self.denominator, place))
+
+    def response(self, frequency: ArrayLike) -> Complex:
+        """Frequency response ``H(j 2 pi f)``.
+
+        Parameters
+        ----------
+        frequency : array_like, (...)
+            f [Hz].
+
+        Returns
+        -------
+        ndarray of complex, (...)
+            H.
+        """
+        return self(2j * np.pi * numbers(frequency, "frequency"))
+
+    @property
+    def poles(self) -> Complex:
+        """Zeros of the denominator [rad/s], sorted by size; those at s = 0 are exact."""
+        return _roots(self.denominator)
+
+    @property
+    def zeros(self) -> Complex:
+        """Zeros of the numerator [rad/s], sorted by size."""
+        return _roots(self.numerator)
+
+    @property
+    def rate(self) -> TransferFunction:
+        """Transfer function of the time derivative, ``s H(s)``; a factor s is cancelled exactly."""
+        name = f"d/dt {self.name}" if self.name else ""
+        if self.denominator[-1] == 0.0:
+            return TransferFunction(self.numerator, self.denominator[:-1], name)
+        return TransferFunction((*self.numerator, 0.0), self.denominator, name)
+
+    def __mul__(self, other: TransferFunction | float) -> TransferFunction:
+        """Return the series of two transfer functions, or a scaled one."""
+        if isinstance(other, TransferFunction):
+            numerator = np.polymul(self.numerator, other.numerator)
+            denominator = np.polymul(self.denominator, other.denominator)
+            name = " * ".join(part for part in (self.name, other.name) if part)
+            return TransferFunction(tuple(numerator), tuple(denominator), name)
+        if isinstance(other, int | float):
+            return TransferFunction(tuple(other * c for c in self.numerator), self.denominator, self.name)
+        return NotImplemented
+
+    __rmul__ = __mul__
+
+    def bode(self, frequency: ArrayLike) -> Bode:
+        """Magnitude and phase.
+
+        Parameters
+        ----------
+        frequency : array_like, (N,)
+            Increasing frequencies above zero [Hz].
+
+        Returns
+        -------
+        Bode
+            The data of a Bode diagram.
+        """
+        f = numbers(frequency, "frequency")
+        if f.ndim != 1 or f.size == 0 or not (np.isfinite(f).all() and f[0] > 0.0 and (np.diff(f) > 0.0).all()):
+            raise DynidentError(
+                "frequency of a Bode diagram must increase and be above zero; give a one-dimensional array in Hz"
+            )
+        return Bode(f, self.response(f), name=self.name)
+
+    def plot(self, frequency: ArrayLike, *others: TransferFunction) -> Figure:
+        """Draw the Bode diagram.
+
+        Parameters
+        ----------
+        frequency : array_like, (N,)
+            Increasing frequencies above zero [Hz].
+        *others : TransferFunction
+            More curves for the same diagram.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            Magnitude above phase.
+        """
+        return plot_bode([function.bode(frequency) for function in (self, *others)])
+
+    def to_control(self) -> Any:
+        """Return the python-control system. Continuous in time."""
+        control = import_control("a transfer function for python-control")
+        return control.TransferFunction(list(self.numerator), list(self.denominator))
+
+
+def import_control(purpose: str) -> Any:
+    """Return the package python-control, or say which extra is missing."""
+    try:
+        import control  # type: ignore[import-untyped,unused-ignore]  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        raise missing_extra("control", "control", purpose) from error
+    return control
+
+
+def _roots(polynomial: tuple[float, ...]) -> Complex:
+    """Roots with exact zeros, and the rest after scaling s to their geometric mean: coefficients span many decades."""
+    kept = np.trim_zeros(np.array(polynomial), "b")
+    origin = np.zeros(len(polynomial) - kept.size, dtype=np.complex128) if kept.size else np.zeros(0, dtype=np.complex128)
+    degree = kept.size - 1
+    if degree < 1:
+        return origin
+    scale = float(np.exp((np.log(abs(kept[-1])) - np.log(abs(kept[0]))) / degree))
+    roots = scale * np.roots(kept * scale ** np.arange(degree, -1, -1.0) / (kept[0] * scale**degree))
+    return np.concatenate([origin, roots[np.lexsort((roots.imag, np.abs(roots)))]])

@@ -1,0 +1,303 @@
+"""The fit of a simulator to measured torques: which inertia and friction of its drives make it answer as the machine did.
+
+    minimise sum over runs of || F (tau_measured - tau_simulated(p)) ||^2        p > 0, F a zero-phase low-pass
+
+The whole closed loop is simulated for every p [Roldan2017, section 4.2.4.2], so nothing is differentiated and limits, cycle
+times and elastic shafts count. Gauss-Newton on log p; numbers of drives are inputs of the compiled machine, so nothing is
+compiled.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.checks import number
+from dynident.drive import Drive
+from dynident.errors import IdentificationError, SimulationError, SimulationWarning, require
+from dynident.friction import Friction
+from dynident.results import Result
+from dynident.signals import Log
+from dynident.simulate import VirtualRobot
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Array = NDArray[np.float64]
+
+STEP = 0.02  # relative step of the differences: steps of the loops make torques rough on a smaller scale
+ITERATIONS, CLOSE = 12, 2e-3  # steps at most, and the relative change after which it is found
+EDGE = 0.05  # share of a run at each end that the filter's start has touched
+
+
+@dataclass(frozen=True, eq=False)
+class MachineFit(Result):
+    """Numbers of a machine's drives, fitted to torque logs.
+
+    Parameters
+    ----------
+    names : tuple of str
+        The numbers: ``inertia``, or a parameter of the friction law; ``motor_1 inertia`` where drives differ.
+    start, values, std : ndarray, (p,)
+        Before and after the fit, and standard deviations.
+    before, after : float
+        RMS of the torque difference over the RMS of the torque.
+    actuators : tuple of str
+        Motors.
+    t : ndarray, (N,)
+        Times of all runs, one after the other [s].
+    measured, first, fitted : ndarray, (N, k)
+        Efforts as measured, simulated with the numbers at the start, and with the fitted ones, in the band of the fit.
+    shared : bool
+        Whether all drives have the same numbers.
+    """
+
+    names: tuple[str, ...]
+    start: Array
+    values: Array
+    std: Array
+    before: float
+    after: float
+    actuators: tuple[str, ...]
+    t: Array
+    measured: Array
+    first: Array
+    fitted: Array
+    shared: bool
+
+    def apply(self, robot: VirtualRobot) -> VirtualRobot:
+        """Return a machine with the fitted numbers.
+
+        Parameters
+        ----------
+        robot : VirtualRobot
+            The machine that was fitted, or another with the same drives.
+
+        Returns
+        -------
+        VirtualRobot
+            The same with other drives.
+        """
+        numbers = tuple(name.split(" ")[-1] for name in self.names)
+        own = numbers if self.shared else numbers[: len(numbers) // len(self.actuators)]
+        return _with(robot, own, self.values, self.shared)
+
+    def summary(self) -> str:
+        """Return the numbers before and after as text. One line per number."""
+        rows = zip(self.names, self.start, self.values, self.std, strict=True)
+        lines = [f"  {name:>20} {a:.5g} -> {b:.5g} ± {s:.2g} (x {b / a:.4g})" for name, a, b, s in rows]
+        return "\n".join([f"torque difference {100 * self.before:.1f} % -> {100 * self.after:.1f} % of the torque", *lines])
+
+    def plot(self) -> Figure:
+        """Draw measured torques beside the simulated ones, before and after."""
+        from dynident.figures import BLUE, MUTED, ORANGE, extremes, finish, label, new_figure  # noqa: PLC0415 - an extra
+
+        count = len(self.actuators)
+        figure = new_figure(10.0, 1.0 + 1.7 * count)
+        curves = (self.measured, MUTED, "measured"), (self.first, ORANGE, "before"), (self.fitted, BLUE, "fitted")
+        for i, name in enumerate(self.actuators):
+            axes = figure.add_axes((0.08, 1.0 - (i + 0.9) / (count + 0.15), 0.9, 0.68 / count))
+            for y, colour, text in curves:
+                axes.plot(*extremes(self.t, y[:, i]), color=colour, linewidth=0.9, label=text)
+            finish(axes, "time [s]" if i == count - 1 else "", "effort as logged", label(name))
+            if i == 0:  # above the panel, where no curve is
+                axes.legend(frameon=False, fontsize=8, ncols=3, loc="lower right", bbox_to_anchor=(1.0, 1.0), borderaxespad=0.0)
+        return figure
+
+
+def fit_machine(
+    robot: VirtualRobot,
+    references: Sequence[object],
+    logs: Sequence[Log],
+    numbers: Sequence[str] = ("inertia", "fc"),
+    *,
+    shared: bool = True,
+    cutoff: float = 30.0,
+    effort: Sequence[str] | None = None,
+) -> MachineFit:
+    """Fit inertia and friction of a machine's drives to logged torques, by simulating the machine.
+
+    Parameters
+    ----------
+    robot : VirtualRobot
+        The machine with the numbers to start from.
+    references : sequence
+        What was wanted in every run, as `VirtualRobot.simulate` takes it.
+    logs : sequence of Log
+        What was recorded, one per run, from its start on; efforts of the kind that the machine logs.
+    numbers : sequence of str
+        What to fit: ``"inertia"`` of the motors, and parameters of their friction laws such as ``"fc"``.
+    shared : bool
+        True for the same numbers in all drives.
+    cutoff : float
+        Of the zero-phase low-pass of both efforts [Hz].
+    effort : sequence of str, optional
+        Channels of the logs in the order of the machine's; the same names when omitted.
+
+    Returns
+    -------
+    MachineFit
+        Numbers with standard deviations, and the torques before and after.
+    """
+    require(robot, VirtualRobot, "robot")
+    runs, records = list(references), list(logs)
+    if not runs or len(runs) != len(records):
+        raise IdentificationError(f"there are {len(runs)} references and {len(records)} logs; give one log for every reference")
+    chosen = tuple(numbers)
+    start = _read(robot, chosen, shared)
+    compare = _Comparison(robot, runs, records, number("cutoff", cutoff, above=0.0, unit="Hz"), effort)
+    scale = compare.size
+
+    def left(logarithm: Array) -> Array | None:
+        """Return the differences of the torques, or None where the machine is unstable with these numbers."""
+        try:
+            found = compare.simulated(_with(robot, chosen, np.exp(logarithm), shared))
+            return np.asarray((found - compare.measured).ravel() / scale)
+        except SimulationError:
+            return None
+
+    first = compare.simulated(robot)
+    x, r, J = _descend(left, np.log(start), (first - compare.measured).ravel() / scale)
+    values = np.exp(x)
+    fitted = (r * scale).reshape(first.shape) + compare.measured
+    # Neighbours within the band repeat each other: only so many rows are independent.
+    spread = np.linalg.pinv(J.T @ J) * float(r @ r) / max(1, compare.independent - values.size)
+    names = chosen if shared else tuple(f"{drive.actuator} {name}" for drive in robot.drives for name in chosen)
+    actuators = tuple(drive.actuator for drive in robot.drives)
+    before, after = (float(np.sqrt(np.mean((x - compare.measured) ** 2))) / scale for x in (first, fitted))
+    std, signals = values * np.sqrt(np.diag(spread)), (compare.t, compare.measured, first, fitted)
+    return MachineFit(names, start, values, std, before, after, actuators, *signals, shared)
+
+
+def _descend(left: Callable[[Array], Array | None], x: Array, r: Array) -> tuple[Array, Array, Array]:
+    """Return numbers, differences and slopes at the least squares; steps shrink where the machine is unstable or gets worse."""
+    for _ in range(ITERATIONS):
+        J = np.column_stack([_slope(left, x, r, i) for i in range(x.size)])
+        step = np.clip(np.linalg.lstsq(J, -r, rcond=None)[0], -0.7, 0.7)  # a factor of two at most
+        for share in (1.0, 0.5, 0.25, 0.1):
+            there = left(x + share * step)
+            if there is not None and there @ there < r @ r:
+                break
+        else:
+            return x, r, J
+        x, gain, r = x + share * step, 1.0 - float(there @ there) / float(r @ r), there
+        if np.abs(share * step).max() < CLOSE or gain < 1e-4:
+            break
+    return x, r, J
+
+
+def _slope(left: Callable[[Array], Array | None], x: Array, r: Array, i: int) -> Array:
+    """Return the derivative by one number: forward, or backward where the machine is unstable ahead."""
+    for step in (STEP, -STEP):
+        there = left(x + step * (np.arange(x.size) == i))
+        if there is not None:
+            return np.asarray((there - r) / step)
+    raise IdentificationError("the machine is unstable with slightly other numbers; lower its gains or start from others")
+
+
+def _read(robot: VirtualRobot, names: tuple[str, ...], shared: bool) -> Array:
+    """Return the numbers of the drives at the start; those of the first where all share them."""
+    if not names or len(set(names)) != len(names):
+        raise IdentificationError(f"numbers are {', '.join(names) or 'empty'}; name each once, as in ('inertia', 'fc')")
+    drives = robot.drives[:1] if shared else robot.drives
+    values = [
+        drive.motor.inertia if name == "inertia" else _law(drive)[_full(drive, name)] for drive in drives for name in names
+    ]
+    for name, value in zip(names * len(drives), values, strict=True):
+        if not value > 0.0:
+            raise IdentificationError(f"'{name}' is {value:g} at the start; give the machine a first guess above zero")
+    return np.array(values)
+
+
+def _law(drive: Drive) -> dict[str, float]:
+    return drive.friction.parameters if isinstance(drive.friction, Friction) else {}
+
+
+def _full(drive: Drive, name: str) -> str:
+    """Return a parameter of a drive's law by its whole or its last name."""
+    known = [x for x in _law(drive) if x == name or x.endswith("." + name)]
+    if len(known) != 1:
+        raise IdentificationError(
+            f"numbers name '{name}'; drive '{drive.actuator}' has inertia{''.join(', ' + x for x in _law(drive))}"
+        )
+    return known[0]
+
+
+def _with(robot: VirtualRobot, names: tuple[str, ...], values: Array, shared: bool) -> VirtualRobot:
+    """Return a machine whose drives have other numbers."""
+    rows = np.broadcast_to(values, (len(robot.drives), len(names))) if shared else values.reshape(len(robot.drives), len(names))
+    drives = []
+    for drive, row in zip(robot.drives, rows, strict=True):
+        changed: dict[str, Any] = {}
+        for name, value in zip(names, row, strict=True):
+            if name == "inertia":
+                changed["motor"] = replace(drive.motor, inertia=float(value))
+                continue
+            law: Any = changed.get("friction", drive.friction)
+            if law is None:
+                raise SimulationError(f"drive '{drive.actuator}' has no friction law for '{name}'; give the machine of the fit")
+            numbers = law.values.copy()
+            numbers[list(law.parameters).index(_full(drive, name))] = value
+            changed["friction"] = replace(law, values=numbers)
+        drives.append(replace(drive, **changed))
+    return replace(robot, drives=tuple(drives))
+
+
+class _Comparison:
+    """Measured and simulated efforts at the same times and in the same band."""
+
+    def __init__(
+        self, robot: VirtualRobot, references: list[object], logs: list[Log], cutoff: float, effort: Sequence[str] | None
+    ) -> None:
+        self.references, self.logs, self.cutoff = references, logs, cutoff
+        channels = list(effort) if effort is not None else [drive.actuator for drive in robot.drives]
+        self.measured = np.concatenate([self._filtered(log.t, _effort(log, channels, robot)) for log in logs])
+        ends = np.cumsum([0.0, *(float(log.t[-1] - log.t[0]) for log in logs)])
+        self.t = np.concatenate([log.t[self._inside(log.t)] - log.t[0] + end for log, end in zip(logs, ends, strict=False)])
+        self.size = float(np.sqrt(np.mean(self.measured**2)))
+        if self.size == 0.0:
+            raise IdentificationError("the logs have no effort; record a run that needs some")
+        self.independent = max(1, int(sum(2.0 * cutoff * float(np.ptp(log.t)) for log in logs) * len(channels)))
+
+    def _inside(self, t: Array) -> slice:
+        edge = int(EDGE * t.size)
+        return slice(edge, t.size - edge)
+
+    def _filtered(self, t: Array, y: Array) -> Array:
+        from scipy.signal import butter, sosfiltfilt  # noqa: PLC0415 - scipy is loaded on first use
+
+        rate = (t.size - 1) / float(t[-1] - t[0])
+        if self.cutoff >= 0.5 * rate:
+            raise IdentificationError(f"cutoff is {self.cutoff:g} Hz; give less than half the log's rate, {0.5 * rate:g} Hz")
+        smooth = sosfiltfilt(butter(3, self.cutoff, fs=rate, output="sos"), y, axis=0)
+        return np.asarray(smooth[self._inside(t)])
+
+    def simulated(self, robot: VirtualRobot) -> Array:
+        """Return the filtered efforts of a machine in all runs."""
+        found = []
+        for wanted, log in zip(self.references, self.logs, strict=True):
+            t = log.t - log.t[0]
+            with warnings.catch_warnings():  # limits that a trial touches say nothing about the machine
+                warnings.simplefilter("ignore", SimulationWarning)
+                run = robot.simulate(wanted, duration=float(t[-1]))
+            own = _effort(run.log, [drive.actuator for drive in robot.drives], robot)
+            y = np.column_stack([np.interp(t, run.log.t - run.log.t[0], column) for column in own.T])
+            found.append(self._filtered(log.t, y))
+        return np.concatenate(found)
+
+
+def _effort(log: Log, channels: list[str], robot: VirtualRobot) -> Array:
+    """Return the efforts of a log in the order of the machine's drives."""
+    names = list(log.joints)
+    missing = [name for name in channels if name not in names]
+    if missing:
+        raise IdentificationError(
+            f"the log has no effort of '{missing[0]}' but of {', '.join(names)}; name its channels in the order of "
+            f"{', '.join(drive.actuator for drive in robot.drives)} as effort="
+        )
+    return np.asarray(log.effort)[:, [names.index(name) for name in channels]]

@@ -1,0 +1,223 @@
+"""What the friction of a healthy joint should be: the temperature is compensated before anything is compared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.errors import DynidentError
+from dynident_lab.testbench.history import FrictionHistory
+from dynident_lab.testbench.warmup import Warmup, fit_warmup
+from dynident_lab.thermal.model import ThermalModel
+
+Array = NDArray[np.float64]
+
+
+class Compensation(Protocol):
+    """What the friction of a healthy joint should be."""
+
+    def fit(self, baseline: Sequence[FrictionHistory]) -> None:
+        """Learn from healthy tests.
+
+        Parameters
+        ----------
+        baseline : sequence of FrictionHistory
+            Healthy tests of one joint.
+        """
+
+    def expected(self, history: FrictionHistory) -> Array:
+        """Return the friction that a healthy joint would have had in a test.
+
+        Parameters
+        ----------
+        history : FrictionHistory
+            A test.
+
+        Returns
+        -------
+        ndarray, (n,)
+            Friction at the times of the test [N m or N].
+        """
+
+
+class NoCompensation:
+    """Expect the mean friction, whatever the temperature: what a detector without compensation does."""
+
+    def fit(self, baseline: Sequence[FrictionHistory]) -> None:
+        """Learn the mean.
+
+        Parameters
+        ----------
+        baseline : sequence of FrictionHistory
+            Healthy tests.
+        """
+        self.mean_ = float(np.mean(np.concatenate([h.friction for h in baseline])))
+
+    def expected(self, history: FrictionHistory) -> Array:
+        """Return the mean at every point.
+
+        Parameters
+        ----------
+        history : FrictionHistory
+            A test.
+
+        Returns
+        -------
+        ndarray, (n,)
+            Friction.
+        """
+        return np.full(len(history), self.mean_)
+
+
+class MeasuredTemperature:
+    """Expect friction that is a polynomial of the measured temperature, ``f = f0 (1 + alpha (T - T0) + ...)``.
+
+    Parameters
+    ----------
+    degree : int
+        1 is [Pagani2022, eq. 156]; 2 helps where the sensor is far from the rubbing parts.
+    """
+
+    def __init__(self, degree: int = 1) -> None:
+        self.degree = degree
+
+    def fit(self, baseline: Sequence[FrictionHistory]) -> None:
+        """Learn the polynomial.
+
+        Parameters
+        ----------
+        baseline : sequence of FrictionHistory
+            Healthy tests with temperatures.
+        """
+        heat = np.concatenate([self._heat(h) for h in baseline])
+        if np.unique(heat).size <= self.degree:
+            raise DynidentError(
+                f"temperature compensation of degree {self.degree} needs more than {np.unique(heat).size} temperatures"
+            )
+        self.range_ = (float(heat.min()), float(heat.max()))
+        friction = np.concatenate([h.friction for h in baseline])
+        self.polynomial_ = np.polynomial.Polynomial.fit(heat, friction, self.degree)
+
+    @staticmethod
+    def _heat(history: FrictionHistory) -> Array:
+        if history.temperature is None:
+            raise DynidentError(f"friction history '{history.name}' has no temperature; use WarmupTime() or a thermal model")
+        return history.temperature
+
+    def expected(self, history: FrictionHistory) -> Array:
+        """Return the friction at the measured temperatures.
+
+        Parameters
+        ----------
+        history : FrictionHistory
+            A test with temperatures.
+
+        Returns
+        -------
+        ndarray, (n,)
+            Friction.
+        """
+        return np.asarray(self.polynomial_(self._heat(history)))
+
+    def outside(self, history: FrictionHistory) -> str:
+        """Return a sentence if a test leaves the temperatures of the healthy ones.
+
+        Parameters
+        ----------
+        history : FrictionHistory
+            A test with temperatures.
+
+        Returns
+        -------
+        str
+            Sentence, or nothing.
+        """
+        low, high, heat = *self.range_, self._heat(history)
+        margin = 0.1 * (high - low)
+        if heat.min() >= low - margin and heat.max() <= high + margin:
+            return ""
+        return (
+            f"temperatures {heat.min():.1f} to {heat.max():.1f} degC leave those of healthy tests, {low:.1f} to {high:.1f}: "
+            "the expectation is extrapolated there and the stated probabilities are optimistic"
+        )
+
+
+class ThermalPrediction:
+    """Expect what a thermal model predicts from the friction power; no sensor is needed.
+
+    Parameters
+    ----------
+    model : ThermalModel
+        Identified model of the joint; tests must start cold and have `power`.
+    """
+
+    def __init__(self, model: ThermalModel) -> None:
+        self.model = model
+
+    def fit(self, baseline: Sequence[FrictionHistory]) -> None:
+        """Learn the friction at the reference temperature.
+
+        Parameters
+        ----------
+        baseline : sequence of FrictionHistory
+            Healthy tests with powers.
+        """
+        ratio = np.concatenate([self._ratio(h) for h in baseline])
+        self.cold_ = float(ratio @ np.concatenate([h.friction for h in baseline]) / (ratio @ ratio))
+
+    def _ratio(self, history: FrictionHistory) -> Array:
+        if history.power is None:
+            raise DynidentError(f"friction history '{history.name}' has no friction power; give power= in W for thermal models")
+        late = history.t[0] > 0.0
+        t = np.concatenate([[0.0], history.t]) if late else history.t
+        power = np.concatenate([history.power[:1], history.power]) if late else history.power
+        return self.model.simulate(t, power).ratio[-len(history) :]
+
+    def expected(self, history: FrictionHistory) -> Array:
+        """Return the predicted friction.
+
+        Parameters
+        ----------
+        history : FrictionHistory
+            A test with powers.
+
+        Returns
+        -------
+        ndarray, (n,)
+            Friction.
+        """
+        return self.cold_ * self._ratio(history)
+
+
+class WarmupTime:
+    """Expect the friction that healthy tests had at the same time since their cold start."""
+
+    def fit(self, baseline: Sequence[FrictionHistory]) -> None:
+        """Learn the common drift.
+
+        Parameters
+        ----------
+        baseline : sequence of FrictionHistory
+            Healthy tests, all with the same motion and a cold start.
+        """
+        self.drift_: Warmup = fit_warmup(
+            np.concatenate([h.t for h in baseline]), np.concatenate([h.friction for h in baseline])
+        )
+
+    def expected(self, history: FrictionHistory) -> Array:
+        """Return the drift at the times of a test.
+
+        Parameters
+        ----------
+        history : FrictionHistory
+            A test.
+
+        Returns
+        -------
+        ndarray, (n,)
+            Friction.
+        """
+        return self.drift_(history.t)

@@ -1,0 +1,254 @@
+"""Maintenance: whether the friction of a joint is that of a healthy one at this temperature [Pagani2022, section 5.2].
+
+    r = f_measured / f_expected(temperature or warm-up) - 1        test effect + cycle effect + fault
+
+A fault of 30 % hides behind the 70 % between a cold and a hot joint, so the temperature is compensated first. What is left
+of healthy tests gives the spread within and between tests, and from it the distribution of the largest residual of a whole
+new test: the probability of a false alarm is stated per test, not per point, and holds for as few healthy tests as there
+are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.errors import DynidentError
+from dynident.results import Result
+from dynident_lab.testbench.compensation import Compensation
+from dynident_lab.testbench.history import FrictionHistory
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Array = NDArray[np.float64]
+
+#: Healthy tests that are simulated for the threshold.
+DRAWS = 40000
+#: Chance to detect a fault of the stated detectable size.
+POWER = 0.9
+
+
+@dataclass(frozen=True, eq=False)
+class Maintenance(Result):
+    """What a check of one test says.
+
+    Parameters
+    ----------
+    history : FrictionHistory
+        The test.
+    expected : ndarray, (n,)
+        Friction of a healthy joint.
+    residual : ndarray, (n,)
+        Relative difference.
+    alarm : bool
+        Whether the test is not that of a healthy joint.
+    probability : float
+        Probability that a healthy joint shows a residual this large somewhere in a test of this length.
+    false_alarm : float
+        Probability of a false alarm of the detector, per test.
+    threshold : float
+        Residual (mean over the window) that raises the alarm.
+    detectable : float
+        Smallest fault, as a part of the friction, that is found with a chance of 90 %.
+    size, size_std : float
+        Most likely change of the friction and its standard deviation.
+    onset : float
+        Time from which it acts [s].
+    notes : tuple of str
+        What limits the answer.
+    """
+
+    history: FrictionHistory
+    expected: Array
+    residual: Array
+    alarm: bool
+    probability: float
+    false_alarm: float
+    threshold: float
+    detectable: float
+    size: float
+    size_std: float
+    onset: float
+    notes: tuple[str, ...] = ()
+
+    def summary(self) -> str:
+        """Return the answer as text. A few lines."""
+        h = self.history
+        state = (
+            f"ALARM: friction changed by {100 * self.size:+.1f} +- {100 * self.size_std:.1f} % at {self.onset / 60:.3g} min"
+            if self.alarm
+            else f"no fault found (one of {100 * self.detectable:.2g} % would be found in 9 of 10 tests)"
+        )
+        chance = (
+            f"a healthy joint shows this with probability {self.probability:.2g}; "
+            f"false alarms in {100 * self.false_alarm:g} % of tests"
+        )
+        return "\n".join(
+            [f"joint {h.joint} of {h.robot}, {h.name}: {state}", f"  {chance}", *(f"  note: {n}" for n in self.notes)]
+        )
+
+    def plot(self) -> Figure:
+        """Draw measured and expected friction, and the residual with its threshold. Two panels."""
+        from dynident.figures import BLUE, INK, MUTED, ORANGE, finish, label, new_figure  # noqa: PLC0415
+
+        figure = new_figure(7.6, 4.8)
+        above, below = figure.add_axes((0.1, 0.47, 0.87, 0.45)), figure.add_axes((0.1, 0.11, 0.87, 0.25))
+        t = self.history.t / 60.0
+        above.plot(t, self.history.friction, "o", color=INK, markersize=3.5, label="measured")
+        above.plot(t, self.expected, color=BLUE, linewidth=1.3, label="expected of a healthy joint")
+        above.legend(frameon=False, fontsize=8)
+        below.axhspan(-100 * self.threshold, 100 * self.threshold, color="#EEF1F3", zorder=0)
+        below.plot(t, 100 * self.residual, "o-", color=ORANGE if self.alarm else BLUE, markersize=3.5, linewidth=0.8)
+        for axes in (above, below):
+            if self.alarm:
+                axes.axvline(self.onset / 60.0, color=MUTED, linestyle="--", linewidth=0.9)
+        title = f"{label(self.history.joint)}, {label(self.history.name)}: {'alarm' if self.alarm else 'no fault found'}"
+        finish(above, "", f"friction [{self.history.unit}]", title)
+        finish(below, "time since the cold start [min]", "residual [%]", "grey: within the threshold")
+        return figure
+
+
+class FaultDetector:
+    """Compares tests with healthy ones after the temperature has been compensated.
+
+    Parameters
+    ----------
+    compensation : Compensation
+        What a healthy joint should have: `MeasuredTemperature()`, `ThermalPrediction(model)`, `WarmupTime()`, or
+        `NoCompensation()` to see why one is needed.
+    false_alarm : float
+        Probability of a false alarm per test, at least 0.001.
+    window : int
+        Points that are averaged before they are compared: more find smaller faults, later.
+    """
+
+    def __init__(self, compensation: Compensation, *, false_alarm: float = 0.01, window: int = 3) -> None:
+        self.compensation = compensation
+        self.false_alarm = false_alarm
+        self.window = window
+
+    def fit(self, baseline: Sequence[FrictionHistory]) -> FaultDetector:
+        """Learn what healthy tests look like.
+
+        Parameters
+        ----------
+        baseline : sequence of FrictionHistory
+            Healthy tests of the joint, better five on different days than one long one.
+
+        Returns
+        -------
+        FaultDetector
+            Itself, with the spread ``within_`` and ``between_`` of relative residuals.
+        """
+        if not 1e-3 <= self.false_alarm < 0.5:
+            raise DynidentError(f"false_alarm = {self.false_alarm} must be between 0.001 and 0.5 per test")
+        if self.window < 1:
+            raise DynidentError(f"window = {self.window} must be 1 point or more")
+        points = sum(len(h) for h in baseline)
+        if points < len(baseline) + 4:
+            raise DynidentError(
+                f"the fault detector got {len(baseline)} healthy tests with {points} points; it needs at "
+                "least 5 points, better 5 tests of 10"
+            )
+        self.compensation.fit(baseline)
+        rest = [self._residual(h)[1] for h in baseline]
+        sizes = np.array([r.size for r in rest], dtype=np.float64)
+        self.tests_, self.points_ = len(rest), int(sizes.sum())
+        self.within_free_ = self.points_ - self.tests_
+        self.within_ = float(np.sqrt(sum(float(np.sum((r - r.mean()) ** 2)) for r in rest) / self.within_free_))
+        self.size_ = float((sizes.sum() - np.sum(sizes**2) / sizes.sum()) / max(self.tests_ - 1, 1)) if self.tests_ > 1 else 0.0
+        means = np.array([r.mean() for r in rest])
+        self.mean_square_ = float(sizes @ (means - sizes @ means / sizes.sum()) ** 2 / max(self.tests_ - 1, 1))
+        self.between_ = float(np.sqrt(max(self.mean_square_ - self.within_**2, 0.0) / self.size_)) if self.size_ else 0.0
+        return self
+
+    def _residual(self, history: FrictionHistory) -> tuple[Array, Array]:
+        expected = self.compensation.expected(history)
+        if np.any(expected == 0.0):
+            raise DynidentError(f"the expected friction of '{history.name}' is zero; choose a speed with friction")
+        return expected, np.asarray(history.friction / expected - 1.0)
+
+    def _healthy(self, count: int, width: int) -> tuple[Array, Array]:
+        """Return, for simulated healthy tests, the largest |window mean| and the mean of one window.
+
+        The spreads are drawn from what the healthy tests say about them (fiducial distribution), so that few of them make
+        the threshold wide instead of the false alarms many.
+        """
+        rng = np.random.default_rng(20)
+        within = self.within_**2 * self.within_free_ / rng.chisquare(self.within_free_, DRAWS)
+        between = np.zeros(DRAWS)
+        if self.tests_ > 1:
+            square = self.mean_square_ * (self.tests_ - 1) / rng.chisquare(self.tests_ - 1, DRAWS)
+            between = np.maximum(square - within, 0.0) / self.size_
+        # The mean of the baseline is uncertain too, and shared by all points of the new test.
+        shared = np.sqrt(between * (1.0 + 1.0 / self.tests_) + within / self.points_) * rng.standard_normal(DRAWS)
+        largest, first = np.zeros(DRAWS), np.zeros(DRAWS)
+        total = np.cumsum(np.vstack([np.zeros(DRAWS), np.sqrt(within) * rng.standard_normal((count, DRAWS))]), axis=0)
+        for k in range(width, count + 1):
+            mean = shared + (total[k] - total[k - width]) / width
+            largest = np.maximum(largest, np.abs(mean))
+            first = mean if k == width else first
+        return largest, first
+
+    def check(self, history: FrictionHistory) -> Maintenance:
+        """Compare one test with the healthy ones.
+
+        Parameters
+        ----------
+        history : FrictionHistory
+            The test, at the same speed.
+
+        Returns
+        -------
+        Maintenance
+            Alarm, probability, size and onset of the change, and what could have been found.
+        """
+        if not hasattr(self, "within_"):
+            raise DynidentError("the fault detector has not seen healthy tests; call fit first")
+        expected, r = self._residual(history)
+        width = min(self.window, r.size)
+        means = np.convolve(r, np.ones(width) / width, mode="valid")
+        largest, one = self._healthy(r.size, width)
+        threshold = float(np.quantile(largest, 1.0 - self.false_alarm))
+        peak = float(np.abs(means).max())
+        probability = float((1 + np.count_nonzero(largest >= peak)) / (DRAWS + 1))
+        size, std, onset = self._step(r)
+        notes = []
+        if self.tests_ == 1:
+            notes.append("one healthy test only: what differs from day to day is unknown, and false alarms are more frequent")
+        outside = getattr(self.compensation, "outside", None)
+        if outside is not None and (sentence := outside(history)):
+            notes.append(sentence)
+        return Maintenance(
+            history,
+            expected,
+            r,
+            bool(peak > threshold),
+            probability,
+            self.false_alarm,
+            threshold,
+            float(threshold + np.quantile(one, POWER)),
+            size,
+            std,
+            float(history.t[onset]),
+            tuple(notes),
+        )
+
+    def _step(self, r: Array) -> tuple[float, float, int]:
+        """Return size, its standard deviation, and first point of the most likely step in the residuals."""
+        w, b, n = max(self.within_**2, 1e-12), self.between_**2, r.size
+        shrink = b / (w + n * b)  # inverse of w 1 + b 11^T is (1 - shrink 11^T) / w
+        best = (-np.inf, 0.0, 0.0, 0)
+        for k in range(n):
+            m = n - k
+            information = (m - shrink * m * m) / w
+            score = (r[k:].sum() - shrink * m * r.sum()) / w
+            gain = score**2 / information
+            if gain > best[0]:
+                best = (gain, score / information, 1.0 / np.sqrt(information), k)
+        return float(best[1]), float(best[2]), best[3]

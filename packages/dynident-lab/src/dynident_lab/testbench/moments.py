@@ -1,0 +1,129 @@
+"""Friction power of a log: moments of the speed are all that a cycle must leave behind [Pagani2022, eqs. 35, 129, 155].
+
+W = f_cold(v) v = sum_k a_k |v|^(k+1),        mean W = sum_k a_k mean |v|^(k+1)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.errors import IdentificationError
+from dynident.signals import Log
+from dynident_lab.testbench.detection import smooth_speeds
+
+Array = NDArray[np.float64]
+
+BIN = 15.0  # over which friction power is averaged [s]
+SMOOTH = 0.25  # over which speeds are smoothed, times a quarter [s]
+DEGREE = 3  # of the cold law
+
+
+@dataclass(frozen=True, eq=False)
+class SpeedMoments:
+    """Means of powers of the speed over stretches of time: what friction power needs of a log.
+
+    Parameters
+    ----------
+    joints : tuple of str
+        Channels.
+    t : ndarray, (m + 1,)
+        Edges of the stretches [s].
+    moments : ndarray, (m, n, 8)
+        Means of |v|, |v|^2, ... and |v|^8 over each stretch.
+    """
+
+    joints: tuple[str, ...]
+    t: Array
+    moments: Array
+
+    @classmethod
+    def of(cls, log: Log, width: float = BIN) -> SpeedMoments:
+        """Return the moments of a log.
+
+        Parameters
+        ----------
+        log : Log
+            Positions of the joints; gaps are filled.
+        width : float
+            Length of a stretch [s].
+
+        Returns
+        -------
+        SpeedMoments
+            At least one stretch.
+        """
+        if not width > 0.0:
+            raise IdentificationError(f"width = {width} of a stretch must be above zero; 15 s are usual")
+        v = np.abs(smooth_speeds(log, SMOOTH)[0])
+        count = max(1, round(log.duration / width))
+        edges = np.linspace(log.t[0], log.t[-1], count + 1)
+        at = np.unique(np.clip(np.searchsorted(log.t, edges[:-1]), 0, len(log) - 1))
+        size = np.diff(np.append(at, len(log)))
+        means = [np.add.reduceat(v**k, at, axis=0) / size[:, None] for k in range(1, 2 * DEGREE + 3)]
+        return cls(log.joints, np.append(log.t[at], log.t[-1]), np.stack(means, axis=-1))
+
+    def power(self, joint: str, coefficients: Sequence[float]) -> Array:
+        """Return the mean friction power of a joint in every stretch.
+
+        Parameters
+        ----------
+        joint : str
+            Channel.
+        coefficients : sequence of float
+            a0, a1, ... of the friction a0 sign(v) + a1 v + a2 v |v| + a3 v^3, up to four.
+
+        Returns
+        -------
+        ndarray, (m,)
+            [W].
+        """
+        a = np.asarray(coefficients, dtype=np.float64)
+        return np.asarray(self._of(joint)[:, : a.size] @ a)
+
+    def rms_power(self, joint: str, coefficients: Sequence[float]) -> Array:
+        """Return the root mean square of the friction power of a joint in every stretch [Pagani2022, eq. 155].
+
+        Parameters
+        ----------
+        joint : str
+            Channel.
+        coefficients : sequence of float
+            As of `power`.
+
+        Returns
+        -------
+        ndarray, (m,)
+            [W].
+        """
+        square = np.convolve(coefficients, coefficients)  # of the powers |v|^2, |v|^3, ...
+        return np.sqrt(np.maximum(self._of(joint)[:, 1 : square.size + 1] @ square, 0.0))
+
+    def _of(self, joint: str) -> Array:
+        if joint not in self.joints:
+            raise IdentificationError(f"there are no speeds of joint '{joint}'; there are of {', '.join(self.joints)}")
+        return np.asarray(self.moments[:, self.joints.index(joint)])
+
+
+def friction_power(log: Log, joint: str, coefficients: Sequence[float]) -> float:
+    """Return the mean friction power of a joint during a log [Pagani2022, eq. 129].
+
+    Parameters
+    ----------
+    log : Log
+        Positions of the joints.
+    joint : str
+        Channel.
+    coefficients : sequence of float
+        a0 ... a3 of the cold friction.
+
+    Returns
+    -------
+    float
+        Cold friction power [W].
+    """
+    found = SpeedMoments.of(log)
+    return float(found.power(joint, coefficients) @ np.diff(found.t) / (found.t[-1] - found.t[0]))

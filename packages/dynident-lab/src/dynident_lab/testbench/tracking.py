@@ -1,0 +1,405 @@
+"""The proof in closed loop: a model is good when the robot follows better with it [Briot2015] [Kostic2002].
+
+The virtual robot makes a log with its own noise, the model is identified from that log, and motions that were not used for
+the identification are then run three times: with the feedback alone, with a catalogue model, and with the identified one.
+The gains are the same each time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
+from operator import add
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.control import PID, Cascade, ComputedTorque, feedforward_torques
+from dynident.control.feedforward import actuator_motion
+from dynident.errors import DynidentError, require
+from dynident.friction import Friction, FrictionLaw
+from dynident.friction.terms import term_of
+from dynident.identify import OLS, WLS, Fit, Regression, base_parameters
+from dynident.identify.estimators import fit_of
+from dynident.identify.rows import Projection
+from dynident.mechanics import Motion, actuator_jacobian, forward_kinematics
+from dynident.mechanism import Mechanism
+from dynident.signals import Log
+from dynident.simulate import Run, VirtualRobot
+from dynident.simulate.record import tool_of
+from dynident.simulate.standard import actuator_inertia
+from dynident_lab.testbench.tracking_result import ALONE, CATALOGUE, IDENTIFIED, STIFFNESS, TrackingProof, TrackingTrial
+
+Array = NDArray[np.float64]
+Law = PID | ComputedTorque | Cascade
+
+LEAD = 1e-3  # s, between the samples of a reference that leads
+SLIDING = (".x", ".y", ".z")  # coordinates of planar and free joints
+EFFORT_UNITS = {"motor_current": "A", "voltage": "V", "motor_torque": "N m", "joint_torque": "N m, N", "joint_force": "N"}
+
+
+class Known(NamedTuple):
+    """What a controller knows of a robot.
+
+    Parameters
+    ----------
+    model : Mechanism
+        Bodies, rotors and friction terms.
+    friction : mapping of str to Friction, optional
+        Friction by joint that its terms cannot say.
+    """
+
+    model: Mechanism
+    friction: Mapping[str, Friction] | None = None
+
+
+def catalogue_model(model: Mechanism, error: float = 0.1, seed: int = 0) -> Mechanism:
+    """Return what a catalogue or CAD would say of a robot: bodies and rotors that are a little off, and no friction.
+
+    Parameters
+    ----------
+    model : Mechanism
+        The true robot, as `VirtualRobot.model`.
+    error : float
+        By how much every body and rotor is off, up or down, all its numbers alike, so that every body stays possible.
+    seed : int
+        Seed of the signs.
+
+    Returns
+    -------
+    Mechanism
+        The same robot with other parameters.
+    """
+    require(model, Mechanism, "model")
+    if not 0.0 <= error < 0.5:
+        raise DynidentError(f"catalogue: error is {error}; give a relative error from 0 to 0.5")
+    known = model.parameters
+    owners = tuple(dict.fromkeys(known.owners))
+    signs = np.random.default_rng(seed).choice([-1.0, 1.0], len(owners))
+    off = dict(zip(owners, 1.0 + error * signs, strict=True))
+    values = [
+        0.0 if (term := term_of(name)) and (term.friction or not term.passive) else off[owner] * value  # masses and springs
+        for name, owner, value in zip(known.names, known.owners, known.values, strict=True)
+    ]
+    return model.with_parameters(known.replace(np.array(values), provenance=f"catalogue, {100 * error:g} % off, no friction"))
+
+
+def identify_machine(
+    machine: VirtualRobot,
+    training: Any,
+    *,
+    prior: Mechanism | None = None,
+    projection: Projection | Sequence[str] = "gls",
+    estimator: OLS | WLS | None = None,
+    seed: int = 0,
+    **options: Any,
+) -> Fit:
+    """Identify a virtual robot from its own noisy logs.
+
+    Parameters
+    ----------
+    machine : VirtualRobot
+        Robot with its drives, controller and sensors.
+    training : Motion, trajectory, plan, or a list of them
+        What it is asked to do.
+    prior : Mechanism, optional
+        Robot to fit, with what is believed before; `catalogue_model` of the machine when omitted.
+    projection : str or sequence of str
+        Equations of a robot with loops, see `Regression.from_log`.
+    estimator : OLS or WLS, optional
+        Estimator; `WLS()` when omitted.
+    seed : int
+        Seed of the sensors' noise, another one for every log.
+    **options
+        Passed to `dynident.signals.prepare`.
+
+    Returns
+    -------
+    Fit
+        The identified model; nothing of it comes from the truth.
+    """
+    robot = prior or catalogue_model(machine.model)
+    base = base_parameters(robot)
+    logs = _logs(machine, training, seed)
+    evidence = reduce(add, [Regression.from_log(robot, log, base, projection, **options) for log in logs])
+    return fit_of(WLS() if estimator is None else estimator, evidence)
+
+
+def identify_friction(
+    machine: VirtualRobot, training: Any, law: FrictionLaw, *, prior: Mechanism | None = None, seed: int = 0, starts: int = 4
+) -> Known:
+    """Identify bodies and a friction law of a virtual arm from its own noisy logs, by separable least squares.
+
+    Parameters
+    ----------
+    machine : VirtualRobot
+        Arm without loops, with its drives, controller and sensors.
+    training : Motion, trajectory, plan, or a list of them
+        What it is asked to do.
+    law : FrictionLaw
+        Law of every joint, numbers unknown, such as ``Sigmoid(2)``.
+    prior : Mechanism, optional
+        Robot to fit, with what is believed before; `catalogue_model` of the machine when omitted.
+    seed : int
+        Seed of the sensors' noise, the same logs as those of `identify_machine`.
+    starts : int
+        Starting points per shape parameter of the law.
+
+    Returns
+    -------
+    Known
+        Bodies and friction apart.
+    """
+    from dynident.identify import fit_log  # noqa: PLC0415 - only proofs with a law of their own need it
+
+    fit = fit_log(prior or catalogue_model(machine.model), _logs(machine, training, seed), law, starts=starts, seed=seed)
+    return Known(fit.identified.without_friction(), fit.friction)
+
+
+def _logs(machine: VirtualRobot, training: Any, seed: int) -> list[Log]:
+    """Return the logs of all training motions, each with a noise of its own."""
+    runs = list(training) if isinstance(training, list | tuple) else [training]
+    if not runs:
+        raise DynidentError("training is an empty list; give at least one motion to identify from")
+    return [machine.simulate(motion, seed=seed + i).log for i, motion in enumerate(runs)]
+
+
+def feedback_alone(law: object, robot: Mechanism, q: ArrayLike) -> Law:
+    """Return a control law without its model, with gains that mean the same.
+
+    PID and cascades lose their feed-forward. Computed torque asks for accelerations; without a model they become torques by
+    the inertia J that every actuator sees at one pose (`dynident.simulate.standard.actuator_inertia`): kp J, kd J, ki J.
+
+    Parameters
+    ----------
+    law : PID, ComputedTorque or Cascade
+        Control law.
+    robot : Mechanism
+        Robot whose inertia sets the gains of a computed torque.
+    q : array_like, (n,)
+        Pose at which that inertia is taken.
+
+    Returns
+    -------
+    PID or Cascade
+        The law.
+    """
+    if isinstance(law, PID):
+        return replace(law, feedforward=None, friction=None)
+    if isinstance(law, Cascade):
+        return replace(law, torque_feedforward=None)
+    if not isinstance(law, ComputedTorque):
+        raise DynidentError(f"controller is a {type(law).__name__}; the proof knows PID, Cascade and ComputedTorque")
+    gains = [np.unique(np.asarray(gain, dtype=np.float64)) for gain in (law.kp, law.kd, law.ki, law.derivative_filter)]
+    if any(gain.size > 1 for gain in gains):
+        raise DynidentError("computed torque: its gains differ between coordinates; give the feedback alone by baseline=")
+    kp, kd, ki, corner = (float(gain[0]) for gain in gains)
+    J = actuator_inertia(robot, q)
+    many = len(robot.actuators) > robot.dof
+    return PID(kp * J, kd * J, ki * J, cycle=law.cycle, derivative_filter=corner, project=many, preload=law.preload)
+
+
+def with_model(law: object, model: Mechanism, friction: Mapping[str, Friction] | None = None) -> Law:
+    """Return a control law that uses a model.
+
+    Parameters
+    ----------
+    law : PID, ComputedTorque or Cascade
+        Control law.
+    model : Mechanism
+        What it shall believe.
+    friction : mapping of str to Friction, optional
+        Friction that a `PID` shall add to its feed-forward.
+
+    Returns
+    -------
+    PID, ComputedTorque or Cascade
+        The law with the same gains.
+    """
+    if isinstance(law, PID):
+        return replace(law, feedforward=model, friction=friction)
+    if friction is not None:
+        raise DynidentError(f"controller is a {type(law).__name__}; friction laws can only be given to a PID")
+    if isinstance(law, Cascade):
+        return replace(law, torque_feedforward=model)
+    if isinstance(law, ComputedTorque):
+        return replace(law, model=model)
+    raise DynidentError(f"controller is a {type(law).__name__}; the proof knows PID, Cascade and ComputedTorque")
+
+
+def tracking_proof(
+    machine: VirtualRobot,
+    training: Any,
+    motions: Mapping[str, Any] | Sequence[Any],
+    *,
+    catalogue: Mechanism | None = None,
+    others: Mapping[str, Mechanism | Known] | None = None,
+    baseline: Law | None = None,
+    projection: Projection | Sequence[str] = "gls",
+    estimator: OLS | WLS | None = None,
+    effort_unit: str | None = None,
+    tool: str | None = None,
+    shafts: bool = False,
+    notes: Sequence[str] = (),
+    seed: int = 0,
+    **options: Any,
+) -> TrackingProof:
+    """Prove an identified model in closed loop, against the feedback alone and against a catalogue model.
+
+    Parameters
+    ----------
+    machine : VirtualRobot
+        Robot; its controller is a `PID` (the model enters as feed-forward), a `Cascade` (the same) or a `ComputedTorque`.
+    training : Motion, trajectory, plan, or a list of them
+        What the model is identified from.
+    motions : mapping of name to motion, or sequence of motions
+        What the controllers are compared on; none may be a training motion.
+    catalogue : Mechanism, optional
+        Catalogue or CAD model; `catalogue_model` of the machine when omitted.
+    others : mapping of str to Mechanism or Known, optional
+        More models to try, such as those of other estimators, or with friction laws of their own.
+    baseline : PID, Cascade or ComputedTorque, optional
+        Feedback alone; `feedback_alone` of the machine's controller when omitted.
+    projection : str or sequence of str
+        Equations of a robot with loops, see `Regression.from_log`.
+    estimator : OLS or WLS, optional
+        Estimator; `WLS()` when omitted.
+    effort_unit : str, optional
+        Unit of the efforts in tables, where an ampere stands for something else.
+    tool : str, optional
+        Link whose place is compared too; when omitted the last link of an arm, and none of a robot with loops.
+    shafts : bool
+        True tries the identified model once more, with motors that lead by what their shafts give (`led_reference`).
+    notes : sequence of str
+        What the reader of the table should know, one sentence each.
+    seed : int
+        Seed of all noise.
+    **options
+        Passed to `dynident.signals.prepare`.
+
+    Returns
+    -------
+    TrackingProof
+        Errors, reductions and effort shares of every controller on every motion.
+    """
+    require(machine, VirtualRobot, "machine")
+    named = dict(motions) if isinstance(motions, Mapping) else {f"motion {i + 1}": m for i, m in enumerate(motions)}
+    trained = list(training) if isinstance(training, list | tuple) else [training]
+    if not named:
+        raise DynidentError("motions is empty; give at least one motion to compare controllers on")
+    used = [name for name, motion in named.items() if any(motion is other for other in trained)]
+    if used:
+        raise DynidentError(f"motion '{used[0]}' was used for the identification; prove the model on other motions")
+    nominal = catalogue or catalogue_model(machine.model)
+    prior = _believed(machine.model, nominal)
+    fit = identify_machine(machine, trained, prior=prior, projection=projection, estimator=estimator, seed=seed, **options)
+    law, frame = machine.controller, tool_of(machine.mechanism, tool)
+    first = machine.reference(next(iter(named.values()))).sample([0.0])
+    known = {CATALOGUE: Known(nominal), IDENTIFIED: Known(fit.identified)}
+    known |= {name: m if isinstance(m, Known) else Known(m) for name, m in (others or {}).items()}
+    laws: dict[str, tuple[Law, Known | None]] = {ALONE: (baseline or feedback_alone(law, nominal, first.q[0]), None)}
+    laws |= {name: (with_model(law, *what), what) for name, what in known.items()}
+    trials = []
+    for i, (motion, reference) in enumerate(named.items()):
+        for controller, (choice, what) in laws.items():
+            run = replace(machine, controller=choice).simulate(reference, seed=seed + 1000 + i)
+            trials.append(_trial(controller, motion, run, run.reference, what, frame))
+        if shafts:
+            led = led_reference(machine, fit.identified, reference)
+            run = replace(machine, controller=laws[IDENTIFIED][0]).simulate(led, seed=seed + 1000 + i)
+            asked = machine.reference(reference).sample(run.reference.t)
+            trials.append(_trial(STIFFNESS, motion, run, asked, known[IDENTIFIED], frame))
+    how = {PID: "PID with the model as feed-forward", Cascade: "cascade with the model as feed-forward"}
+    return TrackingProof(
+        machine.name or machine.mechanism.name,
+        tuple(actuator.name for actuator in machine.mechanism.actuators),
+        _units(machine.mechanism),
+        effort_unit or EFFORT_UNITS[machine.sensors.effort],
+        tuple(trials),
+        fit,
+        how.get(type(law), "computed torque with the model"),
+        (f"catalogue model: {nominal.parameters.provenance or 'as given'}", *notes),
+    )
+
+
+def _believed(model: Mechanism, catalogue: Mechanism) -> Mechanism:
+    """Return the robot to fit, with the catalogue's numbers where it has them and zero elsewhere."""
+    known = catalogue.parameters.to_dict()
+    return model.with_parameters(model.parameters.replace(np.array([known.get(name, 0.0) for name in model.parameters.names])))
+
+
+def led_reference(machine: VirtualRobot, model: Mechanism, reference: Any) -> Motion:
+    """Return a reference whose motors lead by what their shafts give under the load of a model.
+
+    q + A^+ (tau_s / k) with the actuators' Jacobian A, the stiffness k and the load of the shafts tau_s: torques of the model
+    without friction, less those of the rotors. A feedback on motors then brings the joints to where they are asked to be.
+
+    Parameters
+    ----------
+    machine : VirtualRobot
+        Robot, whose drives say how stiff they are.
+    model : Mechanism
+        What the controller believes.
+    reference : Motion, trajectory or plan
+        What the joints are asked to do.
+
+    Returns
+    -------
+    Motion
+        What to ask of the motors, in the robot's coordinates.
+    """
+    asked = machine.reference(reference)
+    motion = asked.sample(np.arange(0.0, asked.duration + LEAD, LEAD))
+    ratio, rotor, give = np.array(
+        [
+            (drive.transmission.ratio, drive.motor.inertia, sum(1.0 / k for k in drive.transmission.stiffness))
+            for drive in machine.drives
+        ]
+    ).T
+    bare = model.without_friction()
+    rubs = [term is not None and term.friction for term in map(term_of, bare.parameters.names)]
+    bare = bare.with_parameters(bare.parameters.replace(np.where(rubs, 0.0, bare.parameters.values)))
+    load = feedforward_torques(bare, motion) - ratio**2 * rotor * actuator_motion(model, motion).a
+    lead = np.einsum("tnk,tk->tn", np.linalg.pinv(actuator_jacobian(model, motion.q)), load * give / ratio**2)
+    rate = np.gradient(lead, LEAD, axis=0)
+    return Motion(motion.t, motion.q + lead, motion.v + rate, motion.a + np.gradient(rate, LEAD, axis=0))
+
+
+def _trial(controller: str, motion: str, run: Run, asked: Motion, known: Known | None, tool: str | None) -> TrackingTrial:
+    """Return errors and effort shares of a run; errors are those from what the joints were asked to do."""
+    machine, truth = run.robot, run.truth
+    wanted = actuator_motion(machine.mechanism, asked).q
+    error = wanted - truth.rho
+    share = np.zeros_like(error)
+    if known is not None:
+        share = feedforward_torques(known.model, run.reference, friction=known.friction)
+    ratio = np.array([drive.transmission.ratio for drive in machine.drives])
+    constant = np.array([drive.motor.torque_constant for drive in machine.drives])
+    kind = machine.sensors.effort
+    if kind == "joint_torque":
+        total = truth.motor_torque * ratio
+    elif kind == "motor_torque":
+        total, share = truth.motor_torque, share / ratio
+    elif kind == "motor_current":
+        total, share = truth.current, share / (ratio * constant)
+    else:
+        total, share = truth.voltage, share * np.array([d.motor.resistance for d in machine.drives]) / (ratio * constant)
+    limited = max(run.saturation.values(), default=0.0)
+    on_motor = np.array([drive.encoder.side == "motor" for drive in machine.drives])
+    seen = None
+    if not all(drive.rigid for drive in machine.drives):
+        asked_of_motors = actuator_motion(machine.mechanism, run.reference).q
+        seen = asked_of_motors - np.where(on_motor, truth.theta / ratio, truth.rho)
+    away = None
+    if tool is not None:
+        places = [forward_kinematics(machine.mechanism, q, tool)[1] for q in (asked.q, truth.motion.q)]
+        away = np.linalg.norm(places[0] - places[1], axis=1)
+    return TrackingTrial(controller, motion, truth.t, error, share, total - share, limited, seen, away)
+
+
+def _units(mechanism: Mechanism) -> tuple[str, ...]:
+    """Return "rad" or "m" for every actuator coordinate."""
+    slides = {c for joint in mechanism.joints for c in joint.coordinates if joint.kind == "prismatic" or c.endswith(SLIDING)}
+    return tuple("m" if next(iter(actuator.coupling)) in slides else "rad" for actuator in mechanism.actuators)

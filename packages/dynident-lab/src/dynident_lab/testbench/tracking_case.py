@@ -1,0 +1,170 @@
+"""Tracking proofs that are ready to run, and the one of a robot of one's own: random motions inside its limits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.drive import Drive
+from dynident.errors import DynidentError
+from dynident.excitation import MotionLimits, assume_limits, limits_of
+from dynident.excitation.designs import check_motion
+from dynident.friction import FrictionLaw
+from dynident.mechanism import Mechanism
+from dynident.simulate import VirtualRobot, standard_machine, with_noise
+from dynident.trajectory import random_motion
+from dynident_lab.testbench.tracking import identify_friction, identify_machine, tracking_proof
+from dynident_lab.testbench.tracking_result import TrackingProof
+
+Array = NDArray[np.float64]
+
+BOX = {"rad": 0.4, "m": 0.05}
+"""Half-widths of the box of robots without a `BOX` of their own."""
+POSES = 30
+"""Poses that are tried for the motions of a robot of one's own."""
+
+
+@dataclass(frozen=True, eq=False)
+class ProofCase:
+    """A proof that can be run.
+
+    Parameters
+    ----------
+    machine : VirtualRobot
+        Robot with drives, control and sensors.
+    training : list
+        Motions to identify from.
+    motions : mapping of str to motion
+        Motions to compare controllers on.
+    published : mapping, optional
+        Largest errors of the paper, in 1e-3 of the unit.
+    efforts : mapping, optional
+        Effort shares of the paper.
+    options : mapping
+        Passed to `dynident.testbench.tracking_proof`.
+    second : (str, projection), optional
+        Name and projection of a second identification from the same logs, whose model is tried too.
+    friction : (str, FrictionLaw), optional
+        Name and friction law of another identification from the same logs, tried too.
+    """
+
+    machine: VirtualRobot
+    training: Sequence[Any]
+    motions: Mapping[str, Any]
+    published: Mapping[str, Sequence[Sequence[float]]] | None = None
+    efforts: Mapping[str, Sequence[Sequence[float]]] | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    second: tuple[str, str | Sequence[str]] | None = None
+    friction: tuple[str, FrictionLaw] | None = None
+
+    def run(self, seed: int = 0, **options: Any) -> TrackingProof:
+        """Run the proof.
+
+        Parameters
+        ----------
+        seed : int
+            Seed of all noise.
+        **options
+            Passed to `dynident.testbench.tracking_proof`.
+
+        Returns
+        -------
+        TrackingProof
+            What came out.
+        """
+        training, chosen = list(self.training), {**self.options, **options}
+        if self.second is not None:
+            name, projection = self.second
+            fit = identify_machine(self.machine, training, projection=projection, seed=seed)
+            chosen["others"] = {name: fit.identified, **chosen.get("others", {})}
+        if self.friction is not None:
+            name, law = self.friction
+            known = identify_friction(self.machine, training, law, seed=seed)
+            chosen["others"] = {name: known, **chosen.get("others", {})}
+        return tracking_proof(self.machine, training, self.motions, seed=seed, **chosen)
+
+    def table(self, proof: TrackingProof) -> str:
+        """Return the proof as text, with the paper's numbers beside it.
+
+        Parameters
+        ----------
+        proof : TrackingProof
+            What came out.
+
+        Returns
+        -------
+        str
+            Lines.
+        """
+        return proof.table(self.published, self.efforts)
+
+
+def own_case(
+    robot: Mechanism,
+    described: Mechanism | None = None,
+    controller: str = "computed_torque",
+    bandwidth: float = 10.0,
+    seed: int = 0,
+    drives: Sequence[Drive] | None = None,
+) -> ProofCase:
+    """Return what a robot of one's own is proved on: random motions inside its limits, with its drives or ideal ones.
+
+    Parameters
+    ----------
+    robot : Mechanism
+        The robot as it counts as true, such as ``fit.identified``.
+    described : Mechanism, optional
+        What was known before, such as the description; `catalogue_model` of the robot when omitted.
+    controller : str
+        See `dynident.simulate.standard_controller`.
+    bandwidth : float
+        Of the controller [Hz].
+    seed : int
+        Seed of motions and noise.
+    drives : sequence of Drive, optional
+        As of `dynident.simulate.read_drives`; ideal ones when omitted.
+
+    Returns
+    -------
+    ProofCase
+        The case; what was assumed is among its notes.
+    """
+    assumed = assume_limits(robot)
+    robot, limits = assumed.mechanism, limits_of(assumed.mechanism, assumed.settings)
+    centre, box = _room(limits, seed)
+    training = [random_motion(centre, box, seed + i) for i in range(2)]
+    motions = {f"motion {i}": random_motion(centre, 0.7 * box, seed + 100 + i) for i in (1, 2)}
+    poses = training[0].sample(20.0).q
+    if drives is not None:  # those of joints that are held have nothing to turn
+        drives = [drive for drive in drives if drive.actuator in {actuator.name for actuator in robot.actuators}]
+    machine = standard_machine(robot, poses, drives=drives, controller=controller, bandwidth=bandwidth)
+    law = f"a controller '{controller}' of {bandwidth:g} Hz"
+    said = f"ideal drives and {law} are assumed" if drives is None else f"{law} is assumed"
+    options: dict[str, Any] = {"notes": (*assumed.notes, said, *machine.model_notes)}
+    if described is not None:
+        held = [joint.name for joint in described.joints if joint.kind != "fixed" and robot.joint(joint.name).kind == "fixed"]
+        before = described.lock({name: np.zeros(len(described.joint(name).coordinates)) for name in held})
+        # Drives are known before too: without their rotors a catalogue would look worse than it is.
+        options["catalogue"] = before if drives is None else standard_machine(before, poses, drives=drives).model
+    return ProofCase(with_noise(machine, training[0]), training, motions, options=options)
+
+
+def _room(limits: MotionLimits, seed: int) -> tuple[Array, Array]:
+    """Return a pose and half-widths around it in which random motions keep all limits."""
+    low, high = limits.lower, limits.upper
+    generator = np.random.default_rng(seed)
+    for k in range(POSES):
+        centre = 0.5 * (low + high) + (k > 0) * generator.uniform(-0.5, 0.5, low.size) * (high - low)
+        wide = np.minimum.reduce([np.full(low.size, BOX["rad"]), 0.9 * (high - centre), 0.9 * (centre - low)])
+        wide = np.minimum(wide, 0.3 * np.where(np.isfinite(limits.velocity), limits.velocity, np.inf))
+        if not np.all(wide > 1e-3):
+            continue
+        for share in (1.0, 0.5, 0.25, 0.1):
+            curves = [random_motion(centre, share * wide, seed + i) for i in (0, 1, 101, 102)]
+            if all(min(check_motion(limits, curve, 50.0).values(), default=1.0) > 0.0 for curve in curves):
+                return centre, share * wide
+    raise DynidentError(f"no pose of {POSES} tried leaves room for a motion inside the limits; relax them, or hold joints")

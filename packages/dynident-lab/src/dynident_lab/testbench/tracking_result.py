@@ -1,0 +1,366 @@
+"""What a proof in closed loop found: errors and efforts of every controller on every motion, as numbers, table and figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.errors import DynidentError
+from dynident.identify import Fit
+from dynident.results import Result
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Array = NDArray[np.float64]
+
+ALONE, CATALOGUE, IDENTIFIED = "feedback alone", "catalogue model", "identified model"
+STIFFNESS = "identified, shafts known"
+PLACES = ("joint", "encoder", "tool")
+VISIBLE = 0.05  # of the largest error, below which encoders see what joints do
+#: Published numbers: row label to one tuple of numbers per motion, as [Briot2015, Table 4].
+Published = Mapping[str, Sequence[Sequence[float]]]
+
+
+def rms(x: Array) -> Array:
+    """Return the root of the mean square of every column."""
+    return np.asarray(np.sqrt(np.mean(x**2, axis=0)))
+
+
+@dataclass(frozen=True, eq=False)
+class TrackingTrial:
+    """One controller on one motion.
+
+    Parameters
+    ----------
+    controller : str
+        Which model the controller has.
+    motion : str
+        Name of the motion.
+    t : ndarray, (N,)
+        Time [s].
+    error : ndarray, (N, k)
+        Tracking error of every actuator coordinate, reference less what the robot truly did [rad, m].
+    model : ndarray, (N, k)
+        The model's share of the effort: the controller's model on the reference, u^n of [Kostic2002]; zero without a model.
+    feedback : ndarray, (N, k)
+        The rest of the effort, which the feedback makes, u^c.
+    saturated : float
+        Share of the time in which any drive was at a limit.
+    seen : ndarray, (N, k), optional
+        The same error where the encoders are, before noise and rounding: on the rotor, in front of what gives way between
+        it and the joint. None where nothing gives way, so that both are the same.
+    tool : ndarray, (N,), optional
+        Distance of the tool from where it should be [m].
+    """
+
+    controller: str
+    motion: str
+    t: Array = field(repr=False)
+    error: Array = field(repr=False)
+    model: Array = field(repr=False)
+    feedback: Array = field(repr=False)
+    saturated: float = 0.0
+    seen: Array | None = field(default=None, repr=False)
+    tool: Array | None = field(default=None, repr=False)
+
+    def errors(self, where: str = "joint") -> Array:
+        """Return the errors at one place.
+
+        Parameters
+        ----------
+        where : {"joint", "encoder", "tool"}
+            Where: the actuator coordinates as they truly were, what encoders on the motors see of them, the tool.
+
+        Returns
+        -------
+        ndarray, (N, k) or (N, 1)
+            Errors [rad, m]; of the tool its distance [m].
+        """
+        if where not in PLACES:
+            raise DynidentError(f"where is {where!r}; it is one of {', '.join(PLACES)}")
+        if where == "tool":
+            if self.tool is None:
+                raise DynidentError("this proof has no tool; name the link as tool= of tracking_proof")
+            return self.tool[:, None]
+        return self.error if where == "joint" or self.seen is None else self.seen
+
+    @property
+    def largest(self) -> Array:
+        """Largest error of every actuator, (k,) [rad, m]."""
+        return np.asarray(np.max(np.abs(self.error), axis=0))
+
+    @property
+    def rms(self) -> Array:
+        """RMS error of every actuator, (k,) [rad, m]."""
+        return rms(self.error)
+
+    @property
+    def shares(self) -> tuple[Array, Array]:
+        """RMS of the model's share and of the feedback's, each (k,), in the unit of the efforts [Kostic2002, eq. 16]."""
+        return rms(self.model), rms(self.feedback)
+
+
+@dataclass(frozen=True, eq=False)
+class TrackingProof(Result):
+    """A model proved in closed loop.
+
+    Parameters
+    ----------
+    robot : str
+        Name of the robot.
+    actuators : tuple of str
+        Actuators, k.
+    units : tuple of str
+        Unit of each actuator coordinate, "rad" or "m".
+    effort_unit : str
+        Unit of the effort shares.
+    trials : tuple of Trial
+        Every controller on every motion.
+    fit : Fit
+        The model, identified from the robot's own log.
+    how : str
+        How a model enters the control law, in words.
+    notes : tuple of str
+        What was assumed.
+    """
+
+    robot: str
+    actuators: tuple[str, ...]
+    units: tuple[str, ...]
+    effort_unit: str
+    trials: tuple[TrackingTrial, ...]
+    fit: Fit = field(repr=False)
+    how: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def controllers(self) -> tuple[str, ...]:
+        """Controllers, in the order in which they were tried."""
+        return tuple(dict.fromkeys(trial.controller for trial in self.trials))
+
+    @property
+    def motions(self) -> tuple[str, ...]:
+        """Motions, in the order in which they were run."""
+        return tuple(dict.fromkeys(trial.motion for trial in self.trials))
+
+    def trial(self, controller: str, motion: str) -> TrackingTrial:
+        """Return one trial.
+
+        Parameters
+        ----------
+        controller, motion : str
+            Names.
+
+        Returns
+        -------
+        Trial
+            What happened.
+        """
+        for trial in self.trials:
+            if (trial.controller, trial.motion) == (controller, motion):
+                return trial
+        raise DynidentError(
+            f"the proof has no trial of '{controller}' on '{motion}'; controllers are {', '.join(self.controllers)}, motions "
+            f"are {', '.join(self.motions)}"
+        )
+
+    def reduction(self, controller: str = IDENTIFIED, of: str = "largest", where: str = "joint") -> Array:
+        """Return by how much a model lowers the errors of the feedback alone.
+
+        Parameters
+        ----------
+        controller : str
+            Controller with a model.
+        of : {"largest", "rms"}
+            Which error.
+        where : {"joint", "encoder", "tool"}
+            Where, see `Trial.errors`.
+
+        Returns
+        -------
+        ndarray, (motions, k) or (motions, 1)
+            1 - error with the model / error without; NaN where there was no error to lower.
+        """
+        if of not in ("largest", "rms"):
+            raise DynidentError(f"of is {of!r}; it must be 'largest' or 'rms'")
+        size = _largest if of == "largest" else rms
+        before = np.array([size(self.trial(ALONE, motion).errors(where)) for motion in self.motions])
+        after = np.array([size(self.trial(controller, motion).errors(where)) for motion in self.motions])
+        return np.asarray(1.0 - np.divide(after, before, out=np.full_like(after, np.nan), where=before > 0.0))
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """Where errors are known and differ: "joint"; "encoder" where drives visibly give way; "tool" where there is one."""
+        gives = any(t.seen is not None and np.abs(t.seen - t.error).max() > VISIBLE * t.largest.max() for t in self.trials)
+        known = {"joint": True, "encoder": gives, "tool": all(trial.tool is not None for trial in self.trials)}
+        return tuple(place for place in PLACES if known[place])
+
+    def effort_ratios(self, controller: str = IDENTIFIED) -> Array:
+        """Return the RMS of the model's share over that of the feedback: [Kostic2002, eq. 16].
+
+        Parameters
+        ----------
+        controller : str
+            Controller with a model.
+
+        Returns
+        -------
+        ndarray, (motions, k)
+            Ratios; infinite where the feedback did nothing.
+        """
+        pairs = [self.trial(controller, motion).shares for motion in self.motions]
+        model, feedback = (np.array(x) for x in zip(*pairs, strict=True))
+        return np.asarray(np.divide(model, feedback, out=np.full_like(model, np.inf), where=feedback > 0.0))
+
+    @property
+    def effort_ratio(self) -> Array:
+        """`effort_ratios` with the identified model, (motions, k)."""
+        return self.effort_ratios()
+
+    def numbers(self) -> dict[str, Any]:
+        """Return what the table shows as plain values. Errors, reductions [%] and efforts of every trial; no time series."""
+        trials = []
+        for trial in self.trials:
+            model, feedback = trial.shares
+            row = {"controller": trial.controller, "motion": trial.motion, "duration": float(trial.t[-1] - trial.t[0])}
+            row |= {"saturated": trial.saturated, "model_effort": model.tolist(), "feedback_effort": feedback.tolist()}
+            i = self.motions.index(trial.motion)
+            if trial.controller != ALONE:
+                row["effort_ratio"] = self.effort_ratios(trial.controller)[i].tolist()
+            for place in self.places:
+                prefix = "" if place == "joint" else f"{place}_"
+                for of, size in (("largest", _largest), ("rms", rms)):
+                    row[prefix + of] = _plain(size(trial.errors(place)), place)
+                    if trial.controller != ALONE:
+                        lower = 100.0 * self.reduction(trial.controller, of, place)[i]
+                        row[f"reduction_{prefix}{of}"] = _plain(lower, place)
+            trials.append(row)
+        head = {"robot": self.robot, "how": self.how, "actuators": list(self.actuators)}
+        head |= {"units": list(self.units), "effort_unit": self.effort_unit}
+        identified = {"condition": self.fit.condition, "parameters": len(self.fit.values)}
+        identified |= {"training_error": self.fit.training_relative}
+        ratio = self.effort_ratio.tolist()
+        return {**head, "identification": identified, "trials": trials, "effort_ratio": ratio, "notes": list(self.notes)}
+
+    def table(self, published: Published | None = None, efforts: Published | None = None) -> str:
+        """Return errors and efforts as text, a paper's numbers beside them.
+
+        Parameters
+        ----------
+        published : mapping of str to one row of numbers per motion, optional
+            Largest errors of a paper, in 1e-3 of the unit.
+        efforts : mapping of str to one row of numbers per motion, optional
+            Efforts of a paper, in the unit of the efforts.
+
+        Returns
+        -------
+        str
+            One line per controller and motion.
+        """
+        from dynident_lab.testbench.tracking_table import table  # noqa: PLC0415 - it needs this module
+
+        return table(self, published, efforts)
+
+    def conclusion(self) -> str:
+        """Return what the proof says: by how much models lower the error where the encoders are, and behind what gives way."""
+        gives = "encoder" in self.places
+        lines = [f"conclusion: {self._compared(IDENTIFIED, 'encoder' if gives else 'joint')}"]
+        lines += [
+            self._compared(name, "encoder" if gives else "joint")
+            for name in self.controllers
+            if name not in (ALONE, CATALOGUE, IDENTIFIED, STIFFNESS)
+        ]
+        if gives:
+            lines.append(f"behind what gives way, {self._compared(IDENTIFIED, 'joint')}: {self._deflection()}")
+            if STIFFNESS in self.controllers:
+                lines.append(self._compared(STIFFNESS, "joint"))
+        return "\n".join(lines)
+
+    def _compared(self, controller: str, place: str) -> str:
+        """Return by how much a model lowers the rms error at a place, over all motions and actuators."""
+
+        def size(name: str) -> Array:
+            return np.array([rms(self.trial(name, motion).errors(place)) for motion in self.motions])
+
+        scale = np.where(size(ALONE) > 0.0, size(ALONE), 1.0)
+        alone, catalogue, own = (float(np.sqrt(np.mean((size(x) / scale) ** 2))) for x in (ALONE, CATALOGUE, controller))
+
+        def said(before: float) -> str:
+            share = 100.0 * (1.0 - own / before) if before > 0.0 else 0.0
+            size = "more than 99" if share > 99.0 else f"{abs(share):.0f}"
+            return f"lowers the rms tracking error by {size} %" if share >= 0.0 else f"raises it by {size} %"
+
+        named = f"the {controller}" if controller == IDENTIFIED else f"'{controller}'"
+        where = {"joint": "joints", "encoder": "encoders", "tool": "tool"}[place]
+        return (
+            f"at the {where} {named} {said(alone)} compared with the feedback alone; compared with the catalogue model it "
+            f"{said(catalogue)}"
+        )
+
+    def _deflection(self) -> str:
+        """Return what the drives give with the identified model, beside what is left at the joints."""
+        trials = [self.trial(IDENTIFIED, motion) for motion in self.motions]
+        given = float(np.mean([rms(t.error - t.errors("encoder")) for t in trials]))
+        left = float(np.mean([t.rms for t in trials]))
+        unit = f"m{self.units[0]}" if len(set(self.units)) == 1 else "milli-units"
+        return (
+            f"of {1e3 * left:.3g} {unit} that are left (rms), drives give {1e3 * given:.3g}, which no torque of a rigid model "
+            "takes away; a model that is too heavy pushes the motors ahead by a part of it"
+        )
+
+    def summary(self) -> str:
+        """Return errors and efforts as text. One line per controller and motion."""
+        return self.table()
+
+    def plot(self, motion: str | None = None) -> Figure:
+        """Draw the errors of all controllers over time, one panel per actuator.
+
+        Parameters
+        ----------
+        motion : str, optional
+            Motion to draw; the first when omitted.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+        """
+        from dynident_lab.testbench.tracking_plots import errors_over_time  # noqa: PLC0415 - matplotlib is an extra
+
+        return errors_over_time(self, motion or self.motions[0])
+
+    def figures(self, published: Published | None = None) -> dict[str, Figure]:
+        """Return all figures: errors over time per motion, largest errors and effort shares as bars.
+
+        Parameters
+        ----------
+        published : mapping of str to one row of numbers per motion, optional
+            Largest errors of a paper, in 1e-3 of the unit, drawn beside.
+
+        Returns
+        -------
+        dict of str to matplotlib.figure.Figure
+            Figures by name.
+        """
+        from dynident_lab.testbench.tracking_plots import effort_bars, error_bars  # noqa: PLC0415 - matplotlib is an extra
+
+        over_time = {f"errors_{i + 1}": self.plot(motion) for i, motion in enumerate(self.motions)}
+        seen = "encoder" in self.places  # a paper's errors are those of its encoders
+        bars = {"largest_errors": error_bars(self, None if seen else published)}
+        if seen:
+            bars["largest_errors_encoder"] = error_bars(self, published, "encoder")
+        return {**over_time, **bars, "efforts": effort_bars(self)}
+
+
+def _largest(x: Array) -> Array:
+    return np.asarray(np.max(np.abs(x), axis=0))
+
+
+def _plain(values: Array, place: str) -> Any:
+    """Return a list, one number per actuator, or the only number of the tool."""
+    return float(values[0]) if place == "tool" else values.tolist()

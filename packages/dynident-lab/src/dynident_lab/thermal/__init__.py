@@ -1,0 +1,5 @@
+"""Temperature of joints: thermal models that friction heats and that scale the friction."""
+
+import lazy_loader as lazy
+
+__getattr__, __dir__, __all__ = lazy.attach_stub(__name__, __file__)

@@ -1,0 +1,361 @@
+"""Campaigns: what a plan says is recorded by stage and cycle, and goes on after a crash, a pause or a full disk."""
+
+from __future__ import annotations
+
+import errno
+import os
+import random
+import struct
+import subprocess
+import sys
+import threading
+import time
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+from link_peers import StyleServer
+from link_process import plan
+
+import dynident as di
+from dynident.errors import LinkError
+from dynident.excitation import Plan, stage_logs
+from dynident_lab.campaigns import CampaignLog, read_journal
+from dynident_lab.link import (
+    AbortedError,
+    Campaign,
+    Emulator,
+    Settings,
+    SimpleClient,
+    SimpleServer,
+    describe,
+    seconds,
+    simulate_campaign,
+)
+from dynident_lab.link.schedule import steps_of
+from dynident_papers.robots import er3a_c60
+
+PROCESS = Path(__file__).with_name("link_process.py")
+
+
+@pytest.fixture(scope="module")
+def server():
+    made = SimpleServer(Emulator(er3a_c60.machine(), speed=20.0), motion_port=0, state_port=0).start()
+    yield made
+    made.close()
+
+
+def client_of(server) -> SimpleClient:
+    return SimpleClient("127.0.0.1", server.motion_port, server.state_port)
+
+
+def campaign_of(server, folder, wanted=None, settings=None, **options) -> Campaign:
+    return Campaign.create(folder, wanted or plan(1), settings or Settings(), client_of(server), **options)
+
+
+def events(folder) -> list[str]:
+    return [e["event"] for e in read_journal(folder)]
+
+
+def check(folder, wanted: Plan, cycles: int) -> CampaignLog:
+    """Every cycle is complete and whole: each sample of its motion once."""
+    log = di.Log.read(folder)
+    assert isinstance(log, CampaignLog)
+    found = log.cycles()
+    assert sorted(found) == list(range(cycles))
+    period = 0.004
+    for one in found.values():
+        np.testing.assert_allclose(np.diff(one.t), period, atol=1e-6)
+        assert abs(one.duration - wanted.curve.duration) < 2.0 * period
+        assert one.provenance["gaps"] == 0
+        assert one.provenance["plan"] == wanted.identity
+    return log
+
+
+def test_a_campaign_gives_the_logs_by_stage_and_cycle(server, tmp_path) -> None:
+    wanted = plan(2)
+    mechanism = er3a_c60.mechanism()
+    seen = []
+    campaign = campaign_of(
+        server,
+        tmp_path / "c",
+        wanted,
+        predict=lambda motion: di.inverse_dynamics(mechanism, motion, mechanism.parameters),
+        observe=seen.append,
+    )
+    assert campaign.run() == 2
+    log = check(tmp_path / "c", wanted, 2)
+    stages = log.stages()
+    assert {name: len(logs) for name, logs in stages.items()} == {"excitation": 2, "warming": 4}
+    again = stage_logs(log.cycles()[0], wanted)  # the plan itself finds the same stretches
+    assert abs(again["excitation"][0].t[0] - stages["excitation"][0].t[0]) < 0.009
+    assert len(stages["excitation"][0]) == 600
+    assert np.isfinite(log.effort).all()
+    assert log.temperature is not None
+    assert {p.what for p in seen} >= {"cycle"}
+    assert not list((tmp_path / "c").glob("*.seg"))
+    reference = wanted.motion(250.0)
+    one = log.cycles()[1]
+    assert np.abs(one.position - reference.q).max() < 0.02
+
+
+def test_the_log_is_that_of_the_simulator_itself(tmp_path) -> None:
+    """Points, buffer, chunks, wire and disk change nothing that a sensor could see."""
+    noise = np.array(er3a_c60.machine().sensors.effort_noise)
+    machine, wanted = er3a_c60.machine(noise=False), plan(1)
+    motion = wanted.motion(250.0)
+    still = di.Motion([0.0, 1.0], *(np.tile(x, (2, 1)) for x in (motion.q[0], 0 * motion.q[0], 0 * motion.q[0])))
+    settled = machine.simulate(still, start={"q": motion.q[0]}, log_cycle=0.004).end
+    both = di.Motion(np.r_[0.0, 1.0 + motion.t], *(np.vstack([x[:1], x]) for x in (motion.q, motion.v, motion.a)))
+    own = machine.simulate(both, start=settled, duration=float(motion.t[-1]), log_cycle=0.004).log
+    made = SimpleServer(Emulator(machine, motion.q[0], speed=20.0), motion_port=0, state_port=0).start()
+    try:
+        assert campaign_of(made, tmp_path / "c", wanted).run() == 1
+    finally:
+        made.close()
+    log = di.Log.read(tmp_path / "c").cycles()[0]
+    assert len(log) == len(own) > 1300
+    resolution = [drive.encoder.resolution / drive.transmission.ratio for drive in machine.drives]
+    assert np.all(np.abs(log.position - own.position) < 2.5 * np.abs(resolution))
+    assert np.all(np.sqrt(np.mean((log.effort - own.effort)[:-1] ** 2, axis=0)) < 0.01 * noise)
+    assert np.abs(log.temperature - own.temperature).max() < 0.02
+
+
+@pytest.mark.parametrize("settings", [Settings(), Settings(repetitions=2, cycles=1, rest=4.0, idle=9.0, below=30.0)])
+def test_cycles_on_a_controller_are_those_of_a_simulated_campaign(tmp_path, settings) -> None:
+    """Approach, pause, warmth and noise included: positions to the last bit, whatever the host did in between."""
+    wanted = plan(2, period=9.0)
+    made = SimpleServer(Emulator(er3a_c60.machine(), speed=20.0, seed=1), motion_port=0, state_port=0).start()
+    try:
+        assert campaign_of(made, tmp_path / "c", wanted, settings).run() == 2
+    finally:
+        made.close()
+    simulate_campaign(tmp_path / "s", wanted, er3a_c60.machine(), settings, seed=1)
+    recorded, simulated = (di.Log.read(tmp_path / name).cycles() for name in "cs")
+    for k in (0, 1):
+        np.testing.assert_array_equal(recorded[k].position, simulated[k].position)
+        np.testing.assert_allclose(recorded[k].effort, simulated[k].effort, rtol=0.0, atol=1e-9)
+        np.testing.assert_allclose(recorded[k].temperature, simulated[k].temperature, rtol=0.0, atol=0.01)
+
+
+def test_a_campaign_is_readable_while_it_is_written(server, tmp_path) -> None:
+    campaign = campaign_of(server, tmp_path / "c", plan(1))
+    thread = threading.Thread(target=campaign.run)
+    thread.start()
+    counts = []
+    while thread.is_alive():
+        try:
+            counts.append(len(di.Log.read(tmp_path / "c")))
+        except di.DynidentError as error:
+            assert "samples yet" in str(error)
+        time.sleep(0.05)
+    thread.join()
+    assert counts == sorted(counts)
+    check(tmp_path / "c", plan(1), 1)
+
+
+def test_pause_continue_and_abort_bring_the_robot_to_rest(server, tmp_path) -> None:
+    campaign = campaign_of(server, tmp_path / "c", plan(1))
+    failure = []
+
+    def run() -> None:
+        try:
+            campaign.run()
+        except LinkError as error:
+            failure.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    _until(lambda: "cycle begun" in events(tmp_path / "c"))
+    campaign.pause()
+    _until(lambda: "paused" in events(tmp_path / "c"))
+    assert not np.any(server.emulator.setpoints.v)
+    campaign.pause(False)
+    _until(lambda: events(tmp_path / "c").count("cycle begun") == 2)
+    (tmp_path / "c" / "abort").touch()
+    thread.join(timeout=60.0)
+    assert isinstance(failure[0], AbortedError)
+    assert not np.any(server.emulator.setpoints.v)
+    assert Campaign(tmp_path / "c", client_of(server)).run() == 1
+    check(tmp_path / "c", plan(1), 1)
+
+
+def _until(condition, timeout: float = 60.0) -> None:
+    end = time.monotonic() + timeout
+    while not condition():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.01)
+
+
+def test_a_collision_like_residual_stops_the_robot(server, tmp_path) -> None:
+    heavy = er3a_c60.mechanism(True)
+    campaign = campaign_of(
+        server,
+        tmp_path / "c",
+        predict=lambda motion: di.inverse_dynamics(heavy, motion, heavy.parameters),
+        settings=Settings(tolerance=0.1),
+    )
+    with pytest.raises(LinkError, match="collision"):
+        campaign.run()
+    _until(lambda: not server.emulator.status[4])
+    assert not server.emulator.alarms
+
+
+def test_a_full_disk_pauses_and_goes_on(server, tmp_path, monkeypatch) -> None:
+    campaign = campaign_of(server, tmp_path / "c", plan(1))
+    write, said = os.write, []
+    full = threading.Event()
+
+    def limited(handle: int, data: bytes) -> int:
+        if full.is_set():
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(handle, data)
+
+    def observe(progress) -> None:
+        if progress.what == "disk full":
+            said.append(progress.text)
+        if progress.what == "cycle" and progress.motion > 1.0 and not said:
+            full.set()
+
+    monkeypatch.setattr(os, "write", limited)
+    campaign.observe = observe
+    thread = threading.Thread(target=campaign.run)
+    thread.start()
+    _until(lambda: bool(said))
+    _until(lambda: not server.emulator.status[4])
+    full.clear()
+    thread.join(timeout=60.0)
+    assert "free some space" in said[0]
+    check(tmp_path / "c", plan(1), 1)
+    assert "disk was full" in events(tmp_path / "c")
+
+
+def test_pauses_rests_and_conditions(server, tmp_path) -> None:
+    wanted = plan(1, notes={"campaign": {"repetitions": 2, "rest": 30.0}})
+    settings = Settings.of(wanted, {"below": 100.0, "duty": None})
+    assert (settings.repetitions, settings.rest, settings.below) == (2, 30.0, 100.0)
+    campaign = campaign_of(server, tmp_path / "c", wanted, settings)
+    assert campaign.run() == 2
+    log = check(tmp_path / "c", wanted, 2)
+    rest = next(part for part in log.recordings if part.kind == "rest")
+    assert log.t[rest.rows.stop - 1] - log.t[rest.rows.start] > 20.0
+    assert rest.rows.stop - rest.rows.start < 60  # about one sample per second is kept
+
+
+def test_an_interrupted_start_waits_for_its_conditions_again(server, tmp_path) -> None:
+    settings = Settings(idle=40.0)  # two seconds of the host
+    campaign = campaign_of(server, tmp_path / "c", plan(1), settings)
+    thread = threading.Thread(target=campaign.run)
+    thread.start()
+    _until(lambda: "cycle begun" in events(tmp_path / "c"))
+    campaign.pause()
+    _until(lambda: "paused" in events(tmp_path / "c"))
+    campaign.pause(False)
+    thread.join(timeout=60.0)
+    check(tmp_path / "c", plan(1), 1)
+    begun = [e for e in read_journal(tmp_path / "c") if e["event"] == "cycle begun"]
+    assert len(begun) == 2
+    assert begun[1]["time"] - begun[0]["time"] > settings.idle / 20.0
+
+
+def test_the_schedule_adds_up() -> None:
+    wanted = plan(3)
+    T = wanted.curve.duration
+    steps = steps_of(wanted, Settings(repetitions=2, rest=100.0, duty=0.5))
+    assert [round(s.pause, 6) for s in steps] == [round(x, 6) for x in (T, T, 100.0, T, T, 0.0)]
+    assert [s.first for s in steps] == [True, False, False] * 2
+    assert steps_of(wanted, Settings(repetitions=2, rest=100.0, idle=300.0))[2].pause == 300.0  # it begins with the rest
+    assert "rests 15 min 00 s" in describe(plan(1), Settings(repetitions=3, rest=100.0, idle=300.0))
+    assert "6 cycles" in describe(wanted, Settings(repetitions=2))
+    assert seconds("8h", "rest") == 8 * 3600.0
+    assert seconds("1.5 min", "rest") == 90.0
+    with pytest.raises(LinkError, match="such as 90s"):
+        seconds("8 weeks", "rest")
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"robot": "another"}, "the plan is for robot 'another'"),
+        ({"coordinates": tuple("abcdef")}, "the plan moves a, b"),
+        ({"home": [3.0, 0, 0, 0, 0, 0]}, "beyond the controller's limit"),
+    ],
+)
+def test_a_wrong_robot_or_plan_is_one_sentence(server, tmp_path, change, sentence) -> None:
+    from dataclasses import replace
+
+    with pytest.raises(LinkError, match=sentence):
+        campaign_of(server, tmp_path / "c", replace(plan(1), **change))
+    assert not (tmp_path / "c").exists()
+
+
+def test_a_controller_in_alarm_is_one_sentence(server, tmp_path) -> None:
+    campaign = campaign_of(server, tmp_path / "c")
+    server.emulator.emergency_stop()
+    with pytest.raises(LinkError, match="in alarm 4012"):
+        campaign.run()
+    server.emulator.emergency_stop(False)
+    server.emulator.reset()
+    with pytest.raises(LinkError, match="holds a campaign"):
+        campaign_of(server, tmp_path / "c")
+
+
+def test_a_real_robot_moves_only_after_a_confirmation(server, tmp_path, monkeypatch) -> None:
+    told = dict(server.emulator.identity)
+    monkeypatch.setattr(Emulator, "identity", property(lambda _: {**told, "virtual": False}))
+    with pytest.raises(LinkError, match=r"this is a real robot.*--yes"):
+        campaign_of(server, tmp_path / "c")
+    campaign_of(server, tmp_path / "c", yes=True)  # the refusal has left nothing
+    with pytest.raises(LinkError, match=r"this is a real robot.*--yes"):
+        Campaign(tmp_path / "c", client_of(server)).run()
+    assert "cycle begun" not in events(tmp_path / "c")
+    assert Campaign(tmp_path / "c", client_of(server), yes=True).run() == 1
+
+
+@pytest.mark.parametrize("points", ["full", "short"])
+def test_a_campaign_runs_on_a_controller_that_knows_the_standard_alone(tmp_path, points) -> None:
+    """A peer written from the specification: no names, no limits, no efforts; the plan gives the names."""
+    foreign = StyleServer(echo=points == "full")
+    with closing(foreign):
+        client = SimpleClient("127.0.0.1", *foreign.ports, points=points)
+        with pytest.raises(LinkError, match=r"this is a real robot.*--yes"):
+            Campaign.create(tmp_path / "c", plan(1), Settings(), client)
+        assert Campaign.create(tmp_path / "c", plan(1), Settings(), client, yes=True).run() == 1
+        wanted = plan(1).motion(250.0)
+        sent = [struct.unpack_from("<10f", x, 20 if kind == 11 else 32)[:6] for kind, k, x in foreign.points if k >= 0]
+        np.testing.assert_allclose(sent[-len(wanted) :], wanted.q, atol=1e-6)
+    log = di.Log.read(tmp_path / "c").cycles()[0]
+    assert log.joints == plan(1).coordinates
+    np.testing.assert_allclose(log.position[-1], wanted.q[-1], atol=1e-6)
+
+
+def test_a_killed_campaign_loses_nothing_and_goes_on(server, tmp_path) -> None:
+    """Kill -9 at random moments; benchmarks/link.py does it a hundred times."""
+    rng, folder = random.Random(5), tmp_path / "c"
+    ports = str(server.motion_port), str(server.state_port)
+    command = [sys.executable, str(PROCESS), "record", str(folder), *ports, "2"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(di.__file__).parents[1]), str(PROCESS.parent)])}
+    before = 0
+    for attempt in range(4):
+        with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            acknowledged, complete = 0, False
+            stop = rng.uniform(0.1, 1.0) if attempt < 3 else None
+            timer = None
+            for line in process.stdout:
+                if line.strip() == "complete":
+                    complete = True
+                elif line.strip().isdigit():
+                    acknowledged = int(line)
+                    if stop is not None and timer is None:
+                        timer = threading.Timer(stop, process.kill)
+                        timer.start()
+            if timer is not None:
+                timer.cancel()
+            process.wait(timeout=60.0)
+        samples = sum(len(part.motion) for part in di.Log.read(folder).recordings)
+        assert samples >= before + acknowledged
+        before = samples
+    assert complete
+    check(folder, plan(2), 2)

@@ -1,0 +1,361 @@
+"""A controller on simple_message: spoken to by peers that know only the specification, and by our client over a bad network."""
+
+from __future__ import annotations
+
+import random
+import socket
+import struct
+import time
+
+import numpy as np
+import pytest
+from link_peers import LossyRelay, StyleServer, full_point, point, receive_frame
+
+import dynident as di
+from dynident.errors import LinkError
+from dynident_lab.link import Emulator, Message, Plant, SimpleClient, SimpleServer, decode, encode
+from dynident_lab.link.simple_task import MotionTask
+from dynident_papers.robots import er3a_c60
+
+PERIOD = 0.004
+WAY = np.array([0.3, 0.2, -0.2, 0.4, 0.2, 0.5])
+
+
+@pytest.fixture(scope="module")
+def machine():
+    return er3a_c60.machine(noise=False, warm=False)
+
+
+@pytest.fixture
+def serve(machine):
+    made = []
+
+    def start(transport="tcp", speed=20.0, **options):
+        server = SimpleServer(Emulator(machine, speed=speed, seed=3), transport, motion_port=0, state_port=0, **options).start()
+        made.append(server)
+        return server
+
+    yield start
+    for server in made:
+        server.close()
+
+
+def motion(duration: float = 1.2, way=WAY, step: float = PERIOD) -> di.Motion:
+    t = np.arange(round(duration / step) + 1) * step
+    u = (t / t[-1])[:, None]
+    T = t[-1]
+    return di.Motion(
+        t,
+        way * (10 * u**3 - 15 * u**4 + 6 * u**5),
+        way * 30 * u**2 * (1 - u) ** 2 / T,
+        way * 60 * u * (1 - u) * (1 - 2 * u) / T**2,
+    )
+
+
+def follow(client: SimpleClient, wanted: di.Motion, timeout: float = 60.0) -> np.ndarray:
+    """Run a motion and return the rows recorded while it ran."""
+    client.send(wanted)
+    client.run()
+    rows, end = [], time.monotonic() + timeout
+    while time.monotonic() < end:
+        rows += [samples.table for _, samples in client.samples(0.05)]
+        assert client.failure is None, client.failure
+        table = np.concatenate(rows) if rows else np.empty((0, 27))
+        over = np.isfinite(table[:, 2]).any() and np.nanmax(table[:, 2]) >= wanted.t[-1] - 1e-9
+        if over and not client.sending and not client.state().moving:
+            return table[np.isfinite(table[:, 2])]
+    raise AssertionError("the motion did not end")
+
+
+def client_of(server: SimpleServer, **options) -> SimpleClient:
+    client = SimpleClient("127.0.0.1", server.motion_port, server.state_port, server.transport, **options)
+    client.connect()
+    return client
+
+
+# ---------------------------------------------------------------------- foreign client, our controller
+@pytest.mark.parametrize("order", ["little", "big"])
+def test_a_ros_industrial_client_streams_points(serve, order) -> None:
+    server = serve(order=order)
+    mark = "<" if order == "little" else ">"
+    with socket.create_connection(("127.0.0.1", server.motion_port), timeout=60.0) as sock:
+        wanted = motion(0.8, step=0.02)
+        for k in range(len(wanted)):
+            frame = full_point(k, wanted.t[k], list(wanted.q[k]), list(wanted.v[k]), list(wanted.a[k]), mark)
+            sock.sendall(frame)
+            assert receive_frame(sock, mark) == struct.pack(mark + "4i", 12, 14, 3, 1)
+        end = time.monotonic() + 60.0
+        while server.emulator.setpoints.moving and time.monotonic() < end:
+            time.sleep(0.01)
+        np.testing.assert_allclose(server.emulator.setpoints.q, WAY, atol=1e-6)
+    assert not server.emulator.alarms
+
+
+def test_a_client_of_short_points_downloads_and_stops(serve) -> None:
+    server = serve()
+    with socket.create_connection(("127.0.0.1", server.motion_port), timeout=60.0) as sock:
+
+        def ask(frame: bytes) -> int:
+            sock.sendall(frame)
+            return struct.unpack_from("<4i", receive_frame(sock))[3]
+
+        for sequence, q in ((-1, 0.0), (1, 0.05), (2, 0.10), (-3, 0.10)):
+            assert not server.emulator.setpoints.moving  # the robot starts with the end marker
+            assert ask(point(sequence, [q], 0.1, 0.2 if sequence != -1 else 0.0)) == 1
+        end = time.monotonic() + 60.0
+        while abs(server.emulator.setpoints.q[0] - 0.1) > 1e-6 and time.monotonic() < end:
+            time.sleep(0.01)
+        assert abs(server.emulator.setpoints.q[0] - 0.1) < 1e-6
+        assert ask(point(-4, [], 0.0, 0.0)) == 1
+        assert ask(struct.pack("<4i", 12, 20, 2, 0)) == 2  # READ_INPUT is not served
+        sock.sendall(struct.pack("<4i", 15, 1, 2, 0) + b"abc")
+        assert receive_frame(sock)[16:] == b"abc"
+
+
+def test_feedback_comes_unasked_over_udp_after_the_handshake(serve) -> None:
+    server = serve("udp", feedback=0.01)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.settimeout(10.0)
+        sock.connect(("127.0.0.1", server.state_port))
+        sock.send(b"\x8e")
+        assert sock.recv(1000) == b"\x8e"
+        kinds = set()
+        while kinds != {10, 13}:
+            data = sock.recv(1000)
+            length, kind, comm, reply = struct.unpack_from("<4i", data)
+            assert (len(data), comm, reply) == (length + 4, 1, 0)
+            assert length == {10: 56, 13: 40}[kind]
+            kinds.add(kind)
+
+
+def test_a_second_client_is_told_who_has_the_controller(serve) -> None:
+    server = serve()
+    first = client_of(server)
+    with pytest.raises(LinkError, match="another client"):
+        client_of(server)
+    with socket.create_connection(("127.0.0.1", server.motion_port), timeout=60.0) as sock:
+        sock.sendall(point(0, [0.0], 0.0, 0.0))
+        assert struct.unpack_from("<4i", receive_frame(sock))[3] == 2
+        for command, reply in ((2, 1), (3, 2), (1, 2)):  # it may press the emergency stop, and neither release nor reset it
+            sock.sendall(struct.pack("<5i", 16, 9003, 2, 0, command))
+            assert struct.unpack_from("<4i", receive_frame(sock))[3] == reply
+    assert server.emulator.status[:3] == (0, 1, 4012)
+    first.close()
+
+
+# ---------------------------------------------------------------------- our client, foreign controller
+@pytest.mark.parametrize("echo", [True, False])
+def test_our_client_streams_to_a_ros_industrial_style_server(echo) -> None:
+    server = StyleServer(echo)
+    client = SimpleClient("127.0.0.1", *server.ports, points="short")
+    try:
+        identity = client.connect()
+        assert identity.robot == ""
+        wanted = motion(0.2, step=0.02)
+        client.send(wanted)
+        client.run()
+        end = time.monotonic() + 60.0
+        while (client.sending or len(server.points) < len(wanted)) and time.monotonic() < end:
+            time.sleep(0.01)
+        assert client.failure is None
+        assert [sequence for _, sequence, _ in server.points] == list(range(len(wanted)))
+        for k, (_, _, frame) in enumerate(server.points):
+            joints = struct.unpack_from("<10f", frame, 20)
+            np.testing.assert_allclose(joints[:6], wanted.q[k], atol=1e-6)
+            assert joints[6:] == (0.0,) * 4
+            duration = struct.unpack_from("<f", frame, 64)[0]
+            assert duration == pytest.approx(0.02 if k else 0.0, abs=1e-6)
+        assert len(client.samples(2.0)) > 0
+    finally:
+        client.close()
+        server.close()
+
+
+def test_a_refused_point_ends_the_motion_with_a_sentence() -> None:
+    server = StyleServer(fail_at=3)
+    client = SimpleClient("127.0.0.1", *server.ports)
+    try:
+        client.connect()
+        client.send(motion(0.2, step=0.02))
+        client.run()
+        end = time.monotonic() + 60.0
+        while client.sending and time.monotonic() < end:
+            time.sleep(0.01)
+        assert client.failure is not None
+        assert "point 3" in client.failure
+        assert len(server.points) == 4
+    finally:
+        client.close()
+        server.close()
+
+
+def test_another_version_is_one_sentence() -> None:
+    server = StyleServer(version=struct.pack("<3i", 7, 1, 0))
+    with pytest.raises(LinkError, match="speaks version 7"):
+        SimpleClient("127.0.0.1", *server.ports).connect()
+    server.close()
+
+
+def test_download_markers_and_padding() -> None:
+    client = SimpleClient(mode="download", points="short")
+    two = motion(0.02, step=0.02)
+    made = client.messages(two)
+    assert [p.sequence for p in made] == [-1, 1, -3]
+    assert made[-1].q == made[-2].q
+
+
+# ---------------------------------------------------------------------- both ours
+@pytest.mark.parametrize(
+    ("transport", "points", "counts"),
+    [("tcp", "auto", 0.0), ("udp", "auto", 0.0), ("tcp", "full", 8.0), ("tcp", "short", 50.0)],
+)
+def test_the_log_is_that_of_the_simulator(serve, machine, transport, points, counts) -> None:
+    """The same readings to the last bit; points of 24 bits, and positions alone, move the robot by some counts."""
+    server = serve(transport)
+    client = client_of(server, points=points)
+    wanted = motion()
+    rows = follow(client, wanted)
+    client.close()
+    truth = Plant(machine, period=PERIOD, seed=3).follow(wanted)
+    at = np.round(rows[:, 2] / PERIOD).astype(int)
+    np.testing.assert_array_equal(at, np.arange(len(wanted)))  # every sample once, none missing
+    count = 2.0 * np.pi / 2**17 / np.array([101.0, 101.0, 101.0, 81.0, 80.0, 51.0])
+    assert np.max(np.abs(rows[:, 3:9] - truth.position[at]) / count) <= counts
+
+
+def test_losses_copies_and_swaps_do_not_change_the_motion(serve) -> None:
+    server = serve("udp")
+    relay = LossyRelay(server.motion_port, random.Random(4), 0.05)
+    client = SimpleClient("127.0.0.1", relay.port, server.state_port, "udp")
+    try:
+        client.connect()
+        wanted = motion(1.2, step=0.01)
+        client.send(wanted)
+        client.run()
+        end = time.monotonic() + 60.0
+        while (client.sending or server.emulator.setpoints.moving) and time.monotonic() < end:
+            time.sleep(0.01)
+        assert client.failure is None
+        assert server.emulator.setpoints.count == len(wanted)  # each point once
+        np.testing.assert_allclose(server.emulator.setpoints.q, WAY, atol=1e-6)
+        assert not server.emulator.alarms
+        assert min(relay.lost, relay.doubled, relay.swapped) > 0
+    finally:
+        client.close()
+        relay.close()
+
+
+def test_limits_emergency_stop_and_reset(serve) -> None:
+    server = serve()
+    client = client_of(server)
+    client.send(motion(1.0, way=np.array([9.0, 0, 0, 0, 0, 0])))
+    client.run()
+    end = time.monotonic() + 60.0
+    while client.failure is None and time.monotonic() < end:
+        time.sleep(0.01)
+    assert client.failure is not None
+    assert "joint_1" in client.failure
+    assert server.emulator.alarms[-1].code == 4010
+    client.reset()
+    client.emergency_stop()
+    assert server.emulator.status[:4] == (0, 1, 4012, 1)
+    with pytest.raises(LinkError, match="emergency stop is pressed"):
+        client.reset()
+    client.emergency_stop(False)
+    client.reset()
+    assert follow(client, motion()).shape[0] > 0
+    client.close()
+
+
+def test_a_client_that_dies_leaves_a_robot_at_rest(serve) -> None:
+    server = serve(speed=1.0)
+    client = client_of(server)
+    # Few points, so that the buffer holds them all, of a motion far longer than a busy machine takes to notice its end.
+    client.send(motion(60.0, step=1.0))
+    client.run()
+    end = time.monotonic() + 50.0
+    while (client.sending or not np.any(server.emulator.setpoints.v)) and time.monotonic() < end:
+        time.sleep(0.01)
+    client.close()
+    while not (server.emulator.alarms and not np.any(server.emulator.setpoints.v)) and time.monotonic() < end:
+        time.sleep(0.01)
+    assert server.emulator.alarms[-1].code == 4003
+    assert not np.any(server.emulator.setpoints.v)
+    assert np.abs(server.emulator.setpoints.q - WAY).max() > 0.01  # it did not go on
+
+
+def test_a_silent_client_is_stopped_by_the_watchdog(machine) -> None:
+    emulator = Emulator(machine)
+    emulator.watchdog = 0.2
+    task = MotionTask(emulator)
+    wanted = motion(1.0, step=0.02)
+    for k in range(len(wanted)):
+        task.receive(full_point(k, wanted.t[k], list(wanted.q[k]), list(wanted.v[k]), list(wanted.a[k])))
+    emulator.pinged = time.monotonic()
+    emulator.start()
+    end = time.monotonic() + 60.0
+    while not emulator.alarms and time.monotonic() < end:
+        time.sleep(0.01)
+    emulator.close()
+    assert emulator.alarms[-1].code == 4013
+
+
+def test_the_same_seed_gives_the_same_log() -> None:
+    noisy = er3a_c60.machine(warm=False)
+    logs = []
+    for _ in range(2):
+        server = SimpleServer(Emulator(noisy, speed=20.0, seed=5), motion_port=0, state_port=0).start()
+        client = client_of(server)
+        logs.append(follow(client, motion(0.8))[:, 3:21])
+        client.close()
+        server.close()
+    np.testing.assert_array_equal(logs[0], logs[1])
+
+
+def test_wrong_settings_are_one_sentence(machine) -> None:
+    emulator = Emulator(machine)
+    with pytest.raises(LinkError, match="alarm 4000"):
+        SimpleServer(emulator, host="nowhere", motion_port=0, state_port=0)
+    with pytest.raises(LinkError, match="name who may speak"):
+        SimpleServer(emulator, host="0.0.0.0", motion_port=0, state_port=0)
+    with pytest.raises(LinkError, match="'robot' is no IP address of a peer"):
+        SimpleServer(emulator, host="0.0.0.0", motion_port=0, state_port=0, peers=("robot",))
+    with socket.create_server(("127.0.0.1", 0)) as busy, pytest.raises(LinkError, match="alarm 4002"):
+        SimpleServer(emulator, motion_port=busy.getsockname()[1], state_port=0)
+    with pytest.raises(LinkError, match="no controller answers"):
+        SimpleClient("127.0.0.1", 1).connect()
+    with pytest.raises(LinkError, match="speed is 0"):
+        Emulator(machine, speed=0.0)
+
+
+# ---------------------------------------------------------------------- noise on the line
+def test_random_and_mutated_packets_neither_move_nor_crash_a_task(machine) -> None:
+    emulator = Emulator(machine)
+    task, rng = MotionTask(emulator), random.Random(1)
+    good = [point(0, [0.0], 0.0, 0.0), full_point(1, 0.1, [9e9], [0.0], [0.0]), encode(Message(1, data=b"hello"))]
+    for _ in range(20_000):
+        data = bytearray(rng.choice(good)) if rng.random() < 0.7 else bytearray(rng.randbytes(rng.randint(0, 200)))
+        for _ in range(rng.randint(1, 4)):
+            if data:
+                data[rng.randrange(len(data))] = rng.randrange(256)
+        for answer in task.receive(bytes(data)):
+            assert decode(answer).comm == 3
+    assert task.malformed > 1000
+    assert emulator.setpoints.waiting <= emulator.setpoints.capacity
+    assert task.receive(encode(Message(1, data=b"still there")))[0].endswith(b"still there")
+
+
+def test_a_port_survives_garbage(serve) -> None:
+    server = serve()
+    rng = random.Random(2)
+    for port in (server.motion_port, server.state_port):
+        for _ in range(20):
+            with socket.create_connection(("127.0.0.1", port), timeout=60.0) as sock:
+                sock.sendall(rng.randbytes(300))
+    end = time.monotonic() + 60.0
+    while server.dropped == 0 and time.monotonic() < end:
+        time.sleep(0.01)
+    assert server.dropped > 0
+    client = client_of(server)
+    assert client.ping(b"x") == b"x"
+    client.close()

@@ -1,0 +1,1 @@
+"""Robots from the literature, their closed forms, and reproductions of published results."""

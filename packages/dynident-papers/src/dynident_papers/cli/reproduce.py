@@ -1,0 +1,115 @@
+"""The command that computes published tables and figures again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dynident.cli.consoles import note, out, print_json, progress
+from dynident.cli.shared import AsJson, Debug, app, check_output
+from dynident.errors import DynidentError
+from dynident.outputs import output_set
+from dynident_lab.fleet import connect
+from dynident_papers.reproduce import Reproduction, entry_of, write_page
+from dynident_papers.reproduce import entries as all_entries
+from dynident_papers.reproduce import names as all_names
+
+PAGE = "reproduce.html"
+LOST = "the connection to the scheduler was lost, with this and what was still to come; give the names that are missing again"
+
+
+@app.command(epilog="Examples: dynident reproduce --list    dynident reproduce cft-table-6    dynident reproduce --all -o out/")
+def reproduce(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="What to compute, such as cft-table-6; see --list.", show_default=False)
+    ] = None,
+    listed: Annotated[bool, typer.Option("--list", help="Show all names, and about how long each takes.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Compute all of them.")] = False,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Folder for one page with everything, and a JSON file of each.")
+    ] = None,
+    workers: Annotated[int | None, typer.Option(help="Compute several at once on so many local processes of Dask.")] = None,
+    scheduler: Annotated[str | None, typer.Option(help="Compute them on the workers of this Dask scheduler.")] = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> int:
+    """Compute published tables and figures again: ours, the published numbers, the difference and the reason."""
+    if listed:
+        return _list(as_json)
+    wanted = list(all_names()) if everything else list(dict.fromkeys(names or []))
+    if not wanted:
+        raise DynidentError("nothing to reproduce: give a name, or --all; --list shows the names")
+    if output is not None:
+        check_output(output, folder=True)
+    with ExitStack() as stack:
+        client = None
+        if workers is not None or scheduler is not None:
+            client = stack.enter_context(connect(scheduler, workers))
+        results, failed = _run(wanted, output, None if as_json else out.print, client)
+    if as_json:
+        print_json([found.to_dict() for found in results])
+    elif output is not None:
+        out.print(f"written: {output / PAGE}")
+    return 1 if failed else 0
+
+
+def _list(as_json: bool) -> int:
+    """Print what can be reproduced."""
+    entries = all_entries()
+    if as_json:
+        print_json([{"name": e.name, "title": e.title, "source": e.source, "seconds": e.seconds} for e in entries])
+    else:
+        width = max(len(e.name) for e in entries)
+        out.print("\n".join(f"{e.name:<{width}}  {e.seconds:4.0f} s  {e.title} ({e.source})" for e in entries))
+    return 0
+
+
+def _computed(name: str) -> Reproduction:
+    """Compute one on a worker."""
+    return entry_of(name).run()
+
+
+def _why(error: Exception) -> str:
+    """Return why something could not be made."""
+    if type(error).__name__ in ("FutureCancelledError", "CancelledError"):
+        return LOST
+    return str(error) if isinstance(error, DynidentError) else f"{type(error).__name__}: {error}"
+
+
+def _run(
+    wanted: list[str], output: Path | None, tell: Callable[[str], None] | None, client: Any
+) -> tuple[list[Reproduction], dict[str, str]]:
+    """Compute and write them, telling each when it is made; what fails among several is told and does not end the others."""
+    named = {name: entry_of(name) for name in wanted}
+    for name, entry in named.items():
+        if name != entry.name:
+            note(f"{name} is made by {entry.name}")
+    entries = list(dict.fromkeys(named.values()))
+    results, failed = [], {}
+    with progress(len(entries) + 1) as step:
+        under_way = [None if client is None else client.submit(_computed, entry.name) for entry in entries]
+        for entry, future in zip(entries, under_way, strict=True):
+            step(f"{entry.name}, about {entry.seconds:.0f} s")
+            try:
+                results.append(entry.run() if future is None else future.result())
+            except Exception as error:
+                if len(entries) == 1:
+                    raise
+                failed[entry.name] = _why(error)
+                if LOST not in list(failed.values())[:-1]:  # with the scheduler all that is left is lost: one note will do
+                    note(f"{entry.name} could not be made: {failed[entry.name]}")
+                continue
+            if tell is not None:
+                tell(f"{results[-1].summary()}\n")
+        if output is not None:
+            step("drawing the page")
+            mine = tuple(f"{name}.json" for name in all_names())  # a folder may hold JSON of other origin
+            with output_set(output, (PAGE, *mine)) as folder:
+                for found in results:
+                    found.save(folder / f"{found.name}.json")
+                write_page(folder / PAGE, results, failed)
+    return results, failed

@@ -1,0 +1,120 @@
+"""Command of work-space maps: where a robot can go, and how near it comes to singularities."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated
+
+import numpy as np
+import typer
+
+import dynident as di
+from dynident.cli.consoles import out, print_json
+from dynident.cli.machines import Results, is_ready, save_figures
+from dynident.cli.shared import Arg, AsJson, Debug, Robot, Search, Sidecar, app, check_output, robot_of
+from dynident.cli.structure import choices
+from dynident.errors import DynidentError
+from dynident.outputs import output_set
+
+#: What is drawn of robots whose first two coordinates say little, or have no limits: two coordinates and ranges [m, rad].
+USUAL: dict[str, dict[str, tuple[float, float]]] = {
+    "cft": {"q1": (-0.5, 0.0), "q4": (-np.pi, np.pi)},
+    "dualv": {"platform.x": (-0.45, 0.45), "platform.y": (-0.45, 0.45)},
+    "five_bar": {"x": (-1.35, 1.35), "y": (-1.35, 1.35)},
+    "mast": {"psi": (-0.52, 0.52), "theta": (-0.52, 0.52)},
+    "prs3": {"psi": (-0.5, 0.5), "theta": (-0.5, 0.5)},
+}
+TOOLS = ("platform", "tool", "tool0")  # links that are meant where a robot has several ends
+
+
+@app.command(epilog="Example: dynident workspace five_bar --over x,y --range x=-1:1 --range y=0:1 -o out/")
+def workspace(
+    robot: Robot,
+    frame: Annotated[str | None, typer.Option(help="Link that is the platform or tool; found when absent.")] = None,
+    over: Annotated[str | None, typer.Option(help="The two coordinates of the map, by a comma.")] = None,
+    ranges: Annotated[
+        list[str] | None, typer.Option("--range", help="Range of one of them, as name=low:high [m, rad]; twice.")
+    ] = None,
+    held: Annotated[list[str] | None, typer.Option(help="Where another coordinate stays, as name=value; repeatable.")] = None,
+    size: Annotated[int, typer.Option(help="Cells along each coordinate.")] = 61,
+    outputs: Annotated[str, choices("What of the platform counts.", "pose", "position")] = "pose",
+    output: Results = None,
+    sidecar: Sidecar = None,
+    search: Search = None,
+    arg: Arg = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> int:
+    """Map where a robot can go over two coordinates, with its singularities of type 1 (serial) and 2 (parallel)."""
+    from dynident.mechanics.kinematics import end_frame  # noqa: PLC0415 - only this command needs it
+    from dynident_papers.workspace.workspace import workspace_map  # noqa: PLC0415 - only this command needs it
+
+    if output is not None:
+        check_output(output, folder=True)
+    mechanism = robot_of(robot, sidecar, search, arg)
+    usual = USUAL.get(str(robot), {}) if is_ready(robot) and sidecar is None else {}
+    given = {name: _pair(text) for name, text in map(_named, ranges or ())}
+    names = [name.strip() for name in over.split(",")] if over else list(given) or list(usual) or None
+    known = {body.name for body in mechanism.bodies}
+    link = frame or next((name for name in TOOLS if name in known), None) or end_frame(mechanism, None)
+    found = workspace_map(
+        mechanism,
+        link,
+        names,
+        _ranges(mechanism, names or mechanism.coordinate_names[:2], {**usual, **given}),
+        held={name: _value(text) for name, text in map(_named, held)} if held else None,
+        size=size,
+        outputs=outputs,
+    )
+    files = []
+    if output is not None:
+        with output_set(output, ("workspace.json", "workspace.png", "workspace_frame.png")) as stage:
+            found.save(stage / "workspace.json")
+            save_figures(lambda: {"workspace": found.plot(), "workspace_frame": found.plot("frame")}, stage)
+            files = [output / file.name for file in sorted(stage.iterdir())]
+    if as_json:
+        print_json(found.to_dict())
+    else:
+        out.print(found.summary())
+        if files:
+            out.print("written: " + ", ".join(map(str, files)))
+    return 0
+
+
+def _named(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip():
+        raise DynidentError(f"'{text}' has no name; give --range name=low:high, --held name=value")
+    return name.strip(), value
+
+
+def _value(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise DynidentError(f"--held has '{text}'; give name=value, in radians or metres") from None
+
+
+def _pair(text: str) -> tuple[float, float]:
+    try:
+        low, high = map(float, text.split(":"))
+    except ValueError:
+        raise DynidentError(f"--range has '{text}'; give name=low:high, in radians or metres") from None
+    return low, high
+
+
+def _ranges(
+    mechanism: di.Mechanism, names: Sequence[str], known: Mapping[str, tuple[float, float]]
+) -> list[tuple[float, float]]:
+    """Return the ranges of the coordinates: given ones, limits of the joints, or a turn of joints that turn without end."""
+    joints = {joint.name: joint for joint in mechanism.joints}
+    found = []
+    for name in names:
+        limits = joints[name].limits if name in joints else None
+        low, high = known.get(name) or ((limits.lower, limits.upper) if limits is not None else (-np.inf, np.inf))
+        if not np.isfinite([low, high]).all() and name in joints and joints[name].kind in ("revolute", "continuous"):
+            low, high = -np.pi, np.pi
+        if not np.isfinite([low, high]).all():
+            raise DynidentError(f"coordinate '{name}' has no limits; say where it goes with --range {name}=low:high")
+        found.append((low, high))
+    return found

@@ -1,0 +1,270 @@
+"""Two robots and the whole model of [Pagani2022, chapter 5]: repetitions, Fig. 37, and friction in two postures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+
+import dynident as di
+from dynident.figures import BLUE, CURVES, INK, ORANGE, finish, label, new_figure, one_axes
+from dynident.friction import Polynomial, TemperatureDependent
+from dynident.signals import Log
+from dynident.simulate import Heating, VirtualRobot
+from dynident_lab.campaigns import read_cycles
+from dynident_lab.testbench import Estimate, FrictionHistory, Repeatability, fit_warmup, friction_study, repeatability
+from dynident_papers.reproduce.er3a_campaign import CYCLES, campaign, fits, plan, study
+from dynident_papers.reproduce.registry import Reproduction, Row, Table, reproduction
+from dynident_papers.robots import er3a_c60
+
+EVERY = 3  # of the later tests every third cycle
+PLATEAUS = (0, 1, 2, 3, 4, 6, 8, 11, 15, 19, 23)  # cycles whose plateaus are run in the later tests: friction falls early
+INERTIAS = ("Ixx_link_2R", "Ixy_link_2", "Ixz_link_2R", "Iyz_link_2", "Izz_link_2R")  # Fig. 42
+
+
+@cache
+def heated() -> dict[str, tuple[Any, Any]]:
+    """Return the thermal model of every joint, and how it warms up in the whole test by the power that the study found."""
+    models = zip(er3a_c60.JOINTS, er3a_c60.thermal_models(), strict=True)
+    return {joint: (model, model.simulate(study().of(joint).power_t, study().of(joint).power)) for joint, model in models}
+
+
+def warm_robot(t: float) -> VirtualRobot:
+    """Return the virtual robot with the temperatures of a time of the whole test [s]."""
+    start = {joint: [np.interp(t, w.t, zone) for zone in w.state.T] for joint, (_, w) in heated().items()}
+    warm = {joint: Heating(model, start=start[joint]) for joint, (model, _) in heated().items()}
+    return replace(er3a_c60.machine(), thermal=warm)
+
+
+def later_test(robot: int, test: int) -> list[Estimate]:
+    """Return the parameters of a later test, of which only the stages that are fitted are run."""
+    stages = [stage for stage in plan().stages if stage.purpose == "training"]
+    found = []
+    for k in range(0, CYCLES, EVERY):
+        t, seed = k * plan().period, 1000 * robot + 100 * test + k
+        warm = warm_robot(t)
+        logs = [warm.simulate(stage.curve, log_cycle=0.004, seed=seed + i).log for i, stage in enumerate(stages)]
+        fit = di.fit_log(er3a_c60.mechanism(), logs, Polynomial(), {"standstill": 0.1})
+        found.append(Estimate.of(fit, f"Robot {robot}", f"test {test}", t))
+    return found
+
+
+@cache
+def repetitions() -> Repeatability:
+    """Return how all parameters repeat over four tests of two robots; the first tests are those of the whole campaigns."""
+    rows: list[Estimate] = []
+    for robot in (1, 2):
+        rows += fits(robot, fault=robot == 2)[0].estimates(f"Robot {robot}", "test 1")
+        for test in (2, 3, 4):
+            rows += later_test(robot, test)
+    return repeatability(rows)
+
+
+@reproduction(
+    "thermal-fig-42", "four tests of two robots", "[Pagani2022, sections 5.1 and 5.2, Figs. 38, 39 and 42]", seconds=450
+)
+def fig_42() -> Reproduction:
+    """The same identification on four days and two robots: what differs between cycles, tests and robots."""
+    found = repetitions()
+    shown = ("my_link_3R", *INERTIAS, "a0_joint_3")
+    rows = []
+    for name in shown:
+        entry = found[name]
+        size = 100.0 / abs(entry.spread.mean)
+        for what in ("cycles", "tests", "robots"):
+            of = f"of {entry.spread.mean:.3g}" if what == "cycles" else ""
+            rows.append(Row(f"{name}: spread between {what}", size * getattr(entry.spread, what), None, "%", of))
+        chance = f"{name}: probability of such a difference between equal robots"
+        rows.append(Row(chance, entry.spread.robots_p, None, "", "equal they are here"))
+    notes = (
+        "Both virtual robots have the same parameters, noise differs from test to test; the thesis prints no numbers, its "
+        "robots are 'quite similar'.",
+        f"All {CYCLES} cycles of the first tests, every third of the others: inertial parameters must not drift while friction "
+        "falls. In the first test of robot 2 the friction of joint 1 grows after 60 min (thermal-fig-43).",
+    )
+    figures = {f"{name}, all tests together (Figs. 38, 39 and 42)": lambda name=name: found.plot(name) for name in shown}
+    return Reproduction((Table("repetitions", tuple(rows)),), figures, notes)
+
+
+# ---- Fig. 40 -------------------------------------------------------------------------------------------------------------
+
+
+def friction_test(test: int) -> list[FrictionHistory]:
+    """Return the friction of all joints at 60 % of the speed in a test of robot 1; of the later ones some plateaus are run."""
+    if test == 1:
+        return [entry.history for entry in study().study.joints]
+    stage = next(stage for stage in plan().stages if stage.purpose == "friction")
+    begin = next(float(entry["start"]) for entry in plan().schedule() if entry["purpose"] == "friction")
+    times = [k * plan().period + begin for k in PLATEAUS]
+    logs = [warm_robot(t).simulate(stage.curve, log_cycle=0.004, seed=100 * test + i).log for i, t in enumerate(times)]
+    return [entry.history for entry in friction_study(er3a_c60.mechanism(), logs, starts=times).joints]
+
+
+@reproduction(
+    "thermal-fig-40", "friction of four tests, each and mixed", "[Pagani2022, section 5.1, Figs. 39 and 40]", seconds=270
+)
+def fig_40() -> Reproduction:
+    """Equation (158) as a curve through each test, and through all of them."""
+    tests = [friction_test(k) for k in (1, 2, 3, 4)]
+    laws = zip(er3a_c60.JOINTS, er3a_c60.friction_laws(), er3a_c60.SPEEDS, strict=True)
+    shown, rows, gain = {}, [], []
+    for j, (joint, law, top) in enumerate(laws):
+        histories = [test[j] for test in tests]
+        each = [fit_warmup(h.t, h.friction, orders=(2,)) for h in histories]
+        together = [np.concatenate([getattr(h, x) for h in histories]) for x in ("t", "friction")]
+        mix = fit_warmup(together[0], together[1], orders=(2,))
+        warming = heated()[joint][1]
+        t = histories[0].t  # at the plateaus: between them the cycle's power lets friction swing
+        true = float(law(0.6 * top)) * np.interp(t, warming.t, warming.ratio)
+        shown[joint] = histories, each, mix
+        errors = [100.0 * float(np.sqrt(np.mean((fit(t) / true - 1.0) ** 2))) for fit in (*each, mix)]
+        gain.append(Row(f"{joint}: error of the curve of one test, mean of four", float(np.mean(errors[:-1])), None, "%"))
+        gain.append(Row(f"{joint}: error of the mix", errors[-1], None, "%"))
+        for name, tau, wanted in zip(("slow", "fast"), mix.time_constants / 60.0, ("20 to 30", "2 to 3"), strict=True):
+            rows.append(Row(f"{joint}: {name} time constant of the mix", float(tau), None, "min", f"{wanted} in the thesis"))
+    notes = (
+        "The four tests are of one virtual robot and differ by sensor noise; of tests 2 to 4 only some plateaus are run, "
+        "from the temperatures of the whole test. True friction is that of the virtual robot.",
+    )
+    tables = (Table("all tests together", tuple(rows)), Table("against the truth, at the plateaus", tuple(gain)))
+    return Reproduction(
+        tables, {"friction at 60 % of the speed, tests 1 to 4 and mix (Figs. 39 and 40)": partial(mixed, shown)}, notes
+    )
+
+
+def mixed(shown: Mapping[str, Any]) -> Any:
+    """Return one panel per joint: the points of every test, its curve, and the curve of all together."""
+    figure = new_figure(11.0, 8.4)
+    for j, (joint, (histories, each, mix)) in enumerate(shown.items()):
+        axes = figure.add_subplot(3, 2, j + 1)
+        t = np.linspace(histories[0].t[0], histories[0].t[-1], 300)
+        for k, (history, fit) in enumerate(zip(histories, each, strict=True)):
+            axes.plot(history.t / 60.0, history.friction, "o", color=CURVES[k], markersize=2.5)
+            axes.plot(t / 60.0, fit(t), color=CURVES[k], linewidth=0.8, label=f"test {k + 1}")
+        axes.plot(t / 60.0, mix(t), "--", color=INK, linewidth=1.4, label="mix")
+        finish(axes, "time since the cold start [min]" if j > 3 else "", "friction [N m]", label(joint))
+        axes.legend(frameon=False, fontsize=7, ncols=2)
+    figure.tight_layout()
+    return figure
+
+
+# ---- Fig. 37 -------------------------------------------------------------------------------------------------------------
+
+
+def with_estimated_temperature(log: Log) -> Log:
+    """Return a log whose temperatures are those that the thermal models predict from the speeds: no sensor is used."""
+    columns = []
+    for joint in log.joints:
+        entry = study().of(joint)
+        model = entry.best.model
+        warming = model.simulate(entry.power_t, entry.power)
+        kelvin = model.alpha / er3a_c60.AXIS_4["alpha"]  # torque leaves the scale of the temperature free
+        columns.append(model.reference + kelvin * (np.interp(log.t, warming.t, warming.temperature) - model.reference))
+    return replace(log, temperature=np.column_stack(columns))
+
+
+@reproduction(
+    "thermal-fig-37", "dynamics, friction and thermal model together", "[Pagani2022, section 5.1, Fig. 37]", seconds=20
+)
+def fig_37() -> Reproduction:
+    """Torques of the coldest and of the hottest cycle, with and without the estimated temperature."""
+    logs = {}
+    for part in read_cycles(campaign()):
+        if part.recordings[0].cycle in (0, 3, 11, CYCLES - 1):
+            logs[part.recordings[0].cycle] = part.stages()
+    robot, options = er3a_c60.mechanism(), {"standstill": 0.1}
+    law = TemperatureDependent(Polynomial(), study().heating[0].best.model.reference)
+    warm = di.fit_log(robot, [with_estimated_temperature(x) for k in logs for x in logs[k]["excitation"]], law, options)
+    cold = di.fit_log(robot, logs[0]["excitation"], Polynomial(), options)
+    rows = []
+    for k, name in ((0, "cold"), (CYCLES - 1, "hot")):
+        test = logs[k]["validation"][0]
+        rows.append(Row(f"{name}: without temperature", 100.0 * cold.score(test).metrics.relative, None, "%"))
+        shown = with_estimated_temperature(test)
+        rows.append(Row(f"{name}: with the estimated temperature", 100.0 * warm.score(shown).metrics.relative, None, "%"))
+    hot = with_estimated_temperature(logs[CYCLES - 1]["validation"][0])
+    notes = (
+        "Temperatures come from the speeds alone (Algorithm 1 with the models of thermal-fig-22), as the scheme wants it.",
+        "What compares estimate and measurement: dynident monitor (virtual force sensor, collisions), dynident maintenance.",
+    )
+    figures = {"the scheme (Fig. 37)": scheme, "torques of a hot robot, measured and estimated": lambda: warm.score(hot).plot()}
+    return Reproduction((Table("torques on motions that were not fitted, held-out error", tuple(rows)),), figures, notes)
+
+
+def scheme() -> Any:
+    """Return the block scheme; hats mark estimates."""
+    blocks = (  # centre, half width, half height, text
+        (0.10, 0.66, 0.06, 0.09, "robot"),
+        (0.40, 0.80, 0.10, 0.09, "dynamic model (42)"),
+        (0.40, 0.48, 0.10, 0.09, "friction (157)"),
+        (0.40, 0.14, 0.10, 0.10, "thermal model (154),\nAlgorithm 1"),
+        (0.62, 0.64, 0.02, 0.06, "+"),
+        (0.74, 0.64, 0.02, 0.06, "\u2212"),
+        (0.89, 0.64, 0.09, 0.14, "maintenance,\nvirtual force sensor,\ncollision detection"),
+    )
+    wires = (  # corners, what it carries, where that is written
+        (((0.16, 0.66), (0.24, 0.66), (0.24, 0.80), (0.30, 0.80)), r"$q, \dot q, \ddot q$", (0.21, 0.71)),
+        (((0.24, 0.66), (0.24, 0.48), (0.30, 0.48)), r"$\dot q$", (0.26, 0.53)),
+        (((0.40, 0.39), (0.40, 0.24)), r"$\hat W_f = \hat\tau_f\, \dot q$", (0.46, 0.32)),
+        (((0.50, 0.14), (0.56, 0.14), (0.56, 0.43), (0.50, 0.43)), r"$\hat T$", (0.575, 0.26)),
+        (((0.50, 0.80), (0.62, 0.80), (0.62, 0.70)), "", (0.0, 0.0)),
+        (((0.50, 0.52), (0.62, 0.52), (0.62, 0.58)), r"$\hat\tau_f$", (0.565, 0.57)),
+        (((0.64, 0.64), (0.72, 0.64)), r"$\hat\tau$", (0.68, 0.69)),
+        (((0.10, 0.75), (0.10, 0.97), (0.74, 0.97), (0.74, 0.70)), r"measured torque $\tau$", (0.42, 1.005)),
+        (((0.76, 0.64), (0.80, 0.64)), "", (0.0, 0.0)),
+    )
+    figure = new_figure(10.4, 3.8)
+    axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
+    axes.set(xlim=(0.0, 1.0), ylim=(0.0, 1.05))
+    axes.axis("off")
+    arrow = {"arrowstyle": "-|>", "color": INK, "linewidth": 0.9, "shrinkA": 0, "shrinkB": 0}
+    for corners, text, place in wires:
+        x, y = np.array(corners[:-1]).T
+        axes.plot(x, y, color=INK, linewidth=0.9)
+        axes.annotate("", corners[-1], corners[-2], arrowprops=arrow)
+        axes.text(*place, text, fontsize=10, color=ORANGE, ha="center", va="center")
+    for cx, cy, w, h, text in blocks:
+        left, right, low, high = cx - w, cx + w, cy - h, cy + h
+        axes.fill([left, right, right, left], [low, low, high, high], facecolor="white", edgecolor=BLUE, linewidth=1.2)
+        axes.text(cx, cy, text, fontsize=9, ha="center", va="center")
+    return figure
+
+
+# ---- two postures --------------------------------------------------------------------------------------------------------
+
+
+@reproduction(
+    "thermal-fig-21", "friction does not depend on the posture", "[Pagani2022, section 4.3.1, Figs. 20 and 21]", seconds=8
+)
+def fig_21() -> Reproduction:
+    """The same plateaus of joint 1 with the arm stretched and folded."""
+    from dynident_lab.testbench import find_plateaus, friction_curves  # noqa: PLC0415
+    from dynident_lab.thermal import cooling_test  # noqa: PLC0415 - only here
+
+    machine, limits = er3a_c60.machine(warm=False), er3a_c60.limits()
+    postures = {"stretched": [0.0, -0.9, -0.6, 0.0, 0.0, 0.0], "folded": [0.0, 0.0, 0.9, 0.0, 0.6, 0.0]}
+    logs, friction, peak = {}, {}, {}
+    for name, posture in postures.items():
+        test = cooling_test("ER3A-C60", limits, "joint_1", posture=posture, cycles=2)
+        logs[name] = machine.simulate(test.stages[0].curve, log_cycle=0.004).log
+        curves = friction_curves(find_plateaus(logs[name], "joint_1"), by="all", gravity=False)
+        friction[name] = curves.history().friction[0]
+        peak[name] = float(np.abs(logs[name].effort[:, 0]).max())
+    true = float(er3a_c60.friction_laws()[0](0.6 * er3a_c60.SPEEDS[0]))
+    why = f"{true:.2f} is true of the virtual robot"
+    rows = [Row(f"friction at 60 %, {name}", float(f), None, "N m", why) for name, f in friction.items()]
+    rows += [Row(f"largest torque, {name}", x, None, "N m") for name, x in peak.items()]
+
+    def torques() -> Any:
+        figure, axes = one_axes(
+            9.0, 3.6, "time [s]", "torque of joint 1 [N m]", "Two postures: inertia differs, friction does not"
+        )
+        for (name, log), colour in zip(logs.items(), (BLUE, ORANGE), strict=True):
+            axes.plot(log.t, log.effort[:, 0], color=colour, linewidth=0.6, label=name)
+        axes.legend(frameon=False, fontsize=8)
+        return figure
+
+    return Reproduction((Table("two postures", tuple(rows)),), {"torques of joint 1 (Fig. 21)": torques})

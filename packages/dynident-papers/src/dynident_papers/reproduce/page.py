@@ -1,0 +1,114 @@
+"""One self-contained HTML page with tables and figures of reproductions."""
+
+from __future__ import annotations
+
+import base64
+import io
+import os
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dynident import pages
+from dynident.errors import require
+from dynident.figures import data_address
+from dynident.files import write_atomic
+from dynident_papers.reproduce.registry import Reproduction, Table, cells_of
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+LARGEST, DOTS = 300_000, 110  # characters of a vector drawing, beyond which dots take less; dots per inch
+NARROW = 9.0  # inches: figures below it are not stretched to the width of the page
+CLOSE = 0.01
+NO_BREAK = "\u00a0"
+HEADERS = ("", "ours", "published", "difference", "why they differ")
+
+
+def _table(table: Table) -> pages.Html:
+    rows = []
+    for row in table.rows:
+        name, ours, known, off, reason = cells_of(row)
+        name = f"{row.name} [{row.unit.replace(' ', NO_BREAK)}]" if row.unit else name
+        mark: object = pages.badge(off, "ok") if off == "agrees" else off
+        rows.append((name, ours, known, mark, reason))
+    reasons = any(row[4] for row in rows)
+    kept = [0, 1, *((2, 3) if table.compared else ()), *((4,) if reasons else ())]
+    headers = [HEADERS[i] if i < 4 or table.compared else "remark" for i in kept]
+    numeric = range(1, 4 if table.compared else 2)
+    shown = [[row[i] for i in kept] for row in rows]
+    return pages.table(headers, shown, table.title, numeric=numeric, wide=(len(kept) - 1,) if reasons else ())
+
+
+def _figure(caption: str, drawn: Figure) -> pages.Html:
+    address = data_address(drawn)
+    if len(address) > LARGEST:
+        buffer = io.BytesIO()
+        drawn.savefig(buffer, format="png", dpi=DOTS)
+        address = f"data:image/png;base64,{base64.b64encode(buffer.getvalue()).decode()}"
+    return pages.figure(address, caption, caption, "narrow" if drawn.get_figwidth() < NARROW else "")
+
+
+def _section(found: Reproduction) -> pages.Html:
+    parts: list[object] = [pages.tag("p", found.source, class_="note")]
+    parts += [_table(table) for table in found.tables]
+    parts += [_figure(caption, draw()) for caption, draw in found.figures.items()]
+    if found.notes:
+        parts.append(pages.bullets(found.notes))
+    return pages.section(found.name, f"{found.name}: {found.title}", *parts)
+
+
+def _overview(results: Sequence[Reproduction], failed: Mapping[str, str]) -> pages.Html:
+    rows: list[tuple[object, ...]] = []
+    for found in results:
+        agreeing, judged = found.agreeing
+        link = pages.tag("a", found.name, href=f"#{found.name}")
+        largest = max((abs(row.relative) for row in found.rows if row.relative is not None), default=None)
+        counts = (f"{agreeing} of {judged}", f"{_close(found)} of {judged}") if judged else ("", "")
+        rows.append((link, found.title, found.source, *counts, pages.percent(largest)))
+    rows += [(name, f"could not be made: {why}", "", "", "", "") for name, why in failed.items()]
+    headers = ("name", "what", "source", "all printed digits", "within 1 %", "largest difference")
+    return pages.section("overview", "Overview", pages.table(headers, rows, numeric=(3, 4, 5), short=(0,)))
+
+
+def _close(found: Reproduction) -> int:
+    """Return how many published numbers are within a hundredth, or agree and are no rough ones."""
+    return sum(cells_of(row)[3] == "agrees" or (row.relative is not None and abs(row.relative) <= CLOSE) for row in found.rows)
+
+
+def write_page(path: str | os.PathLike[str], results: Sequence[Reproduction], failed: Mapping[str, str] | None = None) -> Path:
+    """Write reproductions as one HTML page that loads nothing.
+
+    Parameters
+    ----------
+    path : path-like
+        HTML file.
+    results : sequence of Reproduction
+        What to show.
+    failed : mapping of str to str, optional
+        Names of those that could not be made, and why.
+
+    Returns
+    -------
+    pathlib.Path
+        The file.
+    """
+    for found in results:
+        require(found, Reproduction, "an entry of results")
+    agreeing, judged = (sum(found.agreeing[i] for found in results) for i in (0, 1))
+    lead = (
+        f"Of {judged} published numbers {agreeing} agree to all printed digits and {sum(map(_close, results))} to 1 %; where "
+        "ours differ, the reason is beside them."
+        if judged
+        else "The sources print no numbers of these."
+    )
+    header = pages.join([pages.tag("h1", "Published tables and figures, computed again"), pages.tag("p", lead, class_="lead")])
+    sections = [("overview", "Overview", _overview(results, failed or {}))]
+    for robot, members in groupby(results, lambda found: found.name.partition("-")[0]):
+        parts = list(members)
+        sections.append(
+            (parts[0].name, "five-bar" if robot == "five" else robot, pages.join(_section(found) for found in parts))
+        )
+    footer = pages.tag("p", ", ".join(filter(None, ("dynident", pages.date()))))
+    return write_atomic(path, pages.page("Published tables, computed again", header, sections, footer))

@@ -1,0 +1,441 @@
+"""Reproductions of published tables and figures: each is a function of this room, found by its name and run when asked for.
+
+difference = ours - published;   a row agrees when |difference| is at most half a unit of the last printed digit
+"""
+
+from __future__ import annotations
+
+import difflib
+import pkgutil
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from functools import cache, wraps
+from importlib import import_module
+from itertools import repeat
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import NDArray
+
+from dynident.errors import DynidentError
+from dynident.pages import number
+from dynident.results import Frozen, Result
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+NOT_SCRIPTS = ("registry", "page", "drawing")
+COARSE = 0.05  # beyond this share a number that only rounds to a printed one of few digits says how far it is
+
+
+@dataclass(frozen=True)
+class Row(Frozen):
+    """One number, ours beside the published one.
+
+    Parameters
+    ----------
+    name : str
+        What it is.
+    ours : float or str
+        Computed now.
+    published : float or str, optional
+        As printed; None where the source prints none.
+    unit : str
+        Unit of both.
+    reason : str
+        Why they differ, where they do.
+    """
+
+    name: str
+    ours: float | str
+    published: float | str | None = None
+    unit: str = ""
+    reason: str = ""
+
+    @property
+    def difference(self) -> float | None:
+        """Ours minus published; None unless both are numbers."""
+        if isinstance(self.ours, str) or isinstance(self.published, str) or self.published is None:
+            return None
+        return float(self.ours) - float(self.published)
+
+    @property
+    def relative(self) -> float | None:
+        """Difference as a share of the published number; None where that is zero or there is none."""
+        if self.difference is None or not self.published or isinstance(self.published, str):
+            return None
+        return self.difference / abs(float(self.published))
+
+    @property
+    def agrees(self) -> bool | None:
+        """True when ours rounds to what is printed; None where nothing is printed."""
+        if self.published is None:
+            return None
+        if self.difference is None:
+            return self.ours == self.published
+        known = float(self.published)
+        printed = 0 if known.is_integer() else Decimal(repr(known)).as_tuple().exponent
+        return abs(self.difference) <= 0.5 * 10.0 ** int(printed) * (1.0 + 1e-9)
+
+
+@dataclass(frozen=True)
+class Table(Result):
+    """Rows that belong together.
+
+    Parameters
+    ----------
+    title : str
+        What the table shows.
+    rows : tuple of Row
+        Rows.
+    """
+
+    title: str
+    rows: tuple[Row, ...]
+
+    @classmethod
+    def of(
+        cls,
+        title: str,
+        names: Sequence[str],
+        ours: Sequence[Any] | NDArray[Any],
+        published: Sequence[Any] | NDArray[Any] | None = None,
+        unit: str | Sequence[str] = "",
+        reason: str | Sequence[str] = "",
+    ) -> Table:
+        """Return a table from columns.
+
+        Parameters
+        ----------
+        title : str
+            What the table shows.
+        names, ours, published : sequence
+            Columns of the table, see `Row`.
+        unit : str or sequence of str
+            Of all rows, or one per row.
+        reason : str or sequence of str
+            Of all rows that do not agree, or one per row.
+
+        Returns
+        -------
+        Table
+            The table.
+        """
+        units = repeat(unit, len(names)) if isinstance(unit, str) else unit
+        reasons = repeat("", len(names)) if isinstance(reason, str) else reason
+        printed = repeat(None, len(names)) if published is None else published
+        rows = [
+            Row(name, _plain(own), None if known is None else _plain(known), u, why)
+            for name, own, known, u, why in zip(names, ours, printed, units, reasons, strict=True)
+        ]
+        if isinstance(reason, str):
+            rows = [replace(row, reason=reason) if row.agrees is False else row for row in rows]
+        return cls(title, tuple(rows))
+
+    @property
+    def compared(self) -> bool:
+        """True when a row has a published number."""
+        return any(row.published is not None for row in self.rows)
+
+    def summary(self) -> str:
+        """Return the table as text.
+
+        Returns
+        -------
+        str
+            One line per row.
+        """
+        if not self.compared:
+            width = max((len(cells_of(row)[0]) for row in self.rows), default=0)
+            found = (cells_of(row) for row in self.rows)
+            return "\n".join(
+                [self.title, *(f"  {name:<{width}}  {ours:>12}  {why}".rstrip() for name, ours, _, _, why in found)]
+            )
+        cells = [("", "ours", "published", "difference", ""), *(cells_of(row) for row in self.rows)]
+        widths = [max(len(line[i]) for line in cells) for i in range(4)]
+        lines = []
+        for name, ours, known, off, reason in cells:
+            line = f"  {name:<{widths[0]}}  {ours:>{widths[1]}}  {known:>{widths[2]}}  {off:>{widths[3]}}"
+            lines.append(f"{line}  {reason}".rstrip())
+        return "\n".join([self.title, *lines])
+
+
+def _plain(value: Any) -> float | str:
+    """Return a cell as a Python number or text."""
+    if isinstance(value, str):
+        return value
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise DynidentError(f"a cell of a table is a {type(value).__name__}; give a number or a text") from None
+
+
+def _digits(value: float | str | None) -> int:
+    """Return how many significant digits a published number has."""
+    return 0 if value is None or isinstance(value, str) else len(Decimal(repr(float(value))).normalize().as_tuple().digits)
+
+
+def cells_of(row: Row) -> tuple[str, str, str, str, str]:
+    """Return name with unit, ours, published, difference and reason as text; what agrees has no reason."""
+    name = f"{row.name} [{row.unit}]" if row.unit else row.name
+    digits = max(_digits(row.published), 4)
+    shown = [x if isinstance(x, str) else number(x, n) for x, n in ((row.ours, digits + 1), (row.published, digits))]
+    share = "" if row.relative is None else f" ({'+' if row.relative > 0.0 else ''}{number(100.0 * row.relative, 2)} %)"
+    close = bool(row.agrees) and abs(row.relative or 0.0) <= COARSE
+    if row.published is None:
+        off = ""
+    elif row.agrees:
+        off = "agrees" if close else f"rounds to it{share}"
+    else:
+        off = "differs" if row.difference is None else f"{number(row.difference, 3)}{share}"
+    return name, shown[0], shown[1], off, "" if close else row.reason
+
+
+@dataclass(frozen=True, eq=False)
+class Reproduction(Result):
+    """What a reproduction found; its file holds everything but the figures.
+
+    Parameters
+    ----------
+    tables : tuple of Table
+        Ours beside the published numbers.
+    figures : mapping of str to callable
+        Captions and functions without arguments that return a matplotlib figure, such as the `plot` of a result.
+    notes : tuple of str
+        What to know when they are compared.
+    name, title, source : str
+        Filled in by the registry: the name to ask for, what is reproduced, and where it is printed.
+    """
+
+    tables: tuple[Table, ...] = ()
+    figures: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    name: str = ""
+    title: str = ""
+    source: str = ""
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """All rows of all tables."""
+        return tuple(row for table in self.tables for row in table.rows)
+
+    @property
+    def agreeing(self) -> tuple[int, int]:
+        """How many rows agree to all printed digits, and how many have a published number."""
+        judged = [row.agrees for row in self.rows if row.agrees is not None]
+        return sum(judged), len(judged)
+
+    def summary(self) -> str:
+        """Return the tables as text.
+
+        Returns
+        -------
+        str
+            Title, tables, notes.
+        """
+        lines = [f"{self.name}: {self.title} ({self.source})"]
+        agreeing, judged = self.agreeing
+        if judged:
+            lines.append(f"{agreeing} of {judged} published numbers agree to all printed digits")
+        lines += [f"\n{table.summary()}" for table in self.tables]
+        return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
+
+    def plot(self, figure: str | None = None) -> Figure:
+        """Draw a figure.
+
+        Parameters
+        ----------
+        figure : str, optional
+            Its caption; the first when omitted.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+        """
+        if not self.figures:
+            raise DynidentError(f"'{self.name}' has tables only; there is nothing to plot")
+        wanted = next(iter(self.figures)) if figure is None else figure
+        if wanted not in self.figures:
+            raise DynidentError(f"'{self.name}' has no figure '{wanted}'; it has {', '.join(map(repr, self.figures))}")
+        return self.figures[wanted]()  # type: ignore[no-any-return]
+
+    def _content(self) -> dict[str, Any]:
+        content = super()._content()
+        del content["figures"]  # drawings are made again by running it
+        return content
+
+
+# ---- the registry --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What can be reproduced.
+
+    Parameters
+    ----------
+    name, title, source : str
+        See `Reproduction`.
+    seconds : float
+        About how long it takes on an idle machine.
+    run : callable
+        Does it.
+    """
+
+    name: str
+    title: str
+    source: str
+    seconds: float
+    run: Callable[[], Reproduction]
+
+
+_ENTRIES: dict[str, Entry] = {}
+
+
+def reproduction(
+    name: str, title: str, source: str, seconds: float = 1.0
+) -> Callable[[Callable[[], Reproduction]], Callable[[], Reproduction]]:
+    """Register a function that returns a `Reproduction`; nothing is run.
+
+    Parameters
+    ----------
+    name : str
+        What to ask for, such as ``cft-table-6``.
+    title : str
+        What is reproduced.
+    source : str
+        Key of docs/references.md and table or figure, such as ``[Rodriguez2002, Table 6]``.
+    seconds : float
+        About how long it takes on an idle machine.
+
+    Returns
+    -------
+    callable
+        Decorator of a function without arguments, whose result gets name, title and source.
+    """
+
+    def register(function: Callable[[], Reproduction]) -> Callable[[], Reproduction]:
+        @wraps(function)
+        def run() -> Reproduction:
+            return replace(function(), name=name, title=title, source=source)
+
+        known = _ENTRIES.get(name)
+        if known is not None and _place(known.run) != _place(function):  # the same one again is a cell that is run again
+            raise DynidentError(f"there are two reproductions '{name}', {_place(known.run)} and {_place(function)}; rename one")
+        _ENTRIES[name] = Entry(name, title, source, seconds, run)
+        return run
+
+    return register
+
+
+def _place(function: Callable[..., Any]) -> str:
+    return f"{function.__module__}.{function.__qualname__}"
+
+
+@cache
+def _scripts() -> None:
+    """Import every script of this room, which registers what it holds."""
+    room = import_module("dynident_papers.reproduce")
+    for module in pkgutil.iter_modules(room.__path__):
+        if module.name not in NOT_SCRIPTS:
+            import_module(f"dynident_papers.reproduce.{module.name}")
+
+
+def entries() -> tuple[Entry, ...]:
+    """Return all that can be reproduced.
+
+    Returns
+    -------
+    tuple of Entry
+        Sorted by name.
+    """
+    _scripts()
+    return tuple(_ENTRIES[name] for name in sorted(_ENTRIES, key=_natural))
+
+
+def _natural(name: str) -> list[tuple[bool, int, str]]:
+    """Return a key that sorts table-2 before table-10."""
+    return [(part.isdecimal(), int(part) if part.isdecimal() else 0, part) for part in name.split("-")]
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of all that can be reproduced.
+
+    Returns
+    -------
+    tuple of str
+        Such as ``cft-table-6``.
+    """
+    return tuple(entry.name for entry in entries())
+
+
+def _printed(source: str) -> set[tuple[str, str]]:
+    """Return the tables, figures and equations that a source names, as ("fig", "4.8"); ranges are written out."""
+    kinds = {"T": "table", "F": "fig", "f": "fig", "e": "eq", "(": "eq"}
+    listed = re.findall(r"(Table|Fig|figure|eq)s?\.? ((?:\d+(?:\.\d+)?(?:, | and | to |-)?)+)", source)
+    listed += [("(", " to ".join(filter(None, pair))) for pair in re.findall(r"\((\d+)\)(?:(?:-| to )\((\d+)\))?", source)]
+    found = set()
+    for kind, text in listed:
+        for part in re.split(r", | and ", text):
+            ends = re.findall(r"\d+(?:\.\d+)?", part)
+            if ends:
+                chapter, last = ends[0].rpartition(".")[:2], int(ends[-1].rpartition(".")[2])
+                numbers = range(int(ends[0].rpartition(".")[2]), last + 1)
+                found |= {(kinds[kind[0]], "".join(chapter) + str(k)) for k in numbers}
+    return found
+
+
+def _made_with(name: str) -> Entry | None:
+    """Return the reproduction that makes a table, figure or equation together with others; None where there is none."""
+    asked = re.fullmatch(r"(.+)-(table|fig|eq)-(\d+)(?:-(\d+))?", name)
+    if asked is None:
+        return None
+    prefix, kind, *number = asked.groups()
+    own = [entry for entry in entries() if entry.name.startswith(f"{prefix}-")]
+    documents = {entry.source.split(",")[0] for entry in own}
+    others = [entry for entry in entries() if entry not in own and entry.source.split(",")[0] in documents]
+    wanted = (kind, ".".join(filter(None, number)))
+    return next((entry for entry in own + others if wanted in _printed(entry.source)), None)
+
+
+def entry_of(name: str) -> Entry:
+    """Return what a name stands for.
+
+    Parameters
+    ----------
+    name : str
+        One of `names`, or the printed number of a figure, table or equation that is made with others, as in
+        ``thermal-fig-14``; an unknown one is answered with the nearest.
+
+    Returns
+    -------
+    Entry
+        Its title, source, cost, and the function that runs it.
+    """
+    _scripts()
+    if name not in _ENTRIES:
+        made_with = _made_with(name)
+        if made_with is not None:
+            return made_with
+        near = difflib.get_close_matches(name, _ENTRIES, n=3, cutoff=0.5) or [x for x in _ENTRIES if name[:3] == x[:3]][:3]
+        hint = f"the nearest are {', '.join(near)}" if near else "see  dynident reproduce --list"
+        raise DynidentError(f"there is no reproduction '{name}'; {hint}")
+    return _ENTRIES[name]
+
+
+def reproduce(name: str) -> Reproduction:
+    """Compute a published table or figure again.
+
+    Parameters
+    ----------
+    name : str
+        One of `names`, such as ``cft-table-6``.
+
+    Returns
+    -------
+    Reproduction
+        Ours beside the published numbers, with figures.
+    """
+    return entry_of(name).run()

@@ -1,0 +1,142 @@
+"""The haptic five-bar RePlaLink of [Roldan2017, section 6.2]: excitation, base and individual parameters, validation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import dynident as di
+from dynident.excitation import design
+from dynident.trajectory import Fourier
+from dynident_papers.identify.subsets import enumerate_subsets
+from dynident_papers.reproduce.drawing import of_design, panels, paths
+from dynident_papers.reproduce.registry import Reproduction, Row, Table, reproduction
+from dynident_papers.robots import replalink
+from dynident_papers.workspace.workspace import WorkspaceMap, workspace_map
+
+LIMITS: dict[str, Any] = {"default": {"acceleration": replalink.ACCELERATION_LIMIT}, "margin": 0.0, "singularity": 0.02}
+UNITS = {"m": "kg", "I": "kg m^2", "F": "N m", "c": "N m s/rad"}  # by the first letter of a parameter
+FAMILY = Fourier(replalink.FUNDAMENTAL, replalink.HARMONICS, rest=False)
+
+
+def _base(robot: di.Mechanism) -> di.BaseParameters:
+    return di.base_parameters(robot, order=[replalink.STANDARD_NAMES[leader] for leader in replalink.BASE_LEADERS])
+
+
+def _over(found: WorkspaceMap, motions: dict[str, di.Motion]) -> Callable[[], Any]:
+    """Return the drawing of motions over the joint space."""
+
+    def draw() -> Any:
+        figure = found.plot()
+        for axes in (figure.axes[0], figure.axes[2]):
+            for colour, (name, motion) in zip(("red", "black"), motions.items(), strict=False):
+                axes.plot(motion.q[:, 0], motion.q[:, 1], color=colour, linewidth=0.8, label=name)
+        figure.axes[0].legend(fontsize=7)
+        return figure
+
+    return draw
+
+
+@reproduction(
+    "replalink-table-6-3",
+    "excitation: condition number and joint space",
+    "[Roldan2017, Table 6.3 and figures 6.14 to 6.16]",
+    40,
+)
+def replalink_table_6_3() -> Reproduction:
+    """Five harmonics of 0.45 Hz within the printed limits and away from singularities."""
+    robot = replalink.mechanism()
+    base = _base(robot)
+    motion = replalink.initial_motion()
+    columns = [replalink.PARAMETER_NAMES.index(name) for name in replalink.BASE_LEADERS]
+    start = np.linalg.cond(replalink.regressor(motion.q, motion.v, motion.a)[:, :, columns].reshape(-1, 9))
+    found = design(robot, LIMITS, "cond", 60.0, FAMILY, base=base, starts=2, iterations=60)
+    space = workspace_map(robot, "tool", size=81)
+    polygon = "the polygon of the joint space and the base distance are not printed; box limits alone allow a lower one"
+    rows = (
+        Row("motion of Table 6.3", float(start), None),
+        Row("fastest on axis 1 in Table 6.3", float(np.abs(motion.v[:, 0]).max()), None, "rad/s", "2 % above its own limit"),
+        Row("optimised", found.values()["cond"], replalink.CONDITION_PATTERNSEARCH, "", polygon),
+    )
+    figures: dict[str, Callable[[], Any]] = {
+        "joint space with the motions (figures 6.14, 6.15)": _over(space, {"Table 6.3": motion, "optimised": found.motion()}),
+        "work space of the tool": lambda: space.plot("frame"),
+    }
+    return Reproduction((Table("condition number of the base regressor", rows),), figures | of_design(found))
+
+
+@reproduction("replalink-table-6-4", "individual parameters from trusted ones", "[Roldan2017, Table 6.4]", 2)
+def replalink_table_6_4() -> Reproduction:
+    """All subsets of six of ten trusted parameters; positive values count, trusted ones too."""
+    _, V = replalink.thesis_system()
+    trusted = {name: replalink.THEORETICAL[name] for name in replalink.TRUSTED}
+    found = enumerate_subsets(replalink.base_matrix(), V, replalink.PARAMETER_NAMES, trusted)
+    s = found.statistics(include_held=True, keep="values")
+    rounding = "from base parameters printed with four decimals"
+    large = ("m2", "m4", "m5", "I4", "I7")
+    tables = [
+        Table(
+            title,
+            tuple(
+                Row(name, round(float(x), 12), replalink.TABLE_6_4[name][k], UNITS[name[0]], rounding if name in large else "")
+                for name, x in zip(found.names, values, strict=True)
+            ),
+        )
+        for k, (title, values) in enumerate((("mean", s.mean), ("standard deviation", s.std)))
+    ]
+    counts = (Row("subsets", float(found.considered), 210), Row("solvable", float(found.solvable), 64))
+    notes = (
+        "the column of the optimum needs torques that are not published, and breaks the base equations",
+        "no solution is possible as a whole: the fifth base parameter was identified negative",
+    )
+    return Reproduction((*tables, Table("counts", counts)), notes=notes)
+
+
+@reproduction(
+    "replalink-validation",
+    "identified torques on a four-bar motion",
+    "[Roldan2017, sections 6.2.6 and 6.2.7, figures 6.17 to 6.19]",
+    20,
+)
+def replalink_validation() -> Reproduction:
+    """The virtual machine: identification on the motion of Table 6.3, validation while it emulates a four-bar linkage."""
+    machine, robot = replalink.machine(), replalink.mechanism(geared=True)
+    wanted = replalink.four_bar_motion()
+    train, test = machine.simulate(replalink.initial_motion()), machine.simulate(wanted)
+    fit = di.WLS().fit(di.Regression.from_log(robot, train.log, base=_base(robot), cutoff=replalink.CUTOFF)).result_
+    score = fit.score(test.log)
+    measured, predicted = replalink.GEAR * score.measured, replalink.GEAR * score.predicted
+    linkage = "lengths and speed of the linkage are not printed"
+    rows = []
+    for i, (largest, error) in enumerate(((4.9, 4.2), (12.8, 6.7))):
+        wrong = float(np.abs(measured[:, i] - predicted[:, i]).max())
+        rows += [
+            Row(f"actuator {i + 1}: largest torque", float(np.abs(measured[:, i]).max()), largest, "N m", linkage),
+            Row(
+                f"actuator {i + 1}: largest error of the base model",
+                wrong,
+                error,
+                "N m",
+                "the virtual machine differs from its model by noise only, a real one by more",
+            ),
+        ]
+    rows.append(Row("relative error on the validation", 100.0 * score.metrics.relative, None, "%"))
+    tool = replalink.forward_kinematics(test.truth.motion.q).D
+    torque = {f"torque of actuator {i + 1} [N m]": {"machine": measured[:, i], "identified": predicted[:, i]} for i in (0, 1)}
+    place = replalink.forward_kinematics(wanted.q).D.T
+    motion = {
+        f"alpha{k} [rad]": {"command": test.reference.q[:, i], "machine": test.truth.motion.q[:, i]}
+        for i, k in enumerate((1, 4))
+    }
+    return Reproduction(
+        (Table("validation with a four-bar motion", tuple(rows)),),
+        {
+            "motion of the validation (figure 6.18)": lambda: panels(test.truth.t, motion, "time [s]"),
+            "path of the tool: a coupler curve": lambda: paths(
+                {"wanted": (place[0], place[1]), "machine": (tool[:, 0], tool[:, 1])}, ("x [m]", "y [m]")
+            ),
+            "torques of the validation (figure 6.19)": lambda: panels(score.t, torque, "time [s]"),
+        },
+    )

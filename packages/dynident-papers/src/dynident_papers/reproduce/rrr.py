@@ -1,0 +1,177 @@
+"""The RRR robot of [Kostic2002]: closed forms against numeric ones, operations, and the writing task.
+
+The paper prints neither lengths nor masses, gains or path. Those of `dynident.robots.rrr` are assumed, letters are our own.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+import dynident as di
+from dynident.trajectory.task import TipMotion
+from dynident_papers.reproduce.drawing import panels, paths
+from dynident_papers.reproduce.registry import Reproduction, Row, Table, reproduction
+from dynident_papers.robots import proof_case, rrr
+from dynident_papers.trajectories import write
+
+JOINTS = ("waist", "shoulder", "elbow")
+ASSUMED = "the paper prints no lengths, masses, gains or path: those of dynident.robots.rrr.ASSUMPTIONS and letters of our own"
+
+
+def writing(rate: float = 500.0) -> tuple[TipMotion, di.Motion]:
+    """Return the motion of the tip that writes "om y" in a plane of constant y, and that of the joints."""
+    tip = write("om y", 0.06, (0.1, -0.4, 0.5), speed=0.4, acceleration=2.0).sample(rate)
+    return tip, di.trajectory.joint_motion(rrr.mechanism(), tip, posture="front up")
+
+
+@reproduction("rrr-operations", "operations per point, closed form against numeric", "[Kostic2002, section V]", 3)
+def rrr_operations() -> Reproduction:
+    """Count the operations of generated code."""
+    printed = {"inverse kinematics": (102, 2783), "inverse dynamics": (393, 1050)}
+    shared = "common sub-expressions are computed once; the paper counts Matlab's flops of hand-written formulas"
+    numeric = "our numeric method, counted in its cheapest form; the paper's is the Robotics Toolbox"
+    rows = []
+    for cost in rrr.operation_counts():
+        closed, iterated = printed[cost.task]
+        rows += [
+            Row(f"{cost.task}, closed form", cost.closed, closed, "", shared),
+            Row(f"{cost.task}, numeric", cost.numeric, iterated, "", numeric),
+        ]
+    ratios = Table.of(
+        "numeric over closed form",
+        [cost.task for cost in rrr.operation_counts()],
+        [cost.numeric / cost.closed for cost in rrr.operation_counts()],
+        [round(n / c, 2) for c, n in printed.values()],
+        reason="counts differ as said above; the closed form is cheaper in both",
+    )
+    return Reproduction((Table("operations per point", tuple(rows)), ratios))
+
+
+@reproduction(
+    "rrr-base-parameters", "the sixteen base parameters and their regressor (12), (13)", "[Kostic2002, (12), (13)]", 2
+)
+def rrr_base_parameters() -> Reproduction:
+    """Find the base parameters numerically, and compare R p with the recursive equations."""
+    rng = np.random.default_rng(0)
+    q, v, a = rng.uniform(-np.pi, np.pi, (1000, 3)), rng.uniform(-3, 3, (1000, 3)), rng.uniform(-10, 10, (1000, 3))
+    phi = rng.normal(size=33)
+    tau = di.inverse_dynamics(rrr.mechanism(rrr.EXAMPLE, phi), di.Motion(np.arange(1000.0), q, v, a))
+    R, p = rrr.regressor(q, v, a, rrr.EXAMPLE), rrr.base_parameters(phi, rrr.EXAMPLE)
+    printed = R.copy()
+    printed[:, 0, 0] += (v[:, 0] - a[:, 0]) * np.cos(q[:, 1]) ** 2  # r_1,1 as printed
+    errors = Table.of(
+        "largest |R p - tau| over 1000 random states, |tau| up to "
+        f"{np.abs(tau).max():.0f} N m (recursive Newton-Euler of random bodies)",
+        ("r_1,1 with the acceleration", "r_1,1 as printed, with the velocity"),
+        [np.abs(form @ p - tau).max() for form in (R, printed)],
+        unit="N m",
+        reason=("", "misprint of (13)"),
+    )
+    rank = di.base_parameters(rrr.mechanism()).rank
+    without = di.base_parameters(rrr.mechanism(terms=())).rank
+    counts = (Row("base parameters, with rotors", rank, 16), Row("without rotors", without))
+    return Reproduction((Table("number of base parameters", counts), errors))
+
+
+@reproduction(
+    "rrr-ik",
+    "closed-form against numeric inverse kinematics and dynamics in the writing task",
+    "[Kostic2002, figures 2 to 6]",
+    2,
+)
+def rrr_ik() -> Reproduction:
+    """Write letters, and solve for the joints and their torques in both ways."""
+    tip, motion = writing()
+    closed = rrr.inverse_kinematics(tip.x, rrr.EXAMPLE)[:, rrr.POSTURES.index("front up")]
+    some = slice(None, None, 5)
+    numeric = di.mechanics.inverse_kinematics_numeric(rrr.mechanism(), None, tip.x[some], start=closed[0], path=True)
+    away = np.abs((closed[some] - numeric + np.pi) % (2 * np.pi) - np.pi)
+    known = dict(zip(rrr.machine().model.parameters.names, rrr.machine().model.parameters.values, strict=True))
+    phi = np.array([known[name] for name in rrr.mechanism().parameters.names])  # links and rotors, without friction
+    tau = di.inverse_dynamics(rrr.mechanism(rrr.EXAMPLE, phi), motion)
+    p = rrr.base_parameters(phi, rrr.EXAMPLE)
+    off = np.abs(rrr.inverse_dynamics(motion.q, motion.v, motion.a, p, rrr.EXAMPLE) - tau)
+    table = Table(
+        "largest difference between closed form and numeric method along the path",
+        (
+            Row("joint positions; the paper has less than 1e-10", float(away.max()), None, "rad"),
+            Row(f"joint torques, up to {np.abs(tau).max():.1f} N m; the paper has round-off", float(off.max()), None, "N m"),
+        ),
+    )
+    speed = np.linalg.norm(tip.v[:, [0, 2]], axis=1)
+    return Reproduction(
+        (table,),
+        {
+            "Figure 2, left: path of the tip": lambda: paths({"path": (tip.x[:, 0], tip.x[:, 2])}, ("x [m]", "z [m]")),
+            "Figure 2, right, and figures 3 and 4: speed of the tip, positions and velocities of the joints": lambda: panels(
+                motion.t,
+                {
+                    "speed of the tip (14) [m/s]": {"": speed},
+                    "joint positions [rad]": dict(zip(JOINTS, motion.q.T, strict=True)),
+                    "joint velocities [rad/s]": dict(zip(JOINTS, motion.v.T, strict=True)),
+                    "torques [N m]": dict(zip(JOINTS, tau.T, strict=True)),
+                },
+                "time [s]",
+            ),
+            "Figure 5: closed-form minus numeric inverse kinematics, size": lambda: panels(
+                motion.t[some], {"difference [rad]": dict(zip(JOINTS, away.T, strict=True))}, "time [s]", columns=1
+            ),
+            "Figure 6: closed-form minus numeric inverse dynamics, size": lambda: panels(
+                motion.t, {"difference [N m]": dict(zip(JOINTS, off.T, strict=True))}, "time [s]", columns=1
+            ),
+        },
+        (ASSUMED,),
+    )
+
+
+@reproduction("rrr-writing", "shares of model and PD control in the writing task (16)", "[Kostic2002, (16), figures 7 to 9]", 8)
+def rrr_writing() -> Reproduction:
+    """Identify the machine from its own logs, write with PD alone and with the identified model, and compare the shares."""
+    proof = proof_case("rrr").run()
+    trial = proof.trial("identified model", proof.motions[0])
+    model, feedback = trial.shares
+    exact = proof.trial("identified, sigmoid friction", proof.motions[0]).shares
+    tables = [
+        Table.of(title, JOINTS, ours, printed, unit, "another robot and path: sizes compare, numbers cannot")
+        for title, ours, printed, unit in (
+            ("RMS of the model's share u_n", model, (0.25, 1.98, 0.78), "V"),
+            ("RMS of the feedback's share u_c", feedback, (0.11, 0.24, 0.17), "V"),
+            ("ratio of both", model / feedback, (2.27, 8.25, 4.59), ""),
+        )
+    ]
+    known = Table.of("ratio with the friction law (9) in the model", JOINTS, exact[0] / exact[1])
+    tip, motion = writing()
+    runs = {
+        "PD alone": rrr.machine("pd").simulate(motion),
+        "PD and identified model": rrr.machine(model=proof.fit.identified).simulate(motion),
+    }
+    written = {key: rrr.forward_kinematics(run.truth.motion.q, rrr.EXAMPLE) for key, run in runs.items()}
+    lines = {"reference": (tip.x[:, 0], tip.x[:, 2])}
+    drawn = {key: {**lines, key: (x[:, 0], x[:, 2])} for key, x in written.items()}
+    errors = Table.of(
+        "largest distance of the tip from the reference",
+        list(written),
+        [1e3 * np.abs(x - tip_at(tip, runs[key].truth.t)).max() for key, x in written.items()],
+        unit="mm",
+    )
+    return Reproduction(
+        (*tables, known, errors),
+        {
+            "Figure 7: letters written with PD control alone": lambda: paths(drawn["PD alone"], ("x [m]", "z [m]")),
+            "Figure 8: letters written with PD control and the identified model": lambda: paths(
+                drawn["PD and identified model"], ("x [m]", "z [m]")
+            ),
+            "Figure 9: shares of model and PD control in the second joint": lambda: panels(
+                trial.t,
+                {"model u_2^n [V]": {"": trial.model[:, 1]}, "PD u_2^c [V]": {"": trial.feedback[:, 1]}},
+                "time [s]",
+                columns=1,
+            ),
+        },
+        (ASSUMED, *rrr.NOTES),
+    )
+
+
+def tip_at(tip: TipMotion, t: np.ndarray) -> np.ndarray:
+    """Return the reference of the tip at other times."""
+    return np.column_stack([np.interp(t, tip.t, x) for x in tip.x.T])

@@ -1,0 +1,375 @@
+"""The CFT-transposer robot: rail, rotating base and pantograph with four motors, as data and in closed form.
+
+Source: [Rodriguez2002]. Numbers in brackets are the report's equations. q = [q1, q2, q4, q5], theta as in Table 4; misprints
+are corrected where they stand, and listed in docs/references.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynident.checks import numbers
+from dynident.control import PID, OpenLoop
+from dynident.drive import Drive, Encoder, Motor, Transmission
+from dynident.errors import DynidentError
+from dynident.friction import Friction, Tanh, Viscous
+from dynident.mechanics import Motion
+from dynident.mechanism import Actuator, Body, Coupling, Joint, Loop, Mechanism, Placement
+from dynident.mechanism.elements import rotation_exp
+from dynident.simulate import VirtualRobot
+from dynident_papers.robots.cft.block import OUTSIDE, SATURATED, BlockRun
+from dynident_papers.robots.cft.cartesian import *
+from dynident_papers.robots.cft.closed_forms import *
+from dynident_papers.robots.cft.closed_forms import _theta
+from dynident_papers.robots.cft.data import *
+from dynident_papers.robots.cft.verdict import *
+from dynident_papers.robots.shared import Array, columns, servo_gains
+
+__all__ = [
+    "ASSUMPTIONS", "CARTESIAN", "ENCODER_FACTORS", "JOINTS", "LIMITS", "LIMITS_DSPACE", "THETA", "THETA_NAMES", "THETA_UNITS",
+    "BlockRun", "CartesianDynamics", "Definiteness", "FrictionVerdict", "block", "carriage", "cartesian_dynamics",
+    "cartesian_force", "cartesian_from_joint", "cartesian_jacobian", "cartesian_model", "cartesian_reference",
+    "coriolis_matrix", "definiteness", "encoder_position", "excitation", "force_from_torque", "force_from_voltage",
+    "forward_dynamics", "friction", "friction_report", "gravity", "inertias_from_theta", "inverse_dynamics",
+    "joint_from_cartesian", "joint_motion", "machine", "mass_matrix", "measured_references", "mechanism", "motor_gains",
+    "references_from_cartesian", "regressor", "tool_position", "torque_from_force", "voltage_from_force", "voltage_input",
+]  # fmt: skip
+
+
+BASE = "base"
+
+# Rows of Table 2 as modified Denavit-Hartenberg: (link, antecedent, alpha, a, theta, d) with a and alpha of the row before.
+_HALF = 0.5 * np.pi
+
+
+def modified_dh(alpha: float, a: float, theta: float, d: float) -> Placement:
+    """Return the transform (2): Rx(alpha) Tx(a) Rz(theta) Tz(d)."""
+    x, z = np.eye(3)[0], np.eye(3)[2]
+    return Placement(rotation_exp(alpha * x), a * x) @ Placement(rotation_exp(theta * z), d * z)
+
+
+def carriage(q: ArrayLike) -> Array:
+    """Return the forward position of the carriage, q3 = d20' + L4 (sin q4 + sin(q4 + q5)) [Rodriguez2002, eq. 56].
+
+    Parameters
+    ----------
+    q : array_like, (N, 4)
+        q1 [m], q2, q4, q5 [rad].
+
+    Returns
+    -------
+    ndarray, (N,)
+        q3 along the forward axis of the rotating base [m].
+    """
+    _, _, q4, q5 = columns(q, 4, "q").T
+    return np.asarray(D20 + L4 * (np.sin(q4) + np.sin(q4 + q5)))
+
+
+def inertias_from_theta(theta: ArrayLike = THETA) -> dict[str, Array]:
+    """Return inertial parameters of the links that make the complete chain equal to [Rodriguez2002, Appendix B].
+
+    Appendix B is the chain without the masses of links 3, 4 and 5 (while keeping the first moments of 4 and 5), without the
+    own inertia of links 4, 5 and 6 about the pitch axis, and with one constant yaw inertia theta_4. Such links cannot exist,
+    which is why M is not positive definite everywhere.
+
+    Parameters
+    ----------
+    theta : array_like, (32,) or (12,)
+        Parameters of Table 4; only the 12 inertial ones are used.
+
+    Returns
+    -------
+    dict of str to ndarray, (10,)
+        m, mx, my, mz, Ixx, Ixy, Ixz, Iyy, Iyz, Izz of ``link_1`` ... ``link_8`` in the frames of Table 2 [kg, kg m, kg m^2].
+    """
+    t = np.concatenate([[0.0], _theta(theta, 12)[:12]])  # so that t[k] is theta_k
+    phi = {f"link_{i}": np.zeros(10) for i in range(1, 9)}
+    phi["link_2"][[0, 1, 2, 9]] = t[1], t[2], t[3], t[4]
+    phi["link_4"][[1, 2]] = t[5], t[6]
+    phi["link_5"][[1, 2]] = t[9], t[10]
+    phi["link_6"][[0, 1, 2]] = t[11], t[7], t[8]
+    phi["link_7"][0] = t[12]
+    return phi
+
+
+def mechanism(theta: ArrayLike | None = THETA, terms: tuple[str, ...] = ()) -> Mechanism:
+    """Return the complete chain of Table 2 with coordinates q1, q2, q4, q5.
+
+    Parameters
+    ----------
+    theta : array_like (32,) or (12,), or None
+        Parameters of Table 4 as prior (see `inertias_from_theta`); zero when None.
+    terms : tuple of str
+        Joint terms; the report's friction (13) is not among them, see `friction`.
+
+    Returns
+    -------
+    Mechanism
+        Links ``link_1`` ... ``link_8`` and the frame ``tool`` (frame 9); ``slide_1`` ... ``slide_5`` are the massless joints
+        that move the carriage ``link_3``.
+    """
+    phi = inertias_from_theta(theta) if theta is not None else {f"link_{i}": np.zeros(10) for i in range(1, 9)}
+    bodies = [Body(BASE)]
+    joints: list[Joint] = []
+    couplings: list[Coupling] = []
+
+    def add(name: str, kind: str, parent: str, child: str, placement: Placement, axis: int = 2) -> None:
+        bodies.append(Body(child, phi.get(child)))
+        joints.append(Joint(name, kind, parent, child, placement, axis=np.eye(3)[axis]))
+
+    add("q1", "prismatic", BASE, "link_1", modified_dh(-_HALF, 0.0, 0.0, 0.0))
+    add("q2", "revolute", "link_1", "link_2", modified_dh(_HALF, 0.0, 0.0, L2))
+    # Angles from the vertical, about x_2, at which the four massless links stand: -q4, q4, -(q4 + q5), q4 + q5, then 0.
+    angles = ((-1.0, 0.0), (1.0, 0.0), (-1.0, -1.0), (1.0, 1.0), (0.0, 0.0))
+    before, parent, shift = (0.0, 0.0), "link_2", 0.0
+    for i, angle in enumerate(angles, 1):
+        add(f"slide_{i}", "revolute", parent, f"slider_{i}", Placement(translation=np.array([0.0, 0.0, shift])), axis=0)
+        ratios = {"q4": angle[0] - before[0], "q5": angle[1] - before[1]}
+        couplings.append(Coupling(f"slide_{i}", {name: ratio for name, ratio in ratios.items() if ratio}))
+        before, parent, shift = angle, f"slider_{i}", 0.5 * L4 * (1.0 if i % 2 else -1.0)
+    ahead = Placement(translation=np.array([0.0, D20, 0.0]))
+    add("carriage", "fixed", parent, "link_3", ahead @ modified_dh(-_HALF, 0.0, -_HALF, 0.0))
+    add("q4", "revolute", "link_3", "link_4", modified_dh(-_HALF, 0.0, 0.0, 0.0))
+    add("q5", "revolute", "link_4", "link_5", modified_dh(0.0, L4, 0.0, 0.0))
+    add("q6", "revolute", "link_5", "link_6", modified_dh(0.0, L5, 0.0, D6))
+    add("q7", "revolute", "link_6", "link_7", modified_dh(0.0, L6, 0.0, -D6))
+    add("q8", "fixed", "link_7", "link_8", modified_dh(0.0, L7, _HALF, 0.0))
+    add("q9", "fixed", "link_8", "tool", modified_dh(0.0, L8, 0.0, 0.0))
+    couplings += [Coupling("q6", {"q5": -1.0}), Coupling("q7", {"q4": -1.0}, np.pi)]
+    return Mechanism(
+        "CFT-transposer",
+        tuple(bodies),
+        tuple(joints),
+        couplings=tuple(couplings),
+        terms=terms,
+        gravity=np.array([0.0, 0.0, -GRAVITY]),
+        source="[Rodriguez2002], Tables 1, 2 and 4",
+    )
+
+
+STEP = 2.5e-4  # s
+
+
+def nuts(theta: ArrayLike = THETA, added_inertia: float = 0.0) -> Mechanism:
+    """Return the robot with its two nuts: xr carries the pantograph's foot, yr lifts link 5 straight up.
+
+    The point L4 along link 5 stays above d20', so a vertical slide and one point closure replace the couplings (56); the four
+    motors then act on rho = (-yr, xr, q2, q1), whose forces are F_xc1 ... F_xc4 of (66).
+    """
+    chain = mechanism(theta)
+    foot = Placement(translation=np.array([0.0, D20, 0.0])) @ modified_dh(-0.5 * np.pi, 0.0, -0.5 * np.pi, 0.0)
+    back = foot.rotation.T @ np.array([0.0, -1.0, 0.0])  # xr is counted against y of link 2 (62)
+    up = Placement(translation=np.array([0.0, D20, 0.0]))
+    joints: list[Joint] = []
+    for joint in chain.joints:
+        if joint.name.startswith("slide_"):
+            continue
+        if joint.name == "carriage":
+            joints.append(Joint("xr", "prismatic", "link_2", "link_3", foot, axis=back))
+            joints.append(Joint("yr", "prismatic", "link_2", "nut", up, axis=np.array([0.0, 0.0, 1.0])))
+            # It stays at zero: with it the closure has three unknowns for its three equations, however the base is turned.
+            joints.append(Joint("side", "prismatic", "nut", "pin", axis=np.array([1.0, 0.0, 0.0])))
+        elif joint.name in ("q4", "q5") and added_inertia:
+            joints.append(replace(joint, terms={"ia": added_inertia}))
+        else:
+            joints.append(joint)
+    q = joint_from_cartesian(ASSUMPTIONS["pose"].value)[0]
+    reach = float(-L4 * (np.sin(q[2] + q[3]) + np.sin(q[2])))
+    height = float(L4 * (np.cos(q[2] + q[3]) + np.cos(q[2])))
+    home = {**dict(zip(JOINTS, q.tolist(), strict=True)), "xr": reach, "yr": height, "q6": -q[3], "q7": np.pi - q[2]}
+    driven = ({"yr": -1.0}, {"xr": 1.0}, {"q2": 1.0}, {"q1": 1.0})
+    return replace(
+        chain,
+        bodies=(*(body for body in chain.bodies if not body.name.startswith("slider_")), Body("nut"), Body("pin")),
+        joints=tuple(joints),
+        loops=(Loop("nut", "point", "link_5", "pin", Placement(translation=np.array([L4, 0.0, 0.0]))),),
+        couplings=tuple(c for c in chain.couplings if not c.joint.startswith("slide_")),
+        actuators=tuple(Actuator(name, coupling) for name, coupling in zip(MOTORS, driven, strict=True)),
+        independent=JOINTS,
+        home=home,
+    )
+
+
+def friction_laws(theta: ArrayLike = THETA) -> dict[str, Friction]:
+    """Return the friction (13) of every joint as a law.
+
+    Parameters
+    ----------
+    theta : array_like, (32,)
+        Parameters of Table 4.
+
+    Returns
+    -------
+    dict of str to Friction
+        B_v v + B_f1 tanh(w1 v) + B_f2 tanh(w2 v) of q1, q2, q4, q5; three of them push near rest.
+    """
+    values = numbers(theta, "theta")
+    if values.shape != (32,):
+        raise DynidentError(f"theta has shape {values.shape}; friction needs the 32 numbers of Table 4")
+    law = Viscous() + Tanh() + Tanh()
+    return {joint: Friction(law, values[12 + i :: 4][:5]) for i, joint in enumerate(JOINTS)}
+
+
+def amplifiers(setup: str = "TUEdACS") -> tuple[Drive, ...]:
+    """Return the drives of Table 6 with the encoders of Table 5."""
+    if setup not in AMPLIFIER:
+        raise DynidentError(f"setup is {setup!r}; the report describes {' and '.join(AMPLIFIER)}")
+    motor = Motor(TORQUE_CONSTANT, inertia=ASSUMPTIONS["rotors"].value, current_limit=ASSUMPTIONS["current_limit"].value)
+    counts = ENCODER_FACTORS / [UP, REACH, 1.0, 1.0]
+    return tuple(
+        Drive(name, motor, Transmission(float(1.0 / (gear * lead))), encoder=Encoder(float(count), "joint"))
+        for name, gear, lead, count in zip(MOTORS, GEAR_RATIOS, CONVERSIONS, counts, strict=True)
+    )
+
+
+def voltage_input(voltage: ArrayLike, setup: str = "TUEdACS") -> OpenLoop:
+    """Return the block's input: amplifier voltages of the motors of xc1 ... xc4.
+
+    Parameters
+    ----------
+    voltage : array_like, (N, 4) or (4,)
+        Voltages at the reference's times [V]; one row is held.
+    setup : {"TUEdACS", "dSPACE"}
+        Which amplifiers, 1.6 or 0.4 A/V.
+
+    Returns
+    -------
+    OpenLoop
+        Currents K_a u.
+    """
+    if setup not in AMPLIFIER:
+        raise DynidentError(f"setup is {setup!r}; the report describes {' and '.join(AMPLIFIER)}")
+    return OpenLoop(current=AMPLIFIER[setup] * columns(voltage, 4, "voltage"))
+
+
+def cartesian_model() -> Mechanism:
+    """Return the twelve-parameter model as a regressor in Cartesian coordinates, as the report designs its excitation.
+
+    Returns
+    -------
+    Mechanism
+        Coordinates xc1 ... xc4, parameters theta_1 ... theta_12, four rows of joint torques: for `dynident.design`,
+        `dynident.Regression` and `dynident.Fit`. It has no bodies.
+    """
+
+    def rows(xc: Array, vc: Array, ac: Array) -> Array:
+        return regressor(*joint_motion(xc, vc, ac))
+
+    names = [f"theta_{i}" for i in range(1, 13)]
+    return Mechanism.from_regressor(names, rows, CARTESIAN, "CFT-transposer", THETA_UNITS[:12], THETA[:12])
+
+
+def cartesian_reference(t: ArrayLike, xc: ArrayLike, vc: ArrayLike, ac: ArrayLike) -> Motion:
+    """Return a Cartesian motion as a reference of the machine's coordinates.
+
+    Parameters
+    ----------
+    t : array_like, (N,)
+        Time [s].
+    xc, vc, ac : array_like, (N, 4)
+        xc1 ... xc4 and derivatives.
+
+    Returns
+    -------
+    Motion
+        q1, q2, q4, q5; `dynident.robots.cft.cartesian_from_joint` goes back.
+    """
+    return Motion(numbers(t, "t"), *joint_motion(xc, vc, ac))
+
+
+def machine(
+    controller: Any = "feedforward",
+    *,
+    setup: str = "TUEdACS",
+    theta: ArrayLike = THETA,
+    added_inertia: float = ASSUMPTIONS["added_inertia"].value,
+    bandwidth: float = ASSUMPTIONS["bandwidth"].value,
+    damping: float = ASSUMPTIONS["damping"].value,
+    cycle: float = ASSUMPTIONS["cycle"].value,
+    step: float = STEP,
+) -> VirtualRobot:
+    """Return the CFT-transposer with its amplifiers, gains, encoders and friction; assumptions are in `ASSUMPTIONS`.
+
+    With ``controller=voltage_input(u)`` it is the report's simulation block. Table 4's mass matrix is indefinite on a third of
+    the workspace (arm high, or reach below 0.1 m): a run that gets there stops with an error, unless `added_inertia` is 0.2.
+
+    Parameters
+    ----------
+    controller : {"feedforward", "pd"} or a controller
+        PD on the nuts, base and rail with the model (gravity and inertia, no friction) on the reference; PD alone, which sags
+        under gravity; or any other controller.
+    setup : {"TUEdACS", "dSPACE"}
+        Which amplifiers.
+    theta : array_like, (32,)
+        Parameters of Table 4.
+    added_inertia : float
+        Inertia added to q4 and q5 [kg m^2], which repairs Table 4.
+    bandwidth, damping : float
+        Of the PD action [Hz, -].
+    cycle : float
+        Cycle of the controller [s].
+    step : float
+        Step of the simulation [s].
+
+    Returns
+    -------
+    VirtualRobot
+        The machine with coordinates q1, q2, q4, q5 and motors m1 ... m4 (of xc1 ... xc4).
+    """
+    robot, drives, laws = nuts(theta, added_inertia), amplifiers(setup), friction_laws(theta)
+    if isinstance(controller, str):
+        if controller not in ("pd", "feedforward"):
+            raise DynidentError(f"CFT: controller is {controller!r}; it is 'pd', 'feedforward', or a controller")
+        kp, kd = servo_gains(robot, joint_from_cartesian(ASSUMPTIONS["pose"].value)[0], bandwidth, damping)
+        controller = PID(kp, kd, cycle=cycle, feedforward=robot if controller == "feedforward" else None)
+    return VirtualRobot(robot, drives, controller, friction=laws, step=step, name="CFT-transposer")
+
+
+def block(
+    t: ArrayLike,
+    voltage: ArrayLike,
+    xc: ArrayLike,
+    vc: ArrayLike = (0.0, 0.0, 0.0, 0.0),
+    *,
+    setup: str = "TUEdACS",
+    theta: ArrayLike = THETA,
+    added_inertia: float = ASSUMPTIONS["added_inertia"].value,
+) -> BlockRun:
+    """Run the report's simulation block (section 5): voltages in, Cartesian coordinates out.
+
+    Parameters
+    ----------
+    t : array_like, (N,)
+        Times of the voltages [s].
+    voltage : array_like, (N, 4) or (4,)
+        Of the motors of xc1 ... xc4 [V]; one row is held.
+    xc, vc : array_like, (4,)
+        Cartesian coordinates and their rates at the start, the block's eight parameters.
+    setup : {"TUEdACS", "dSPACE"}
+        Which amplifiers, and with them which limits.
+    theta : array_like, (32,)
+        Parameters of Table 4.
+    added_inertia : float
+        Inertia added to q4 and q5 [kg m^2]; without 0.2 a run stops where Table 4's mass matrix is not positive definite.
+
+    Returns
+    -------
+    BlockRun
+        Time, Cartesian coordinates, status and voltages behind the saturation.
+    """
+    time = np.atleast_1d(numbers(t, "t"))
+    q, v, _ = joint_motion(xc, vc, np.zeros(4))
+    still = Motion(time, np.tile(q, (time.size, 1)), np.zeros((time.size, 4)), np.zeros((time.size, 4)))
+    robot = machine(voltage_input(voltage, setup), setup=setup, theta=theta, added_inertia=added_inertia)
+    truth = robot.simulate(still, start={"q": q[0], "velocity": v[0]}).truth
+    moved, rates = truth.motion.q, truth.motion.v
+    where = cartesian_from_joint(moved)
+    limits = LIMITS if setup == "TUEdACS" else LIMITS_DSPACE
+    cut = np.any(np.abs(truth.current) >= 0.999 * ASSUMPTIONS["current_limit"].value, axis=1)
+    status = SATURATED * cut + OUTSIDE * np.any((where < limits[:, 0]) | (where > limits[:, 1]), axis=1)
+    speeds = np.einsum("nij,nj->ni", cartesian_jacobian(moved), rates)
+    return BlockRun(truth.t, where, np.asarray(speeds), truth.current / AMPLIFIER[setup], status.astype(np.int64), limits)

@@ -1,0 +1,83 @@
+"""CFT-transposer: what the simulation block of [Rodriguez2002, section 5, figure 9] puts out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident_papers.robots.cft.data import CARTESIAN, LIMITS
+from dynident_papers.robots.shared import Array
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SATURATED, OUTSIDE = 1, 2
+"""Bits of the status: a voltage was cut, a coordinate is outside the limits of Table 5."""
+
+
+@dataclass(frozen=True, eq=False)
+class BlockRun:
+    """Outputs of the simulation block.
+
+    Parameters
+    ----------
+    t : ndarray, (N,)
+        Simulated time [s].
+    xc, vc : ndarray, (N, 4)
+        Cartesian coordinates xc1 ... xc4, and their rates, which the report's block knows but does not put out.
+    voltage : ndarray, (N, 4)
+        Voltages of the motors of xc1 ... xc4 behind the saturation [V].
+    status : ndarray of int, (N,)
+        0 while all is well; plus 1 where a voltage is cut, plus 2 where a coordinate is outside the limits of Table 5. The
+        report names this output and does not say what it tells.
+    limits : ndarray, (4, 2)
+        Of Table 5 for the set-up that was run [m, rad].
+    """
+
+    t: Array
+    xc: Array
+    vc: Array
+    voltage: Array
+    status: NDArray[np.int64]
+    limits: Array = field(default_factory=LIMITS.copy)
+
+    def summary(self) -> str:
+        """Return the run as text.
+
+        Returns
+        -------
+        str
+            Ranges of the coordinates and how long which status was on.
+        """
+        lines = [f"CFT block: {self.t.size} samples, {self.t[-1] - self.t[0]:.4g} s"]
+        lines += [
+            f"  {name}: {low:.5g} to {high:.5g} {'rad' if name == 'xc3' else 'm'}"
+            for name, low, high in zip(CARTESIAN, self.xc.min(axis=0), self.xc.max(axis=0), strict=True)
+        ]
+        shares = [100.0 * float(np.mean(self.status & bit > 0)) for bit in (SATURATED, OUTSIDE)]
+        return "\n".join(
+            [*lines, f"  status: a voltage cut {shares[0]:.3g} %, outside the limits {shares[1]:.3g} % of the time"]
+        )
+
+    def plot(self) -> Figure:
+        """Draw the coordinates over time, limits of Table 5 dotted.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+        """
+        from dynident.figures import BLUE, MUTED, extremes, finish, new_figure  # noqa: PLC0415 - matplotlib is an extra
+
+        figure = new_figure(11.0, 5.0)
+        for i, name in enumerate(CARTESIAN):
+            axes = figure.add_subplot(2, 2, i + 1)
+            axes.plot(*extremes(self.t, self.xc[:, i]), color=BLUE, linewidth=1.0)
+            for limit in self.limits[i]:
+                axes.axhline(limit, color=MUTED, linewidth=0.8, linestyle=":")
+            finish(axes, "time [s]" if i > 1 else "", f"[{'rad' if i == 2 else 'm'}]", name)
+        figure.tight_layout()
+        return figure

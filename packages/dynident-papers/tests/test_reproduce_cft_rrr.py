@@ -1,0 +1,192 @@
+"""Reproductions: the registry and its page; tables of [Rodriguez2002] and [Kostic2002] against the published numbers."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import dynident as di
+from dynident_papers.cli.reproduce import _run
+from dynident_papers.reproduce import Reproduction, Row, Table, entries, entry_of, reproduce, reproduction, write_page
+from dynident_papers.reproduce import names as all_names
+
+CHEAP = (
+    *("cft-appendix-b", "cft-definiteness", "cft-ekf", "cft-jk", "cft-table-2", "cft-table-4", "cft-table-5", "cft-table-6"),
+    *("rrr-base-parameters", "rrr-operations"),
+)
+
+
+@cache
+def made(name: str) -> Reproduction:
+    return reproduce(name)
+
+
+def values(name: str, table: int = 0) -> dict[str, Row]:
+    return {row.name: row for row in made(name).tables[table].rows}
+
+
+# ---- registry and page ----------------------------------------------------------------------------------------------------
+
+
+def test_names_are_unique_and_sorted_as_people_count() -> None:
+    names = all_names()
+    assert len(set(names)) == len(names)
+    assert set(CHEAP) < set(names)
+    tables = [name for name in names if name.startswith("cft-table-")]
+    assert [name for name in tables if name != "cft-table-0"] == ["cft-table-2", "cft-table-4", "cft-table-5", "cft-table-6"]
+    assert all(entry.source.startswith("[") and entry.title and entry.seconds > 0 for entry in entries())
+
+
+def test_an_unknown_name_is_answered_with_the_nearest() -> None:
+    with pytest.raises(di.DynidentError, match="there is no reproduction 'cft-tabel-6'; the nearest are cft-table-6"):
+        reproduce("cft-tabel-6")
+    with pytest.raises(di.DynidentError, match=r"'???'; see  dynident reproduce --list".replace("?", r"\?")):
+        reproduce("???")
+
+
+@pytest.mark.parametrize(
+    ("asked", "made_by"),
+    [
+        ("thermal-fig-14", "thermal-fig-22"),
+        ("thermal-fig-24", "thermal-eq-130"),
+        ("thermal-table-5", "thermal-table-4"),
+        ("five-bar-fig-4-10", "five-bar-moves"),
+        ("cft-eq-50", "cft-table-5"),
+        ("prs3-table-2", "flexures-table-2"),
+    ],
+)
+def test_what_is_made_with_others_is_found_by_its_printed_number(asked: str, made_by: str) -> None:
+    assert entry_of(asked).name == made_by
+
+
+def test_a_name_is_taken_once_but_a_cell_may_run_again() -> None:
+    def mine() -> Reproduction:
+        return Reproduction()
+
+    for _ in range(2):
+        assert reproduction("cft-table-0", "t", "[Rodriguez2002]")(mine)().title == "t"
+    assert "cft-table-0" in all_names()
+    with pytest.raises(di.DynidentError, match="two reproductions 'cft-table-6'"):
+        reproduction("cft-table-6", "t", "[Rodriguez2002]")(mine)
+
+
+def test_a_row_agrees_when_it_rounds_to_what_is_printed() -> None:
+    assert Row("x", 31.78149, 31.7815).agrees is True
+    assert Row("x", 31.78149, 31.7814).agrees is False
+    assert Row("x", 0.1 + 0.2, 0.3).agrees is True
+    assert Row("x", 2.0).agrees is None and Row("x", 2.0).difference is None
+    assert Row("x", "yes", "yes").agrees is True and Row("x", "no", "yes").agrees is False
+    assert Row("x", 1.1, 1.0).relative == pytest.approx(0.1)
+    table = Table.of("t", ["a", "b"], [1.0, 2.0], [1.0, 2.5], "m", "noise")
+    assert [row.reason for row in table.rows] == ["", "noise"]  # one reason for all is told where they differ
+    assert "agrees" in table.summary() and "noise" in table.summary()
+
+
+@pytest.mark.parametrize("name", CHEAP)
+def test_what_differs_says_why(name: str) -> None:
+    for row in made(name).rows:
+        assert row.agrees is not False or row.reason, row
+
+
+def test_written_and_read_back(tmp_path: Path) -> None:
+    found = made("cft-table-6")
+    again = di.load(found.save(tmp_path / "found.json"))
+    assert again.tables == found.tables
+    assert (again.name, again.source) == ("cft-table-6", "[Rodriguez2002, Table 6]")
+    with pytest.raises(di.DynidentError, match="nothing to plot"):
+        found.plot()
+
+
+def test_the_page_holds_everything_and_loads_nothing(tmp_path: Path) -> None:
+    text = write_page(tmp_path / "page.html", [made("cft-definiteness"), made("cft-table-6")], {"x": "why"}).read_text()
+    assert "430.2725" in text and "could not be made: why" in text and 'id="cft-definiteness"' in text
+    assert text.count("<img") == 1 and 'src="http' not in text and "<script" not in text
+
+
+def test_the_command_prints_lists_and_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    from dynident.__main__ import main
+
+    def run(*args: str) -> int:
+        monkeypatch.setattr("sys.argv", ["dynident", "reproduce", *args])
+        with pytest.raises(SystemExit) as end:
+            main()
+        return int(end.value.code or 0)
+
+    assert run("cft-table-6", "cft-table-5", "-o", str(tmp_path / "out")) == 0
+    assert "6 of 8 published numbers agree" in capsys.readouterr().out
+    assert {p.name for p in (tmp_path / "out").iterdir()} == {"reproduce.html", "cft-table-6.json", "cft-table-5.json"}
+    assert run("--list", "--json") == 0
+    assert {entry["name"] for entry in json.loads(capsys.readouterr().out)} == set(all_names())
+    assert run("cft-table-6", "--json") == 0
+    assert json.loads(capsys.readouterr().out)[0]["tables"][0]["rows"][0]["published"] == 430.2725
+    assert run() == 1 and "give a name, or --all" in capsys.readouterr().err
+    assert run("cft-table-9") == 1 and "the nearest are" in capsys.readouterr().err
+
+
+# ---- published numbers ----------------------------------------------------------------------------------------------------
+
+
+def test_condition_number_of_the_published_excitation() -> None:
+    row = values("cft-jk")["J_k"]
+    assert row.ours == pytest.approx(277.4, abs=0.1)
+    assert values("cft-jk", 1)["literal (43), 0.4 Hz"].ours == pytest.approx(159.07, abs=0.01)
+
+
+def test_appendix_b_and_table_2_differ_only_where_they_are_misprinted() -> None:
+    wrong = {row.name for row in made("cft-appendix-b").rows if not row.agrees}
+    assert wrong == {"M_2,2", "M_3,3", "M_4,4"}
+    assert made("cft-appendix-b").agreeing == (30, 33)
+    assert {row.name for row in made("cft-table-2").rows if not row.agrees} == {"y_T"}
+
+
+def test_gains_and_encoders() -> None:
+    assert {row.name for row in made("cft-table-6").rows if not row.agrees} == {"K_T of m3"}
+    assert all(abs(row.relative) < 0.006 for row in made("cft-table-5").rows if row.relative is not None)
+
+
+def test_friction_and_inertias_come_back() -> None:
+    for table in made("cft-ekf").tables:
+        rows = {row.name: row for row in table.rows}
+        assert rows["B_v"].relative == pytest.approx(0.0, abs=0.005)
+        highest = abs(rows["friction at 0.9"].published)
+        assert all(abs(row.difference) < 0.01 * highest for name, row in rows.items() if name.startswith("friction"))
+    for row in made("cft-table-4").tables[0].rows:
+        deviation = float(row.reason.rsplit(" ", 1)[1])
+        assert abs(row.difference) < 4.0 * deviation
+
+
+def test_operations_and_base_parameters_of_the_rrr_robot() -> None:
+    for row in made("rrr-operations").tables[0].rows:
+        assert row.ours < row.published
+    assert made("rrr-base-parameters").agreeing == (1, 1)
+    errors = [row.ours for row in made("rrr-base-parameters").tables[1].rows]
+    assert errors[0] < 1e-12 and errors[1] > 0.1
+
+
+def test_friction_at_the_joints_comes_from_a_log_of_the_motors() -> None:
+    """The motors of the nuts drive a loop; the laws are those of the joints of the arm."""
+    found = [row for row in made("cft-log").rows if row.name.startswith(("q2", "q4"))]
+    assert len(found) == 6
+    assert all(abs(row.relative) < 0.01 for row in found)
+
+
+def test_a_lost_scheduler_is_one_note(capsys: pytest.CaptureFixture[str]) -> None:
+    class FutureCancelledError(Exception):
+        """What a client of Dask raises for every task when the scheduler is gone."""
+
+    class Client:
+        def submit(self, *_: object) -> Client:
+            return self
+
+        def result(self) -> object:
+            raise FutureCancelledError("scheduler-connection-lost")
+
+    results, failed = _run(["prs3-table-3", "prs3-table-4", "prs3-table-5"], None, None, Client())
+    assert results == []
+    assert len(failed) == 3
+    assert capsys.readouterr().err.count("the connection to the scheduler was lost") == 1

@@ -1,0 +1,34 @@
+"""The command about compiled code on disk."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from dynident.cli.consoles import out, print_json
+from dynident.cli.shared import AsJson, Debug, app
+from dynident.graph.cache import clear as clear_cache
+from dynident.graph.cache import usage as cache_usage
+
+
+@app.command(epilog="Example: dynident cache --clear")
+def cache(
+    clear: Annotated[bool, typer.Option("--clear", help="Remove all compiled code; it is made again when needed.")] = False,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> int:
+    """Show where the compiled code of robots is kept and how much there is (DYNIDENT_CACHE names another folder)."""
+    removed = clear_cache() if clear else 0
+    folder, count, size = cache_usage()
+    if as_json:
+        print_json({"folder": None if folder is None else str(folder), "objects": count, "bytes": size, "removed": removed})
+        return 0
+    if folder is None:
+        out.print("compiled code is not kept: DYNIDENT_CACHE is empty, or there is no home folder")
+        return 0
+    if clear:
+        out.print(f"removed: {removed} objects")
+    out.print(f"folder: {folder}", soft_wrap=True)
+    out.print(f"objects: {count}, {size / 2**20:.1f} MB")
+    return 0

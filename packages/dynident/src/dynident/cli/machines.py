@@ -1,0 +1,222 @@
+"""What the commands of the virtual robot share: ready machines, plans and motions, logs and figures to write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+
+import dynident as di
+from dynident.cli.consoles import note
+from dynident.cli.shared import robot_of
+from dynident.cli.structure import choices
+from dynident.errors import DynidentError, MissingExtraError
+from dynident_papers.robots import cft
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from dynident.excitation.plan import Plan
+    from dynident.simulate.robot import VirtualRobot
+
+Array = NDArray[np.float64]
+FINE = 500.0  # Hz: rate of a motion that is not given as a curve
+
+Machine = Annotated[
+    str, typer.Argument(help="Description of your robot, or a ready machine such as mast or dualv.", show_default=False)
+]
+DrivesFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--drives", help="TOML file with motors, gears, encoders and friction of your robot's drives; ideal when absent."
+    ),
+]
+Controller = Annotated[
+    str,
+    choices("Controller of a robot without drives of its own.", "computed_torque", "feedforward", "pd", "cascade"),
+]
+Bandwidth = Annotated[float, typer.Option(help="Bandwidth of that controller [Hz].")]
+Seed = Annotated[int, typer.Option(help="Seed of all noise.")]
+Results = Annotated[
+    Path | None, typer.Option("-o", "--output", "--figures", help="Folder for the numbers (JSON) and figures (PNG).")
+]
+
+
+def is_ready(robot: Path) -> bool:
+    """Tell whether an argument names a robot of the literature, and no file."""
+    from dynident_papers import robots  # noqa: PLC0415 - rarely needed
+
+    return str(robot) in robots.ROBOTS and not robot.is_file()
+
+
+def ready_machine(name: str, added_inertia: float | None = None) -> VirtualRobot:
+    """Return a ready machine by name, and say where it is not as published."""
+    from dynident_papers import robots  # noqa: PLC0415 - rarely needed
+
+    machine = robots.ready_machine(name, added_inertia)
+    if name == "cft" and added_inertia is None:
+        note(
+            "0.2 kg m^2 are added to q4 and q5: the published mass matrix is indefinite on a third of the workspace; "
+            "simulate --added-inertia 0 runs it as published"
+        )
+    return machine
+
+
+def any_machine(
+    name: str,
+    controller: str,
+    bandwidth: float,
+    sidecar: Path | None,
+    search: list[Path] | None,
+    arg: list[str] | None,
+    drives: Path | None = None,
+) -> VirtualRobot:
+    """Return a ready machine by name, or the standard machine of a description, and say what is assumed."""
+    from dynident.simulate.standard import standard_machine  # noqa: PLC0415 - only some commands need it
+
+    if is_ready(Path(name)):
+        no_drives(name, drives)
+        return ready_machine(name)
+    mechanism = robot_of(Path(name), sidecar, search, arg)
+    own = drives_of(drives, mechanism, name, controller, bandwidth)
+    return standard_machine(mechanism, drives=own, controller=controller, bandwidth=bandwidth)
+
+
+def no_drives(name: str, drives: Path | None) -> None:
+    """Refuse drives for a machine that has its own."""
+    if drives is not None:
+        raise DynidentError(f"--drives is '{drives}', but machine '{name}' has drives of its own; leave it out")
+
+
+def drives_of(file: Path | None, mechanism: di.Mechanism, name: str, controller: str, bandwidth: float) -> Any:
+    """Return the drives of a file, None for ideal ones, and say what is assumed."""
+    from dynident.simulate.drives_file import read_drives  # noqa: PLC0415 - only some commands need it
+
+    law = f"a controller '{controller}' of {bandwidth:g} Hz"
+    if file is not None:
+        note(f"{law} is assumed")
+        return read_drives(file, mechanism)
+    note(f"'{name}' has no drives of its own: ideal drives and {law} are assumed; --drives names a file with yours")
+    return None
+
+
+def read_motion(path: Path, mechanism: di.Mechanism) -> di.Motion:
+    """Read a motion from a table with the columns t and q_, v_, a_ of every coordinate, as excite writes motion.csv."""
+    from dynident.signals.tables import read_table  # noqa: PLC0415 - only this command needs it
+
+    table = read_table(path)
+    names = mechanism.coordinate_names
+    missing = [name for name in ("t", *(f"q_{name}" for name in names)) if name not in table.columns]
+    if missing:
+        raise DynidentError(
+            f"motion '{path}' has no column {', '.join(missing)}; it needs t and q_ of {', '.join(names)}; v_ and a_ may follow"
+        )
+    t = table.columns["t"]
+    others = [column[2:] for column in table.columns if column.startswith("q_") and column[2:] not in names]
+    if others:
+        note(f"motion '{path}' has positions of {', '.join(others)} too; robot '{mechanism.name}' has no such coordinates")
+
+    def block(kind: str) -> Array:
+        return np.column_stack([table.columns[f"{kind}_{name}"] for name in names])
+
+    q = block("q")
+    if all(f"{kind}_{name}" in table.columns for kind in "va" for name in names):
+        return di.Motion(t, q, block("v"), block("a"))
+    from scipy.interpolate import make_interp_spline  # noqa: PLC0415 - scipy is heavy
+
+    if t.size < 6 or not np.all(np.diff(t) > 0.0) or not np.isfinite(q).all():
+        raise DynidentError(f"motion '{path}' cannot be made smooth: give at least 6 finite samples at increasing times")
+    spline = make_interp_spline(t, q, k=5)
+    return di.Motion(t, q, spline(t, 1), spline(t, 2))
+
+
+def read_plan(path: Path, mechanism: di.Mechanism) -> Any:
+    """Return the plan or the motion of a file, or the plan of a folder of excite."""
+    from dynident.excitation.plan import Plan  # noqa: PLC0415 - only this command needs it
+
+    file = path / "plan.json" if path.is_dir() else path
+    if path.is_dir() and not file.exists() and (path / "plan_with.json").exists():
+        raise DynidentError(
+            f"plan '{path}' is of two runs; give {path / 'plan_without.json'}, then {path / 'plan_with.json'} with --payload"
+        )
+    if not file.exists():
+        raise DynidentError(f"plan '{path}' does not exist; give a folder or plan.json of dynident excite, or a motion as CSV")
+    if file.suffix.lower() != ".json":
+        return read_motion(file, mechanism)
+    plan = Plan.load(file)
+    return _joint_motion(plan) if mechanism.name == "CFT-transposer" and "xc1" in plan.coordinates else plan
+
+
+def _joint_motion(plan: Plan) -> di.Motion:
+    """Return a plan of CFT in Cartesian coordinates as a motion of its joints, finely sampled."""
+    motion = plan.motion(max(plan.rate, FINE))
+    return cft.cartesian_reference(motion.t, motion.q, motion.v, motion.a)
+
+
+def robot_of_plan(path: Path) -> Path:
+    """Return the name of the ready machine that a plan is for."""
+    from dynident.files import read_json  # noqa: PLC0415 - only this command needs it
+    from dynident_papers import robots  # noqa: PLC0415 - rarely needed
+
+    file = path / "plan.json" if path.is_dir() else path
+    if not file.exists():
+        raise DynidentError(f"plan '{path}' does not exist; give a folder or plan.json of dynident excite, or a motion as CSV")
+    data = read_json(file, "a plan") if file.suffix.lower() == ".json" else {}
+    wanted = str(data.get("robot", "")) if isinstance(data, dict) else ""
+    found = [name for name in robots.ROBOTS if name.lower().replace("_", "-") == wanted.lower().replace("_", "-")]
+    if not found:
+        raise DynidentError(f"'{path}' is for no ready machine; say which robot moves with --robot")
+    return Path(found[0])
+
+
+def save_figures(draw: Callable[[], Mapping[str, Figure]], folder: Path) -> None:
+    """Write figures as PNG; without matplotlib say so, since the numbers are worth keeping."""
+    try:
+        figures = draw()
+    except MissingExtraError as error:
+        note(f"no figures were written: {error}")
+        return
+    for name, figure in figures.items():
+        figure.savefig(folder / f"{name}.png", dpi=120)
+
+
+def machine_of(
+    robot: Path,
+    sidecar: Path | None,
+    plan: Path,
+    controller: str | None,
+    bandwidth: float,
+    search: list[Path] | None = None,
+    arg: list[str] | None = None,
+    added_inertia: float | None = None,
+    drives: Path | None = None,
+) -> tuple[VirtualRobot, Any]:
+    """Return a ready machine by name, or the standard machine of a description, and what it shall do."""
+    from dynident.simulate.inputs import reference_of  # noqa: PLC0415
+    from dynident.simulate.standard import poses_of, standard_controller, standard_machine  # noqa: PLC0415
+    from dynident_papers import robots  # noqa: PLC0415 - rarely needed
+
+    if not robot.suffix and not robot.is_file() and str(robot) not in robots.ROBOTS:
+        raise DynidentError(f"there is no machine '{robot}'; give a file, or one of {', '.join(robots.ROBOTS)}")
+    machine = ready_machine(str(robot), added_inertia) if is_ready(robot) and sidecar is None else None
+    if machine is not None:
+        no_drives(str(robot), drives)
+    mechanism = robot_of(robot, sidecar, search, arg) if machine is None else machine.mechanism
+    wanted = read_plan(plan, mechanism)
+    if machine is None and added_inertia is not None:
+        raise DynidentError(f"--added-inertia is for the machine cft; '{robot}' takes its inertias from its description")
+    if machine is None:
+        kind = controller or "computed_torque"
+        q = poses_of(reference_of(wanted, mechanism))
+        own = drives_of(drives, mechanism, str(robot), kind, bandwidth)
+        machine = standard_machine(mechanism, q, drives=own, controller=kind, bandwidth=bandwidth)
+    elif controller is not None:
+        q = poses_of(machine.reference(wanted))
+        law = standard_controller(controller, machine.model, q, drives=machine.drives, bandwidth=bandwidth)
+        machine = replace(machine, controller=law)
+    return machine, wanted

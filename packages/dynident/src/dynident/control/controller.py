@@ -1,0 +1,113 @@
+"""What any controller written in Python can do; simulate calls it once per cycle and moves the robot in between."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.mechanism.mechanism import Mechanism
+
+if TYPE_CHECKING:
+    from dynident.drive.drive import Drive
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Setpoint:
+    """What is wanted now.
+
+    Parameters
+    ----------
+    q, v, a : ndarray, (n,)
+        Positions, velocities and accelerations of the coordinates.
+    rho, rho_v : ndarray, (k,)
+        Positions and velocities of the actuator coordinates.
+    """
+
+    q: Array
+    v: Array
+    a: Array
+    rho: Array
+    rho_v: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Measurement:
+    """What the sensors say now.
+
+    Parameters
+    ----------
+    rho, rho_v : ndarray, (k,)
+        Sensed positions of the actuator coordinates, and their velocities as the drive estimates them.
+    x, v : ndarray, (n,)
+        Positions and velocities of the coordinates that belong to them.
+    current : ndarray, (k,)
+        Sensed motor currents [A].
+    """
+
+    rho: Array
+    rho_v: Array
+    x: Array
+    v: Array
+    current: Array
+
+
+class Machine(Protocol):
+    """The robot a controller drives, as far as it needs to know it; `VirtualRobot` is one."""
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """The robot."""
+
+    @property
+    def drives(self) -> Sequence[Drive]:
+        """One drive per actuator, in the order of ``mechanism.actuators``."""
+
+
+class Controller(Protocol):
+    """A control law in Python: reset once, then one update per cycle.
+
+    An attribute `delay` [s], where there is one, is the time from the measurement to the command at the motors.
+    """
+
+    @property
+    def cycle(self) -> float:
+        """Time between two updates [s]."""
+
+    @property
+    def command(self) -> Literal["torque", "current", "voltage"]:
+        """What `update` returns: torques behind the gear [N m, N], motor currents [A] or motor voltages [V]."""
+
+    def reset(self, robot: Machine, start: Measurement) -> None:
+        """Forget the past and prepare for a run: called once before the first update.
+
+        Parameters
+        ----------
+        robot : Machine
+            Robot with k actuators.
+        start : Measurement
+            What the sensors say at the start.
+        """
+
+    def update(self, t: float, reference: Setpoint, measurement: Measurement) -> Array:
+        """Return the command that is held until the next update.
+
+        Parameters
+        ----------
+        t : float
+            Time [s].
+        reference : Setpoint
+            What is wanted now.
+        measurement : Measurement
+            What the sensors say now.
+
+        Returns
+        -------
+        ndarray, (k,)
+            Torque, current or voltage of every actuator, as `command` says.
+        """

@@ -1,0 +1,333 @@
+"""Control laws of a robot's actuators and coordinates: cascades, PID, computed torque, commands as given.
+
+    Cascade          rho_v0 = kv (rho_ref - rho) + share rho_v_ref                    every position cycle
+                     e = ratio rho_v0 - omega,   i0 = kP e + kI int e dt + i_ff       every velocity cycle,  omega: motor speed
+                     V = kPC (i0 - i) + kIC int (i0 - i) dt                           every current cycle; without it i = i0
+    PID              tau = kp e + kd e' + ki int e dt + tau_ff(reference)             e = rho_ref - rho
+    ComputedTorque   a = a_ref + kp e + kd e' + ki int e dt,    A^T tau = ID_model(x, v, a)      e = x_ref - x
+    OpenLoop         torques, currents or voltages as given
+
+[Roldan2017, section 3.3; Briot2015; Kostic2002, eq. 15]. rho_v0 is used `position_delay` after its tick, V (or i0) acts at the
+motor `delay` after its own. Torques of more motors than freedoms have the least norm, plus a preload. Jumps of the friction in
+the model of a computed torque follow the wanted velocity: with the sign of the measured one they push whatever moves about
+rest, a positive feedback that no gains outweigh where the real friction is smaller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.checks import choice, finite_rows, flag, gain, number, numbers
+from dynident.control.checks import check_gains, optional_model, whole_ratio
+from dynident.errors import DynidentError, require
+from dynident.friction.dynamic import DynamicLaw
+from dynident.friction.friction import Friction
+from dynident.mechanism.mechanism import Mechanism
+
+
+@dataclass(frozen=True)
+class CurrentLoop:
+    """The PI loop that turns a current error into a voltage: V = gain e + integral int e dt.
+
+    Parameters
+    ----------
+    gain : float or array_like (k,)
+        Proportional gain kPC [V/A].
+    integral : float or array_like (k,)
+        Integral gain kIC [V/(A s)].
+    cycle : float
+        Cycle time [s].
+
+    Examples
+    --------
+    >>> from dynident.control import CurrentLoop
+    >>> CurrentLoop(2.0, 500.0, 62.5e-6).cycle
+    6.25e-05
+    """
+
+    gain: ArrayLike
+    integral: ArrayLike
+    cycle: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "gain", gain("current loop", "gain", self.gain))
+        object.__setattr__(self, "integral", gain("current loop", "integral", self.integral))
+        object.__setattr__(self, "cycle", number("current loop: cycle", self.cycle, above=0.0, unit="s"))
+
+
+@dataclass(frozen=True)
+class Cascade:
+    """P position, PI velocity and PI current loops of every actuator, with feed-forwards, filters and limits.
+
+    Numbers are scalars, or one per actuator.
+
+    Parameters
+    ----------
+    position_gain : float or array_like (k,)
+        kv [1/s]: error of the actuator coordinate rho to its wanted speed, which times the gear ratio is a motor speed.
+    velocity_gain : float or array_like (k,)
+        kP [A s/rad]: error of the motor speed to current.
+    velocity_integral : float or array_like (k,)
+        kI [A/rad]: integral of the error of the motor speed to current.
+    position_cycle : float
+        Cycle time of the position loop [s], a whole multiple of the velocity loop's.
+    velocity_cycle : float
+        Cycle time of the velocity loop [s], a whole multiple of the current loop's.
+    current : CurrentLoop, optional
+        Current loop; None is an ideal one, in which the wanted current flows at once.
+    velocity_feedforward : float or array_like (k,)
+        Share of the reference velocity that is added to the wanted speed; 1 is all of it.
+    torque_feedforward : Mechanism, optional
+        Model whose inverse dynamics on the reference is added as current.
+    position_filter, velocity_filter : float or array_like (k,)
+        Corner frequency of a first-order low-pass on the output of the position loop (the wanted speed) and on that of
+        the velocity loop (the wanted current) [Hz]; 0 is none.
+    speed_limit : float or array_like (k,)
+        Largest wanted speed of rho [rad/s, m/s].
+    anti_windup : bool
+        True stops the integrators while their output is at its limit.
+    delay : float
+        Time from the sampling of the innermost loop to its command at the motor [s]: computation, transport, amplifier. In a
+        simulation a whole multiple of its step; nothing flows before the first command has arrived.
+    position_delay : float
+        Time from the sampling of the position to the use of the wanted speed in the velocity loop [s], as where one computer
+        has the position loop and a bus leads to drives with the others; a whole multiple of the velocity cycle. The torque
+        feed-forward does not take this way.
+
+    Examples
+    --------
+    >>> from dynident.control import Cascade
+    >>> loops = Cascade(19.2, 0.14, 11.45, position_cycle=5e-3, velocity_cycle=250e-6)
+    >>> loops.velocity_ticks
+    20
+    """
+
+    position_gain: ArrayLike
+    velocity_gain: ArrayLike
+    velocity_integral: ArrayLike
+    _: KW_ONLY
+    position_cycle: float
+    velocity_cycle: float
+    current: CurrentLoop | None = None
+    velocity_feedforward: ArrayLike = 0.0
+    torque_feedforward: Mechanism | None = None
+    position_filter: ArrayLike = 0.0
+    velocity_filter: ArrayLike = 0.0
+    speed_limit: ArrayLike = float("inf")
+    anti_windup: bool = True
+    delay: float = 0.0
+    position_delay: float = 0.0
+
+    def __post_init__(self) -> None:
+        gains = ("position_gain", "velocity_gain", "velocity_integral", "position_filter", "velocity_filter")
+        for field in (*gains, "velocity_feedforward"):
+            object.__setattr__(self, field, gain("cascade", field, getattr(self, field)))
+        object.__setattr__(self, "speed_limit", gain("cascade", "speed_limit", self.speed_limit, above=True, infinite=True))
+        for field in ("position_cycle", "velocity_cycle"):
+            object.__setattr__(self, field, number(f"cascade: {field}", getattr(self, field), above=0.0, unit="s"))
+        if self.current is not None and not isinstance(self.current, CurrentLoop):
+            raise DynidentError(
+                f"cascade: current is a {type(self.current).__name__}; give a CurrentLoop, or None for an ideal one"
+            )
+        optional_model("cascade", "torque_feedforward", self.torque_feedforward)
+        flag("cascade", "anti_windup", self.anti_windup)
+        for field in ("delay", "position_delay"):
+            object.__setattr__(self, field, number(f"cascade: {field}", getattr(self, field), least=0.0, unit="s"))
+        _ = self.velocity_ticks, self.current_ticks, self.late_ticks
+
+    @property
+    def cycle(self) -> float:
+        """Cycle time of the outermost loop, the position loop [s]."""
+        return self.position_cycle
+
+    @property
+    def cycles(self) -> dict[str, float]:
+        """Cycle times of the position, velocity and current loop [s]; an ideal current has that of the velocity loop."""
+        inner = self.velocity_cycle if self.current is None else self.current.cycle
+        return {"position": self.position_cycle, "velocity": self.velocity_cycle, "current": inner}
+
+    @property
+    def velocity_ticks(self) -> int:
+        """Cycles of the velocity loop in one of the position loop."""
+        return whole_ratio("cascade", ("position_cycle", self.position_cycle), ("velocity_cycle", self.velocity_cycle))
+
+    @property
+    def current_ticks(self) -> int:
+        """Cycles of the current loop in one of the velocity loop; 1 for an ideal current."""
+        if self.current is None:
+            return 1
+        return whole_ratio("cascade", ("velocity_cycle", self.velocity_cycle), ("current.cycle", self.current.cycle))
+
+    @property
+    def late_ticks(self) -> int:
+        """Cycles of the velocity loop in the position delay."""
+        if self.position_delay == 0.0:
+            return 0
+        return whole_ratio("cascade", ("position_delay", self.position_delay), ("velocity_cycle", self.velocity_cycle))
+
+
+@dataclass(frozen=True)
+class PID:
+    """PID on the actuator coordinates rho; torques are those of rho, behind the gear.
+
+    Numbers are scalars, or one per actuator.
+
+    Parameters
+    ----------
+    kp : float or array_like (k,)
+        Proportional gain [N m/rad, N/m].
+    kd : float or array_like (k,)
+        Gain of the error's derivative, reference velocity less measured velocity [N m s/rad, N s/m].
+    ki : float or array_like (k,)
+        Integral gain [N m/(rad s), N/(m s)].
+    cycle : float
+        Cycle time [s].
+    derivative_filter : float or array_like (k,)
+        Corner frequency of a first-order low-pass on the error's derivative [Hz]; 0 is none.
+    feedforward : Mechanism, optional
+        Model whose inverse dynamics on the reference is added.
+    project : bool
+        True removes the internal part of the torques, tau - sum (u^T tau) u [Briot2015, eq. 50], before the preload.
+    preload : float or array_like (k,)
+        Torques whose internal part is added: they press a redundant robot against itself [N m, N]; refused on any other.
+    friction : mapping of str to Friction or DynamicLaw, optional
+        Laws by actuator or coordinate that the feed-forward adds at the reference's speed, u^f of [Kostic2002]; they need
+        `feedforward`, and what they say should not be in its joint terms too.
+    delay : float
+        Time from the sampling of the sensors to the command at the motors [s], a whole multiple of the simulation's step;
+        nothing flows before the first command has arrived.
+
+    Examples
+    --------
+    >>> from dynident.control import PID
+    >>> PID(2000.0, 15.0, cycle=1e-3, derivative_filter=70.0).ki
+    0.0
+    """
+
+    kp: ArrayLike
+    kd: ArrayLike
+    ki: ArrayLike = 0.0
+    _: KW_ONLY
+    cycle: float
+    derivative_filter: ArrayLike = 0.0
+    feedforward: Mechanism | None = None
+    project: bool = False
+    preload: ArrayLike = 0.0
+    friction: Mapping[str, Friction | DynamicLaw] | None = None
+    delay: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_gains("PID", self)
+        optional_model("PID", "feedforward", self.feedforward)
+        flag("PID", "project", self.project)
+        if self.friction is not None and self.feedforward is None:
+            raise DynidentError("PID: friction is given without feedforward; give the model whose feed-forward it completes")
+
+
+@dataclass(frozen=True)
+class ComputedTorque:
+    """Inverse dynamics of a model, driven by a PID that asks for accelerations.
+
+    The model must hold everything that the motors move: rotor and gear inertia and friction as joint terms (ia, fv, fc)
+    too, or they are felt as a disturbance. `VirtualRobot.model` is such a model.
+
+    Parameters
+    ----------
+    model : Mechanism
+        What the controller believes; its coordinates are those of the robot.
+    kp : float or array_like (n,)
+        Gain of the position error [1/s^2], one for all coordinates or one each.
+    kd : float or array_like (n,)
+        Gain of the velocity error [1/s].
+    ki : float or array_like (n,)
+        Gain of the error's integral [1/s^3].
+    cycle : float
+        Cycle time [s].
+    derivative_filter : float or array_like (n,)
+        Corner frequency of a first-order low-pass on the velocity error [Hz]; 0 is none.
+    preload : float or array_like (k,)
+        Torques whose internal part is added [N m, N]; refused on a robot without more motors than freedoms.
+    on : {"measurement", "reference"}
+        Where the model is evaluated: at the measured x and v, or at those of the reference. Dry friction always has the sign
+        of the wanted velocity.
+    delay : float
+        Time from the sampling of the sensors to the command at the motors [s], a whole multiple of the simulation's step;
+        nothing flows before the first command has arrived.
+
+    Examples
+    --------
+    >>> from dynident.control import ComputedTorque, gains_for
+    >>> from dynident.robots import rrr
+    >>> law = ComputedTorque(rrr.mechanism(), *gains_for(10.0, 0.7), cycle=1e-3)
+    >>> law.on
+    'measurement'
+    """
+
+    model: Mechanism
+    kp: ArrayLike
+    kd: ArrayLike
+    ki: ArrayLike = 0.0
+    _: KW_ONLY
+    cycle: float
+    derivative_filter: ArrayLike = 0.0
+    preload: ArrayLike = 0.0
+    on: Literal["measurement", "reference"] = "measurement"
+    delay: float = 0.0
+
+    def __post_init__(self) -> None:
+        require(self.model, Mechanism, "computed torque: model")
+        check_gains("computed torque", self)
+        choice("computed torque: on", self.on, ("measurement", "reference"))
+
+
+@dataclass(frozen=True, eq=False)
+class OpenLoop:
+    """A table of what every actuator gets; exactly one of the three is given.
+
+    Parameters
+    ----------
+    torque : array_like (N, k) or (k,), optional
+        Torques of the actuator coordinates, behind the gear, at the reference's own times [N m, N]; one row is held.
+    current : array_like (N, k) or (k,), optional
+        Motor currents [A].
+    voltage : array_like (N, k) or (k,), optional
+        Motor voltages [V].
+
+    Examples
+    --------
+    >>> from dynident.control import OpenLoop
+    >>> OpenLoop(voltage=[24.0, 0.0]).command
+    'voltage'
+    """
+
+    torque: ArrayLike | None = None
+    current: ArrayLike | None = None
+    voltage: ArrayLike | None = None
+
+    def __post_init__(self) -> None:
+        given = [name for name in ("torque", "current", "voltage") if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise DynidentError(f"open loop: {' and '.join(given) or 'nothing'} is given; give one of torque, current, voltage")
+        table = np.array(np.atleast_2d(numbers(getattr(self, given[0]), f"open loop: {given[0]}")))
+        if table.ndim != 2 or table.size == 0:
+            raise DynidentError(f"open loop: {given[0]} has shape {table.shape}; give (samples, actuators)")
+        finite_rows(f"open loop: {given[0]}", table)
+        table.flags.writeable = False
+        object.__setattr__(self, given[0], table)
+
+    @property
+    def command(self) -> Literal["torque", "current", "voltage"]:
+        """Which of the three is given."""
+        if self.torque is not None:
+            return "torque"
+        return "current" if self.current is not None else "voltage"
+
+    @property
+    def table(self) -> NDArray[np.float64]:
+        """The numbers that were given, (N, k), or (1, k) when held."""
+        return np.asarray(getattr(self, self.command))

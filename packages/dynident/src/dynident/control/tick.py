@@ -1,0 +1,83 @@
+"""One tick of the loops of a controller, written for expressions, numbers and arrays alike.
+
+    low-pass      y + share (u - y),    share = 1 - exp(-2 pi f T): the exact step response, sampled
+    velocity PI   i = kP e + kI int e dt + i_ff, low-passed and limited; the integral waits where it would push into a limit
+    current PI    V = kPC e + kIC int e dt, limited; the integral waits as above
+    PID           kp e + kd e' + ki int e dt
+
+Integrals are sums with the present error in them (backward rectangle).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.checks import numbers
+from dynident.errors import DynidentError
+from dynident.graph.elementary import both, equal, maximum, minimum, opposite, where
+
+Limit = Callable[[Any], Any]
+Array = NDArray[np.float64]
+
+
+def clip(x: Any, limit: Any) -> Any:
+    """Return x within +-limit."""
+    return minimum(maximum(x, -1.0 * limit), limit)
+
+
+def low_pass_step(before: Any, value: Any, share: Any) -> Any:
+    """Return the output of a sampled first-order low-pass; `share` is 1 at the first tick."""
+    return before + share * (value - before)
+
+
+class Moved(NamedTuple):
+    """What a PI loop gives: its output, its integral afterwards, and whether a limit has cut it."""
+
+    output: Any
+    integral: Any
+    cut: Any
+
+
+def velocity_loop(error: Any, feed: Any, integral: Any, before: Any, gains: Any, dt: Any, limit: Limit, windup: Any) -> Moved:
+    """Move a velocity loop by one tick; `gains` are kP, kI and the share of its low-pass, `windup` whether integrals wait."""
+    kp, ki, share = gains
+    fixed, grown = kp * error + feed, integral + ki * error * dt
+    smooth = low_pass_step(before, fixed + grown, share)
+    held = limit(smooth)
+    cut = opposite(equal(held, smooth))
+    waits = both(both(cut, windup), (smooth - held) * error > 0.0)  # conditional integration: not further into the limit
+    waited = limit(low_pass_step(before, fixed + integral, share))
+    return Moved(where(waits, waited, held), where(waits, integral, grown), cut)
+
+
+def current_loop(error: Any, integral: Any, gains: Any, dt: Any, limit: Any, windup: Any) -> Moved:
+    """Move a current loop by one tick; `gains` are kPC and kIC."""
+    if not isinstance(gains, tuple | list) and np.ndim(gains) == 0:
+        raise DynidentError(f"gains is {gains!r}; give the two gains kPC and kIC")
+    kp, ki = gains
+    grown = integral + ki * error * dt
+    wanted = kp * error + grown
+    held = clip(wanted, limit)
+    cut = opposite(equal(held, wanted))
+    waits = both(both(cut, windup), (wanted - held) * error > 0.0)
+    return Moved(where(waits, clip(kp * error + integral, limit), held), where(waits, integral, grown), cut)
+
+
+def pid_law(error: Any, slope: Any, integral: Any, gains: Any) -> Any:
+    """Return kp e + kd e' + ki int e dt."""
+    kp, kd, ki = gains
+    return kp * error + kd * slope + ki * integral
+
+
+def low_pass_share(frequency: ArrayLike, cycle: float) -> Array:
+    """Return how much of the way to its input a sampled low-pass goes in one cycle: 1 - exp(-2 pi f T), 1 where f is 0."""
+    corner = numbers(frequency, "frequency")
+    if not (np.isfinite(cycle) and cycle > 0.0):
+        raise DynidentError(f"cycle is {cycle}; give the cycle time in seconds, above zero")
+    if not np.all(corner >= 0.0):
+        raise DynidentError(f"frequency is {float(np.min(corner))} Hz; give zero (no filter) or a corner above it")
+    return np.where(corner > 0.0, -np.expm1(-2.0 * np.pi * corner * cycle), 1.0)

@@ -1,0 +1,91 @@
+"""The drive of one actuator: motor, transmission, friction and sensors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from dynident.drive.chain import Chain
+from dynident.drive.encoder import CurrentSensor, Encoder
+from dynident.drive.motor import Motor
+from dynident.drive.transmission import Transmission
+from dynident.errors import DescriptionError, require
+from dynident.friction.dynamic import DynamicLaw
+from dynident.friction.friction import Friction
+
+
+@dataclass(frozen=True)
+class Drive:
+    """What turns one actuator of a mechanism.
+
+    Parameters
+    ----------
+    actuator : str
+        Name of the actuator in the mechanism.
+    motor : Motor
+        The motor.
+    transmission : Transmission
+        What is between the rotor and the actuator coordinate.
+    friction : Friction or DynamicLaw, optional
+        Acts on the rotor at the rotor's speed [N m at the motor].
+    encoder : Encoder
+        Position sensor.
+    current_sensor : CurrentSensor
+        Current sensor.
+    """
+
+    actuator: str
+    motor: Motor
+    transmission: Transmission = field(default_factory=Transmission)
+    friction: Friction | DynamicLaw | None = None
+    encoder: Encoder = field(default_factory=Encoder)
+    current_sensor: CurrentSensor = field(default_factory=CurrentSensor)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.actuator, str) or not self.actuator:
+            raise DescriptionError(f"drive: actuator is {self.actuator!r}; give the name of an actuator of the mechanism")
+        require(self.motor, Motor, f"drive '{self.actuator}': motor")
+        require(self.transmission, Transmission, f"drive '{self.actuator}': transmission")
+        require(self.encoder, Encoder, f"drive '{self.actuator}': encoder")
+        require(self.current_sensor, CurrentSensor, f"drive '{self.actuator}': current_sensor")
+        if self.friction is not None and not isinstance(self.friction, Friction | DynamicLaw):
+            raise DescriptionError(
+                f"drive '{self.actuator}': friction is a {type(self.friction).__name__}; give a law with numbers, as in "
+                "(Coulomb() + Viscous()).using(fc=0.1, fv=1e-3), or a dynamic law such as LuGre"
+            )
+        if not self.transmission.rigid and self.motor.inertia == 0.0:
+            raise DescriptionError(
+                f"drive '{self.actuator}': the rotor turns an elastic shaft but motor.inertia is 0; give it in kg m^2"
+            )
+
+    @property
+    def rigid(self) -> bool:
+        """Whether rotor and actuator coordinate move together."""
+        return self.transmission.rigid
+
+    @property
+    def inertia(self) -> float:
+        """All inertias of the drive, at the motor [kg m^2]."""
+        return self.motor.inertia + sum(self.transmission.inertias)
+
+    @property
+    def input_inertia(self) -> float:
+        """Inertias in front of the gear, at the motor [kg m^2]: all but the last of the transmission, which turns with rho."""
+        return self.motor.inertia + sum(self.transmission.inertias[:-1])
+
+    @property
+    def reflected_inertia(self) -> float:
+        """All inertias of the drive as the actuator coordinate feels them, ``ratio^2 J`` [kg m^2, or kg of a slide]."""
+        return self.transmission.ratio**2 * self.inertia
+
+    @property
+    def states(self) -> int:
+        """Number of masses that have a coordinate of their own: all but the last of an elastic chain, none of a rigid one."""
+        return len(self.transmission.stiffness)
+
+    @property
+    def chain(self) -> Chain:
+        """Rotor and masses behind it as a chain, without backlash and friction."""
+        if self.rigid:
+            return Chain((self.inertia,))
+        shafts = self.transmission
+        return Chain((self.motor.inertia, *shafts.inertias), shafts.stiffness, shafts.damping)

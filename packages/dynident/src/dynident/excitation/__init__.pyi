@@ -1,0 +1,53 @@
+from .assumptions import Assumed as Assumed
+from .assumptions import assume_limits as assume_limits
+from .assumptions import capsules_of as capsules_of
+from .assumptions import collision_of as collision_of
+from .campaigns import check_plan as check_plan
+from .campaigns import payload_plan as payload_plan
+from .designs import Design as Design
+from .designs import design as design
+from .limits import Box as Box
+from .limits import Effort as Effort
+from .limits import Loops as Loops
+from .limits import Polygon as Polygon
+from .limits import TaskBox as TaskBox
+from .limits import ToolBox as ToolBox
+from .limits_file import MotionLimits as MotionLimits
+from .limits_file import limits_of as limits_of
+from .limits_file import read_limits as read_limits
+from .obstacles import Capsule as Capsule
+from .obstacles import Collision as Collision
+from .obstacles import Floor as Floor
+from .plan import Plan as Plan
+from .plan import Stage as Stage
+from .records import average_log as average_log
+from .records import refer as refer
+from .records import stage_logs as stage_logs
+
+__all__ = [
+    "Assumed",
+    "Box",
+    "Capsule",
+    "Collision",
+    "Design",
+    "Effort",
+    "Floor",
+    "Loops",
+    "MotionLimits",
+    "Plan",
+    "Polygon",
+    "Stage",
+    "TaskBox",
+    "ToolBox",
+    "assume_limits",
+    "average_log",
+    "capsules_of",
+    "check_plan",
+    "collision_of",
+    "design",
+    "limits_of",
+    "payload_plan",
+    "read_limits",
+    "refer",
+    "stage_logs",
+]

@@ -1,0 +1,392 @@
+"""Ready-made plans: the complete test, runs without and with a payload, a motion for validation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.checks import number, shown, whole
+from dynident.errors import DynidentError, require
+from dynident.excitation.checks import fits, motion_curve, text, vector
+from dynident.excitation.limits import State, all_excess, all_names, least_margins
+from dynident.excitation.limits_file import MotionLimits
+from dynident.excitation.plan import Plan, Stage
+from dynident.excitation.postures import CHECK_RATE, free_box, posture_of, rates_of, reach
+from dynident.excitation.problem import Problem, feasible_start
+from dynident.trajectory.family import Curve, Trajectory, positive, sample
+from dynident.trajectory.lead import resting_place
+from dynident.trajectory.multisine import Multisine
+from dynident.trajectory.plateaus import Strokes, cycloid_section, friction_plateaus, warming
+
+Array = NDArray[np.float64]
+
+LEAST = 10.0  # shortest warming [s]
+SPARE = 6.0  # of a cycle, for the joins around the warming [s]
+PLATEAUS = (2.0, 1.5, 1.0, 0.75, 0.5, 0.4)  # lengths of friction plateaus that are tried so that the warming has its time [s]
+SHRINK = (1.0, 0.97, 0.94, 0.9, 0.85, 0.7, 0.55, 0.4, 0.3, 0.2, 0.12)  # shares of ranges that are tried where limits interfere
+WARMING = 0.8  # share of the ranges, section 2.4.1
+TONES = 8  # sines of a validation motion
+
+
+def plan_within(
+    robot: str,
+    limits: MotionLimits,
+    stages: list[Stage],
+    rate: float,
+    cycles: int = 1,
+    period: float = 0.0,
+    home: ArrayLike | None = None,
+    notes: Mapping[str, Any] | None = None,
+) -> Plan:
+    """Return a plan whose joins keep the limits of positions and rates, after checking all limits on all of it.
+
+    Parameters
+    ----------
+    robot : str
+        Name.
+    limits : MotionLimits
+        All limits.
+    stages : list of Stage
+        What to do in a cycle.
+    rate : float
+        Samples per second [Hz].
+    cycles : int
+        How often.
+    period : float
+        Length of a cycle with its pause [s]; 0 for none.
+    home : array_like (n,), optional
+        Where to rest between cycles; where the first stage starts when omitted.
+    notes : mapping, optional
+        Anything else.
+
+    Returns
+    -------
+    Plan
+        The plan; a sentence names the limit that its motions or joins would break.
+    """
+    plan = _joined(robot, limits, stages, rate, home, cycles, period=period, notes={} if notes is None else notes)
+    check_plan(plan, limits)
+    return plan
+
+
+def _joined(
+    robot: str, limits: MotionLimits, stages: list[Stage], rate: float, home: ArrayLike | None, cycles: int = 1, **fields: Any
+) -> Plan:
+    """Return the plan of `plan_within` before it is checked."""
+    require(limits, MotionLimits, "limits")
+    if not isinstance(stages, list | tuple) or not stages or not all(isinstance(stage, Stage) for stage in stages):
+        raise DynidentError(f"stages are {shown(stages)}; give a list of Stage")
+    speed, push = rates_of(limits)
+    rest = resting_place(stages[0].curve, push) if home is None else vector(home, len(limits.coordinates), "home")
+    fields |= {"lower": limits.lower, "upper": limits.upper, "jerk": limits.jerk if np.isfinite(limits.jerk).any() else None}
+    return Plan(robot, limits.coordinates, stages, cycles, rate, speed, push, rest, **fields)
+
+
+def check_plan(plan: Plan, limits: MotionLimits) -> dict[str, float]:
+    """Return the smallest margin of a whole cycle to every limit; refuse a plan that breaks one, naming limit and stage.
+
+    Parameters
+    ----------
+    plan : Plan
+        The plan.
+    limits : MotionLimits
+        All limits.
+
+    Returns
+    -------
+    dict of str to float
+        Share of each limit that is left.
+    """
+    require(plan, Plan, "plan")
+    require(limits, MotionLimits, "limits")
+    t, excess = curve_excess(plan.curve, limits)
+    names = all_names(limits.all)
+    worst = np.unravel_index(int(np.argmax(excess)), excess.shape)
+    if excess[worst] > _touch(names[worst[1]]):
+        where = next((p for p in reversed(plan.pieces()) if p.start <= t[worst[0]]), None)
+        part = f"stage '{where.stage.name}'" if where is not None and where.stage is not None else "a join between stages"
+        raise DynidentError(
+            f"plan: {part} breaks limit '{names[worst[1]]}' by {excess[worst]:.3g} of its size at t = {t[worst[0]]:.2f} s; "
+            "choose another posture or home, or relax the limit"
+        )
+    return least_margins(names, excess.max(axis=0))
+
+
+def curve_excess(
+    curve: Curve, limits: MotionLimits, rate: float = CHECK_RATE, what: str = "a cycle of the plan"
+) -> tuple[Array, Array]:
+    """Return times (N,) and the excess of all limits (N, k) along a curve; the jerk is by differences."""
+    fits(curve.duration, rate, curve.dof, what)
+    motion = sample(curve, rate)
+    jerk = np.gradient(motion.a, motion.t, axis=0)
+    return motion.t, all_excess(limits.all, State(motion.q, motion.v, motion.a, jerk))
+
+
+def _touch(name: str) -> float:
+    """Return by how much rounding may exceed a limit: differences make the jerk of a corner, and half of it, uncertain."""
+    return 1e-2 if name.startswith("jerk of") else 1e-6
+
+
+def _fitting(make: Callable[[float], Strokes], limits: MotionLimits, what: str) -> Strokes:
+    """Return strokes over the largest share of the ranges that keeps all limits."""
+    reason = ""
+    for share in SHRINK:
+        try:
+            curve = make(share)
+            excess = curve_excess(curve, limits)[1].max(axis=0)
+        except DynidentError as error:  # too short for the speed, or the robot cannot follow
+            reason = reason or str(error)
+            continue
+        names = all_names(limits.all)
+        worst = int(np.argmax(excess - [_touch(name) for name in names]))
+        if excess[worst] <= _touch(names[worst]):
+            return curve
+        reason = f"limit '{names[worst]}' would be broken by {excess[worst]:.3g} of its size"
+    raise DynidentError(f"no {what} around the posture keeps the limits: {reason}; choose another posture or slower speeds")
+
+
+def complete_test(
+    robot: str,
+    limits: MotionLimits,
+    excitation: Curve,
+    rate: float,
+    validation: Curve | None = None,
+    cycles: int = 24,
+    period: float = 300.0,
+    warming_time: float = 180.0,
+    posture: ArrayLike | None = None,
+    repetitions: int = 1,
+    notes: Mapping[str, Any] | None = None,
+) -> Plan:
+    """Return the complete test of [Pagani2022, section 2.4]: excitation, full speed, friction, warming; 24 cycles of 5 min.
+
+    The section at full speed moves every joint along cycloids that peak at its largest speed (2.3.3). Plateaus are at 5 to
+    100 % of that speed; they get shorter, then the warming, when they leave less time in the cycle. Warming moves all joints at
+    once at their largest speeds over 80 % of their ranges; where other limits are in the way, the joints that break them use
+    less. The whole cycle is checked.
+
+    Parameters
+    ----------
+    robot : str
+        Name.
+    limits : MotionLimits
+        All limits of the robot.
+    excitation : Curve
+        Training motion.
+    rate : float
+        Samples per second [Hz].
+    validation : Curve, optional
+        Another motion, for validation only.
+    cycles : int
+        How many cycles.
+    period : float
+        Length of a cycle [s].
+    warming_time : float
+        Longest warming [s].
+    posture : array_like (n,), optional
+        Where joints wait while others are measured; the middle of the ranges, or where there is more room for every joint.
+    repetitions : int
+        Periods of the excitation to average over.
+    notes : mapping, optional
+        Anything else.
+
+    Returns
+    -------
+    Plan
+        The plan.
+    """
+    require(limits, MotionLimits, "limits")
+    motion_curve(excitation, "excitation")
+    period, warming_time = number("period", period), number("warming_time", warming_time)
+    keep = 1.0 - max(limits.margin, 0.01)
+    rest = posture_of(limits, excitation) if posture is None else vector(posture, len(limits.coordinates), "posture")
+    bounds, (speed, push) = reach(limits, rest), rates_of(limits)
+    rates = (speed, keep * push)  # constant speeds are the largest ones themselves
+
+    def plateaus(longest: float, share: float) -> Strokes:
+        low, high = (rest + share * keep * (x - rest) for x in bounds)
+        return friction_plateaus(low, high, *rates, longest=longest, posture=rest, jerk=keep * limits.jerk)
+
+    stages = [Stage("excitation", "training", excitation, repetitions)]
+    stages.append(Stage("full_speed", "training", _full_speed(limits, rest, rates, keep)))
+    if validation is not None:
+        stages.append(Stage("validation", "validation", validation))
+    for longest in PLATEAUS:
+        try:
+            friction = plateaus(longest, SHRINK[0])  # checked below, once its length is known
+        except DynidentError:  # too short for the speed: those that keep all limits, or the reason
+            friction = _fitting(partial(plateaus, longest), limits, "friction plateaus")
+        used = _joined(robot, limits, [*stages, Stage("friction", "friction", friction)], rate, rest).curve.duration
+        left = min(warming_time, period - used - SPARE) if period else warming_time
+        if left >= warming_time:
+            break
+    measured = [*stages, Stage("friction", "friction", _fitting(partial(plateaus, longest), limits, "friction plateaus"))]
+    if left < LEAST:
+        raise DynidentError(
+            f"excitation and plateaus take {used:.0f} s of a cycle of {period:.0f} s; shorten them or lengthen the cycle"
+        )
+    warm = Stage("warming", "warming", _warming(limits, rest, rates, keep, left), record=False)
+    over = _joined(robot, limits, [*measured, warm], rate, rest).curve.duration - period
+    if period and over > 0.0:  # slow joints need more for the joins around the warming
+        warm = replace(warm, curve=_warming(limits, rest, rates, keep, max(left - over, LEAST)))
+    return plan_within(robot, limits, [*measured, warm], rate, cycles, period, rest, notes)
+
+
+def complete_shares(plan: Plan, limits: MotionLimits) -> dict[str, dict[str, float]]:
+    """Return how far a complete test goes: shares of the largest speeds and of the ranges, and lengths of plateaus.
+
+    Parameters
+    ----------
+    plan : Plan
+        What `complete_test` returned.
+    limits : MotionLimits
+        Limits of the robot.
+
+    Returns
+    -------
+    dict of str to dict
+        By coordinate: ``full_speed`` (peak speed of the cycloids), ``plateau`` and ``fastest_plateau`` (longest plateau, and
+        that at the largest speed [s]), ``warming_speed``, ``warming_range``.
+    """
+    stages = {stage.name: stage.curve for stage in plan.stages}
+    friction, warm, full = (stages.get(name) for name in ("friction", "warming", "full_speed"))
+    if not isinstance(friction, Strokes) or warm is None or full is None:
+        raise DynidentError("the plan is no complete test; make one with complete_test")
+    speed, _ = rates_of(limits)
+    cycloids, heat = sample(full, CHECK_RATE), sample(warm, CHECK_RATE)
+    found = {}
+    for j, name in enumerate(plan.coordinates):
+        lengths = [(abs(v), end - begin) for k, v, begin, end in friction.plateaus if k == j]
+        found[name] = {
+            "full_speed": float(np.abs(cycloids.v[:, j]).max() / speed[j]),
+            "plateau": max(length for _, length in lengths),
+            "fastest_plateau": max(lengths)[1],
+            "warming_speed": float(np.abs(heat.v[:, j]).max() / speed[j]),
+            "warming_range": float(np.ptp(heat.q[:, j]) / (limits.upper[j] - limits.lower[j])),
+        }
+    return found
+
+
+def _inside(low: Array, high: Array, share: float) -> tuple[Array, Array]:
+    """Return a share of a box about its middle."""
+    middle, half = 0.5 * (low + high), 0.5 * share * (high - low)
+    return middle - half, middle + half
+
+
+def _full_speed(limits: MotionLimits, rest: Array, rates: tuple[Array, Array], keep: float) -> Strokes:
+    """Return cycloids at full speed: all joints at once where there is room for that, else one after the other."""
+    speed, push = rates
+    jerk = keep * limits.jerk
+    least = np.maximum(0.5 * np.pi * speed**2 / push, np.pi * np.sqrt(0.5 * speed**3 / jerk))  # ways on which speed is reached
+    box = free_box(limits, *_inside(limits.lower, limits.upper, keep), least)
+    if box is not None:
+        curve = cycloid_section(*box, speed, push, jerk)
+        excess = curve_excess(curve, limits)[1].max(axis=0)
+        if np.all(excess <= [_touch(name) for name in all_names(limits.all)]):
+            return curve
+    low, high = reach(limits, rest)
+
+    def alone(share: float) -> Strokes:
+        ends = [rest + share * keep * (x - rest) for x in (low, high)]
+        return cycloid_section(ends[0], ends[1], speed, push, jerk, rest)
+
+    return _fitting(alone, limits, "section at full speed")
+
+
+def _warming(limits: MotionLimits, rest: Array, rates: tuple[Array, Array], keep: float, duration: float) -> Strokes:
+    """Return the warming motion over 80 % of the ranges, or what other limits leave of them."""
+    speed, push = rates
+    jerk = keep * limits.jerk
+    wanted = _inside(limits.lower, limits.upper, WARMING)
+    least = speed * np.maximum(1.5 * speed / push, np.sqrt(6.0 * speed / jerk))  # ways on which the speed is reached
+    box = free_box(limits, *wanted, np.minimum(least, wanted[1] - wanted[0]))
+    if box is None:
+        box = _inside(*reach(limits, rest), WARMING)
+
+    def moves(share: float) -> Strokes:
+        return warming(*_inside(*box, share), speed, push, duration=duration, share=1.0, jerk=jerk)
+
+    return _fitting(moves, limits, "warming")
+
+
+def payload_plan(
+    robot: str,
+    limits: MotionLimits,
+    excitation: Curve,
+    rate: float,
+    payload: str,
+    repetitions: int = 3,
+    validation: Curve | None = None,
+    notes: Mapping[str, Any] | None = None,
+) -> tuple[Plan, Plan]:
+    """Return two plans with the same motion, without and with a payload: together they tell it from the link that carries it.
+
+    Parameters
+    ----------
+    robot : str
+        Name.
+    limits : MotionLimits
+        Limits; they must hold with the payload.
+    excitation : Curve
+        Motion.
+    rate : float
+        Samples per second [Hz].
+    payload : str
+        Name of the payload.
+    repetitions : int
+        Periods to average over.
+    validation : Curve, optional
+        Another motion, run with the payload.
+    notes : mapping, optional
+        Anything else.
+
+    Returns
+    -------
+    without, with_payload : Plan
+        The two runs.
+    """
+    if not text(payload, "payload"):
+        raise DynidentError("payload has no name; name what is mounted")
+    bare = [Stage("without", "payload", excitation, repetitions)]
+    loaded = [Stage("with", "payload", excitation, repetitions, payload)]
+    if validation is not None:
+        loaded.append(Stage("validation", "validation", validation, 1, payload))
+    first, second = (plan_within(robot, limits, stages, rate, notes=notes) for stages in (bare, loaded))
+    return first, second
+
+
+def validation_motion(problem: Problem, seed: int = 1, duration: float | None = None) -> Trajectory:
+    """Return a motion for validation, different from any training motion: faded sines of random frequencies and phases.
+
+    Parameters
+    ----------
+    problem : Problem
+        Limits and the family of the training motion, whose highest frequency is not exceeded.
+    seed : int
+        Seed of frequencies, phases and amplitudes.
+    duration : float, optional
+        How long [s]; as the training motion when omitted.
+
+    Returns
+    -------
+    Trajectory
+        From rest to rest, inside all limits on a dense grid.
+    """
+    require(problem, Problem, "problem")
+    generator = np.random.default_rng([whole("seed", seed, least=0, most=np.inf), 20])
+    T = problem.family.duration if duration is None else positive("duration", duration)
+    lowest, highest = min(1.0 / T, 0.5 * problem.family.highest), problem.family.highest
+    tones = np.sort(generator.uniform(lowest, highest, TONES))
+    family = Multisine(tuple(tones.tolist()), tuple(generator.uniform(0.0, 2.0 * np.pi, TONES).tolist()), T, 0.2 * T)
+    count = problem.objective.t.size
+    other = replace(problem, objective=replace(problem.objective, family=family, t=np.arange(count) / count * T))
+    for _ in range(10):
+        x = other.shrink(feasible_start(other, generator))
+        if x is not None:
+            return Trajectory.from_vector(family, x)
+    raise DynidentError("no motion for validation was found inside the limits; relax them, or give one of your own")

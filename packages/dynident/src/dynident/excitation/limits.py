@@ -1,0 +1,350 @@
+"""Limits of a motion, of places and rates and of the robot itself: numbers per sample that must not exceed zero.
+
+excess = (|x| - limit) / limit for rates and efforts, (x - upper) / half range for positions; -excess is the margin. A limit
+sees one sample at a time, q, v, a and jerk, so derivatives by the trajectory's parameters follow from derivatives by the state.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.checks import numbers, shown
+from dynident.errors import DynidentError
+from dynident.excitation.checks import vector
+from dynident.mechanics.actuation import actuator_jacobian, actuator_torques
+from dynident.mechanics.closure import close_positions, close_rates
+from dynident.mechanics.dynamics import inverse_dynamics
+from dynident.mechanics.kinematics import forward_kinematics
+from dynident.mechanics.motion import Motion
+from dynident.mechanism.mechanism import Mechanism
+
+Array = NDArray[np.float64]
+
+
+class State(NamedTuple):
+    """A motion with its jerk, (N, n) each."""
+
+    q: Array
+    v: Array
+    a: Array
+    j: Array
+
+
+class Limit(ABC):
+    """A limit of the motion; one of your own gives `names` and `_excess`, and says on which of q, v, a, jerk it depends."""
+
+    orders: ClassVar[tuple[int, ...]] = (0,)
+
+    @property
+    @abstractmethod
+    def names(self) -> tuple[str, ...]:
+        """Name of each column, as in "velocity of joint1"."""
+
+    @property
+    def follows(self) -> bool:
+        """True when samples must be given as a motion: loops are closed by continuity."""
+        robot: Mechanism | None = getattr(self, "mechanism", None)
+        return robot is not None and bool(robot.loops)
+
+    def excess(self, state: State) -> Array:
+        """Return how far every sample is beyond the limit, relative to its size.
+
+        Parameters
+        ----------
+        state : State
+            Motion.
+
+        Returns
+        -------
+        ndarray, (N, k)
+            Not above zero inside.
+        """
+        return self._excess(state)
+
+    @abstractmethod
+    def _excess(self, state: State) -> Array:
+        """Return `excess`."""
+
+
+@dataclass(frozen=True, eq=False)
+class Box(Limit):
+    """Lower and upper limits of q, v, a or jerk of each coordinate.
+
+    Parameters
+    ----------
+    order : int
+        0 for positions to 3 for the jerk.
+    lower, upper : ndarray, (n,)
+        Limits, infinite where there is none.
+    coordinates : tuple of str
+        Names.
+    """
+
+    order: int
+    lower: Array
+    upper: Array
+    coordinates: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.order, int) or self.order not in range(len(KINDS)) or not isinstance(self.coordinates, tuple):
+            raise DynidentError(
+                f"order is {shown(self.order)} and coordinates {shown(self.coordinates)}; give 0 to 3 and a tuple"
+            )
+        for label in ("lower", "upper"):
+            object.__setattr__(self, label, vector(getattr(self, label), len(self.coordinates), f"{label} limits"))
+        for name, low, high in zip(self.coordinates, self.lower, self.upper, strict=True):
+            if not low < high:
+                raise DynidentError(
+                    f"{KINDS[self.order]} of '{name}' is limited to {low:g} ... {high:g}, which is empty; swap or widen them"
+                )
+
+    @property
+    def orders(self) -> tuple[int, ...]:  # type: ignore[override]
+        """Its own order."""
+        return (self.order,)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return tuple(f"{KINDS[self.order]} of {self.coordinates[i]}" for i in self.columns[0])
+
+    @cached_property
+    def columns(self) -> tuple[NDArray[np.int64], Array, Array]:
+        """Coordinate of every column, the derivative of its excess by that coordinate, and the limit."""
+        ends = np.array([self.upper, self.lower])
+        known = np.isfinite(ends)
+        if self.order == 0:  # margins are relative to half the range of positions, or to the larger limit of rates
+            sizes = np.where(known.all(axis=0), 0.5 * (self.upper - self.lower), 1.0)
+        else:
+            largest = np.abs(np.where(known, ends, 0.0)).max(axis=0)
+            sizes = np.where(largest > 0.0, largest, 1.0)
+        side, coordinate = np.nonzero(known)
+        return coordinate, np.array([1.0, -1.0])[side] / sizes[coordinate], ends[known]
+
+    def _excess(self, state: State) -> Array:
+        coordinate, gain, limit = self.columns
+        return np.asarray((state[self.order][:, coordinate] - limit) * gain)
+
+
+KINDS = ("position", "velocity", "acceleration", "jerk")
+
+
+@dataclass(frozen=True, eq=False)
+class TaskBox(Limit):
+    """Limits of any function of the position, such as Cartesian coordinates.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(q)`` with (N, n) returns (N, m).
+    lower, upper : ndarray, (m,)
+        Limits.
+    coordinates : tuple of str
+        Names of the m numbers.
+    """
+
+    function: Callable[[Array], Array]
+    lower: Array
+    upper: Array
+    coordinates: tuple[str, ...]
+    follows = True
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return Box(0, self.lower, self.upper, self.coordinates).names
+
+    def _excess(self, state: State) -> Array:
+        x = self.function(state.q)
+        return Box(0, self.lower, self.upper, self.coordinates)._excess(State(x, x, x, x))
+
+
+@dataclass(frozen=True, eq=False)
+class Polygon(Limit):
+    """Two coordinates stay inside a polygon, convex or not.
+
+    Parameters
+    ----------
+    pair : tuple of int
+        The two coordinates.
+    vertices : ndarray, (k, 2)
+        Corners in order.
+    label : str
+        Name.
+    """
+
+    pair: tuple[int, int]
+    vertices: Array
+    label: str = "polygon"
+
+    def __post_init__(self) -> None:
+        v = numbers(self.vertices, f"vertices of polygon '{self.label}'")
+        if v.ndim != 2 or v.shape[1] != 2 or len(v) < 3 or not np.all(np.isfinite(v)):
+            raise DynidentError(f"polygon '{self.label}' has vertices of shape {v.shape}; give at least three pairs of numbers")
+        object.__setattr__(self, "vertices", v)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """One column."""
+        return (self.label,)
+
+    def _excess(self, state: State) -> Array:
+        """Return minus the distance to the border inside, plus it outside, over half the polygon's size."""
+        x = state.q[:, list(self.pair)]
+        a = self.vertices
+        b = np.roll(a, -1, axis=0)
+        edge, out = b - a, x[:, None] - a
+        along = np.clip(np.sum(out * edge, axis=2) / np.sum(edge * edge, axis=1), 0.0, 1.0)
+        distance = np.min(np.linalg.norm(out - along[:, :, None] * edge, axis=2), axis=1)
+        above, cross = x[:, None, 1] >= a[:, 1], edge[:, 0] * out[:, :, 1] - edge[:, 1] * out[:, :, 0]
+        before = x[:, None, 1] < b[:, 1]
+        winding = np.sum(above & before & (cross > 0.0), axis=1) - np.sum(~above & ~before & (cross < 0.0), axis=1)
+        half = 0.5 * float(np.max(np.ptp(a, axis=0)))
+        return np.asarray(np.where(winding != 0, -distance, distance) / half)[:, None]
+
+
+@dataclass(frozen=True, eq=False)
+class Effort(Limit):
+    """Torque (or force) and power of the joints, or of the motors of a robot with loops, from the robot's prior parameters.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot with prior parameters.
+    torque : ndarray, (k,)
+        Largest torques, infinite where there is none.
+    power : ndarray, (k,)
+        Largest mechanical power [W].
+    """
+
+    mechanism: Mechanism
+    torque: Array
+    power: Array
+    orders = (0, 1, 2)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Names of the joints or motors."""
+        robot = self.mechanism
+        return tuple(a.name for a in robot.actuators) if robot.loops else robot.coordinate_names
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return tuple(
+            f"{what} of {label}"
+            for what, limit in (("torque", self.torque), ("power", self.power))
+            for label, x in zip(self.labels, limit, strict=True)
+            if np.isfinite(x)
+        )
+
+    def _excess(self, state: State) -> Array:
+        robot = self.mechanism
+        motion = Motion(np.arange(float(len(state.q))), state.q, state.v, state.a)
+        tau, speed = inverse_dynamics(robot, motion), state.v
+        if robot.loops:
+            tau = actuator_torques(robot, state.q, tau)
+            speed = np.einsum("tkn,tn->tk", actuator_jacobian(robot, state.q), state.v)
+        out = [np.abs(x) / limit - 1.0 for x, limit in ((tau, self.torque), (tau * speed, self.power))]
+        keep = np.concatenate([np.isfinite(self.torque), np.isfinite(self.power)])
+        return np.concatenate(out, axis=1)[:, keep]
+
+
+@dataclass(frozen=True, eq=False)
+class ToolBox(Limit):
+    """A box in space for the origin of a link; a tool height is a box with a lower z only.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot.
+    frame : str
+        Link.
+    lower, upper : ndarray, (3,)
+        Corners in the base frame [m], infinite where there is none.
+    """
+
+    mechanism: Mechanism
+    frame: str
+    lower: Array
+    upper: Array
+
+    @property
+    def _box(self) -> Box:
+        return Box(0, self.lower, self.upper, tuple(f"{self.frame}.{axis}" for axis in "xyz"))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return self._box.names
+
+    def _excess(self, state: State) -> Array:
+        place = forward_kinematics(self.mechanism, state.q, self.frame)[1]
+        return self._box._excess(State(place, place, place, place))
+
+
+@dataclass(frozen=True, eq=False)
+class Loops(Limit):
+    """Passive joints stay inside their limits and the robot away from singularities.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot with loops.
+    lower, upper : ndarray, (n_tree,)
+        Limits of all tree coordinates, infinite where there is none.
+    least : float
+        Smallest ratio of pivots of the closure, and of singular values of the actuator Jacobian; 0 for no margin.
+    """
+
+    mechanism: Mechanism
+    lower: Array
+    upper: Array
+    least: float = 0.0
+    follows = True
+
+    @property
+    def _box(self) -> Box:
+        return Box(0, self.lower, self.upper, self.mechanism.tree.coordinates)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        extra = ("closure singularity", "actuation singularity") if self.least > 0.0 else ()
+        return (*self._box.names, *extra)
+
+    def _excess(self, state: State) -> Array:
+        tree = close_positions(self.mechanism, state.q)
+        out = self._box._excess(State(tree, tree, tree, tree))
+        if self.least <= 0.0:
+            return out
+        zero = np.zeros_like(state.q)
+        rates = close_rates(self.mechanism, tree, zero, zero)
+        sizes = np.linalg.svd(self.mechanism.actuator_matrix[0] @ rates.G, compute_uv=False)
+        near = np.stack([rates.pivot, sizes[:, -1] / sizes[:, 0]], axis=1)
+        return np.concatenate([out, 1.0 - near / self.least], axis=1)
+
+
+def all_names(limits: Sequence[Limit]) -> tuple[str, ...]:
+    """Return the names of all columns."""
+    return tuple(name for limit in limits for name in limit.names)
+
+
+def least_margins(names: Sequence[str], excess: Array) -> dict[str, float]:
+    """Return the smallest share of every limit that is left, by name, from the worst excess of all columns (k,)."""
+    margins: dict[str, float] = {}
+    for name, value in zip(names, excess, strict=True):
+        margins[name] = min(margins.get(name, np.inf), -float(value))
+    return margins
+
+
+def all_excess(limits: Sequence[Limit], state: State) -> Array:
+    """Return the excess of all limits side by side, (N, k)."""
+    return np.concatenate([limit.excess(state) for limit in limits], axis=1) if limits else np.zeros((len(state.q), 0))

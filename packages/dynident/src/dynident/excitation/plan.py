@@ -1,0 +1,338 @@
+"""The plan of an experiment: every motion with its purpose, in one JSON file that a recorder can run and a log can name.
+
+Stages follow each other inside a cycle, joined smoothly; cycles repeat. Its identity is a hash of what the robot does, not of
+the notes or of when and where it was made.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.checks import choice, number, shown, whole
+from dynident.errors import DynidentError
+from dynident.excitation.checks import CYCLES, LARGEST, fits, motion_curve, text, vector
+from dynident.files import read_json, to_json
+from dynident.mechanics.motion import Motion
+from dynident.results import Result
+from dynident.trajectory.export import REPETITIONS, bound_from_spec, from_spec
+from dynident.trajectory.family import Curve, positive
+from dynident.trajectory.join import Joined
+from dynident.trajectory.lead import cycle
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Array = NDArray[np.float64]
+
+FORMAT = "dynident-plan-1"
+PURPOSES = ("training", "validation", "friction", "warming", "payload")
+STAGE = ("name", "purpose", "repetitions", "payload", "record")  # fields of a stage beside its curve
+VECTORS = ("speed", "acceleration", "home")
+BOUNDS = ("lower", "upper", "jerk")
+
+
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """One motion of a plan.
+
+    Parameters
+    ----------
+    name : str
+        Name.
+    purpose : {"training", "validation", "friction", "warming", "payload"}
+        What the data are for.
+    curve : Curve
+        The motion.
+    repetitions : int
+        How often it is run in a row; a periodic motion is then averaged over periods.
+    payload : str
+        Name of the payload that must be mounted; empty for none.
+    record : bool
+        False for moves whose data are not needed.
+    """
+
+    name: str
+    purpose: str
+    curve: Curve
+    repetitions: int = 1
+    payload: str = ""
+    record: bool = True
+
+    def __post_init__(self) -> None:
+        label = f"stage {shown(text(self.name, 'name of a stage'))}"
+        choice(f"{label}: purpose", self.purpose, PURPOSES)
+        motion_curve(self.curve, f"{label}: curve")
+        whole(f"{label}: repetitions", self.repetitions, least=1, most=REPETITIONS)
+        text(self.payload, f"{label}: payload")
+        if not isinstance(self.record, bool):
+            raise DynidentError(f"{label}: record is {shown(self.record)}; give true or false")
+
+    @property
+    def duration(self) -> float:
+        """How long it takes with its repetitions [s]."""
+        return self.repetitions * self.curve.duration
+
+
+class Piece(NamedTuple):
+    """A part of a cycle: one repetition of a stage, or the join or lead before or after it (stage None).
+
+    Parameters
+    ----------
+    stage : Stage or None
+        The stage; None for a join or a lead.
+    repetition : int
+        Which repetition, from 0 on.
+    start, end : float
+        When, since the start of the cycle [s].
+    curve : Curve
+        The motion; its time starts at `start`.
+    """
+
+    stage: Stage | None
+    repetition: int
+    start: float
+    end: float
+    curve: Curve
+
+
+@dataclass(frozen=True, eq=False)
+class Plan(Result):
+    """An experiment.
+
+    Parameters
+    ----------
+    robot : str
+        Name of the robot.
+    coordinates : tuple of str
+        Names of the coordinates that the motions are of.
+    stages : sequence of Stage
+        What to do in a cycle, in order.
+    cycles : int
+        How often.
+    rate : float
+        Samples per second at which motions are sent and recorded [Hz].
+    speed, acceleration : array_like, (n,)
+        Limits of the joins between stages.
+    home : array_like, (n,)
+        Where the robot rests before and after each cycle.
+    period : float
+        Length of a cycle with its pause at the end [s]; 0 for no pause.
+    notes : mapping
+        Anything else: design values, conditions.
+    lower, upper, jerk : array_like (n,), optional
+        Range and largest jerk of the joins.
+    """
+
+    robot: str
+    coordinates: tuple[str, ...]
+    stages: Sequence[Stage]
+    cycles: int
+    rate: float
+    speed: Array
+    acceleration: Array
+    home: Array
+    period: float = 0.0
+    notes: Mapping[str, Any] = field(default_factory=dict)
+    lower: Array | None = None
+    upper: Array | None = None
+    jerk: Array | None = None
+
+    def __post_init__(self) -> None:
+        names = self.coordinates
+        if isinstance(names, str) or not isinstance(names, Sequence) or not names or len(set(map(shown, names))) < len(names):
+            raise DynidentError(f"coordinates of the plan are {shown(names)}; give a list of different names")
+        object.__setattr__(self, "coordinates", tuple(text(name, "a coordinate of the plan") for name in names))
+        text(self.robot, "robot of the plan")
+        n = len(names)
+        for label in (*VECTORS, *BOUNDS):
+            value = getattr(self, label)
+            if value is None and label in BOUNDS:
+                continue
+            array = vector(value, n, f"{label} of the plan")
+            if label == "home" and not np.all(np.abs(array) <= LARGEST):
+                raise DynidentError(f"home of the plan is {shown(array.tolist())}; give a position in radians or metres")
+            object.__setattr__(self, label, array)
+        if not isinstance(self.stages, Sequence) or not all(isinstance(stage, Stage) for stage in self.stages):
+            raise DynidentError(f"stages of the plan are {shown(self.stages)}; give a list of Stage")
+        object.__setattr__(self, "stages", tuple(self.stages))
+        if not self.stages:
+            raise DynidentError("the plan has no stage; give at least one motion")
+        whole("cycles of the plan", self.cycles, least=1, most=CYCLES)
+        number("rate of the plan", self.rate, above=0.0, unit="1/s")
+        number("period of the plan", self.period, least=0.0, unit="s")
+        if not isinstance(self.notes, Mapping):
+            raise DynidentError(f"notes of the plan are {shown(self.notes)}; give a table")
+        for stage in self.stages:
+            if stage.curve.dof != n:
+                raise DynidentError(f"stage '{stage.name}' moves {stage.curve.dof} coordinates but the plan has {n}")
+        fits(sum(stage.duration for stage in self.stages), self.rate, n, "a cycle of the plan")  # before they are joined
+        fits(max(self.curve.duration, self.period), self.rate, n, "a cycle of the plan")
+        if self.period and self.period < self.curve.duration:
+            raise DynidentError(
+                f"a cycle takes {self.curve.duration:.1f} s but is planned every {self.period:.1f} s; shorten a stage"
+            )
+
+    @cached_property
+    def curve(self) -> Joined:
+        """One cycle: all stages with their repetitions, from home to home, by joins that keep the limits and never jump."""
+        curves = [(stage.curve, stage.repetitions) for stage in self.stages]
+        return cycle(curves, self.speed, self.acceleration, self.home, self.lower, self.upper, self.jerk)
+
+    @property
+    def duration(self) -> float:
+        """How long the whole experiment takes [s]."""
+        return self.cycles * max(self.period, self.curve.duration)
+
+    def pieces(self) -> list[Piece]:
+        """Return one cycle part by part, in order: stages, joins and leads. They follow each other without a gap."""
+        waiting = [(stage, k) for stage in self.stages for k in range(stage.repetitions)]
+        out: list[Piece] = []
+        for curve, begin in zip(self.curve.pieces, self.curve.starts, strict=False):
+            mine = bool(waiting) and waiting[0][0].curve is curve
+            stage, k = waiting.pop(0) if mine else (None, 0)
+            out.append(Piece(stage, k, float(begin), float(begin) + curve.duration, curve))
+        return out
+
+    def schedule(self) -> list[dict[str, Any]]:
+        """Return when each stage runs in a cycle.
+
+        ``name``, ``purpose``, ``payload``, ``repetition``, ``record``, ``start``, ``end`` [s], in order, without joins.
+        """
+        return [
+            {
+                "name": piece.stage.name,
+                "purpose": piece.stage.purpose,
+                "payload": piece.stage.payload,
+                "repetition": piece.repetition,
+                "record": piece.stage.record,
+                "start": piece.start,
+                "end": piece.end,
+            }
+            for piece in self.pieces()
+            if piece.stage is not None
+        ]
+
+    def motion(self, rate: float | None = None, cycles: int = 1) -> Motion:
+        """Return cycles at a fixed rate, each with its pause.
+
+        Parameters
+        ----------
+        rate : float, optional
+            Samples per second [Hz]; the plan's when omitted.
+        cycles : int
+            How many; one is all that differs, the others repeat it.
+
+        Returns
+        -------
+        Motion
+            Positions, velocities and accelerations.
+        """
+        f = self.rate if rate is None else positive("rate", rate)
+        whole("cycles", cycles, least=1)
+        step = max(self.period, self.curve.duration) if cycles > 1 else self.curve.duration
+        fits(cycles * step, f, len(self.coordinates), "a motion")
+        # The last sample is at or just after the end, where the robot rests.
+        t = np.arange(int(np.ceil(cycles * step * f * (1.0 - 1e-12))) + 1) / f
+        since = t - step * np.minimum(np.floor(t / step + 1e-12), cycles - 1)
+        q, v, a = self.curve(np.minimum(since, self.curve.duration))
+        still = since >= self.curve.duration
+        v[still] = a[still] = 0.0
+        return Motion(t, q, v, a)
+
+    def summary(self) -> str:
+        """Return the plan as text. One line per stage."""
+        times = f"{self.cycles} {'cycles' if self.cycles > 1 else 'cycle'}"
+        head = f"plan {self.identity} of {self.robot}: {times} of {self.curve.duration:.4g} s at {self.rate:g} Hz"
+        rows = [f"  {s.name}: {s.purpose}, {s.repetitions} x {s.curve.duration:.4g} s" for s in self.stages]
+        return "\n".join([head, *rows])
+
+    def plot(self) -> Figure:
+        """Draw the positions of one cycle over time."""
+        from dynident.figures import label, one_axes  # noqa: PLC0415 - matplotlib is an extra
+
+        figure, axes = one_axes(9.0, 3.6, "time [s]", "position [rad, m]", f"{label(self.robot)}: one cycle")
+        t = np.linspace(0.0, self.curve.duration, 2000)
+        for name, q in zip(self.coordinates, self.curve(t)[0].T, strict=True):
+            axes.plot(t, q, linewidth=0.9, label=label(name))
+        axes.legend(frameon=False, fontsize=8, ncols=4)
+        return figure
+
+    def _motions(self) -> dict[str, Any]:
+        """What the robot does, as plain data."""
+        stages = [{key: getattr(s, key) for key in STAGE} | {"motion": s.curve.spec()} for s in self.stages]
+        values = {label: getattr(self, label) for label in (*VECTORS, *BOUNDS)}
+        vectors = {label: None if value is None else value.tolist() for label, value in values.items()}
+        head = {"format": FORMAT, "robot": self.robot, "coordinates": list(self.coordinates), "rate": self.rate}
+        return {**head, "cycles": self.cycles, "period": self.period, **vectors, "stages": stages}
+
+    def _content(self) -> dict[str, Any]:
+        return {**self._motions(), "notes": dict(self.notes), "identity": self.identity}
+
+    @property
+    def identity(self) -> str:
+        """Sixteen digits by which a log refers to this plan; notes are no part of it."""
+        content = json.dumps(json.loads(to_json(self._motions())), sort_keys=True)  # as it reads back from a file
+        return hashlib.sha256(content.encode()).hexdigest()[:16]
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Plan:
+        """Read what `save` wrote.
+
+        Parameters
+        ----------
+        path : path-like
+            File.
+
+        Returns
+        -------
+        Plan
+            The same plan.
+        """
+        data = read_json(path, "a plan")
+        if not isinstance(data, dict) or data.get("format") != FORMAT:
+            raise DynidentError(f"'{path}' is not a plan; make one with dynident excite")
+        try:
+            return cls.from_dict(data)
+        except DynidentError as error:
+            raise DynidentError(f"cannot read a plan from '{path}': {error}") from error
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Plan:
+        """Return the plan that `to_dict` described.
+
+        Parameters
+        ----------
+        data : mapping
+            What `to_dict` returned.
+
+        Returns
+        -------
+        Plan
+            The same plan.
+        """
+        try:
+            stages = [Stage(**{key: s[key] for key in STAGE}, curve=from_spec(s["motion"])) for s in data["stages"]]
+            given = [key for key in (*VECTORS, *BOUNDS) if data.get(key) is not None]
+            vectors: dict[str, Any] = {key: bound_from_spec(data, key) for key in given}
+            fields = {key: data[key] for key in ("robot", "coordinates", "cycles", "rate", "period", "notes")}
+            plan = cls(stages=stages, **fields, **vectors)
+        except KeyError as error:
+            raise DynidentError(f"{error} is missing") from error
+        except (ValueError, TypeError, AttributeError, IndexError, ArithmeticError, RecursionError) as error:
+            kind = "" if isinstance(error, DynidentError) else f"{type(error).__name__}: "
+            raise DynidentError(f"{kind}{error}") from error
+        if "identity" in data and data["identity"] != plan.identity:
+            raise DynidentError(
+                f"the plan was changed after it was made (its identity is {data['identity']}, its content's "
+                f"{plan.identity}); remove its line 'identity' to make it a new plan, or take the original"
+            )
+        return plan

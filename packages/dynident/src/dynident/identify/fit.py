@@ -1,0 +1,448 @@
+"""`Fit`: what was learnt, with its uncertainty; it predicts, scores, explains itself and can be stored."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.errors import DynidentError, IdentificationError
+from dynident.files import read_packed
+from dynident.identify.base import BaseParameters
+from dynident.identify.findings import findings
+from dynident.identify.prediction import Prediction, predicted
+from dynident.identify.rows import Projection, Rows
+from dynident.identify.suspicions import feeding_joints
+from dynident.identify.tables import REMOVED, Observability, Undetermined, summary_of
+from dynident.mechanics.motion import MotionLike, as_motion
+from dynident.mechanism.inertia import Consistency
+from dynident.mechanism.mechanism import Mechanism
+from dynident.mechanism.parameters import Parameters
+from dynident.results import Result
+from dynident.tables import Tabular
+
+if TYPE_CHECKING:
+    from dynident.export.robot import Exported
+    from dynident.friction.friction import Friction
+    from dynident.identify.metrics import Metrics
+    from dynident.identify.score import Score
+    from dynident.signals.log import Log
+
+Array = NDArray[np.float64]
+
+GOOD, POOR = 0.10, 0.50  # relative standard deviation up to which a parameter is well, or at least roughly, known
+
+
+@dataclass(frozen=True, eq=False)
+class Fit(Tabular, Result):
+    """An identified model.
+
+    Parameters
+    ----------
+    base : BaseParameters
+        The robot and its identifiable combinations.
+    values, covariance : ndarray, (b,), (b, b)
+        Base parameters and their covariance.
+    solved, active : ndarray of bool, (b,)
+        Which were estimated each by itself, and which were asked for (others were dropped as not essential).
+    combinations : ndarray, (k, b)
+        E: the data determine E beta, no more. Rows of the unit matrix for `solved` parameters; other rows are sums of
+        parameters that these data cannot tell apart, of which `values` holds the sum in one and zero in the others.
+    groups : tuple of str
+        Joints whose efforts were used.
+    sigma : ndarray, (groups,)
+        Residual standard deviation of each of them [N m or N].
+    rows : int
+        Number of equations.
+    condition : float
+        Condition number of the scaled, weighted regression.
+    standard : Parameters
+        Standard parameters that give the same torques.
+    estimator : str
+        How it was estimated.
+    sources, options, notes : see `Regression`
+        Provenance.
+    training_relative : float
+        ||e|| / ||tau|| on the data it was fitted to; not a validation.
+    projection : str or tuple of str
+        How the equations of a robot with loops were projected.
+    free : ndarray (b,), optional
+        Base parameters of least squares alone, without belief and physical consistency; `values` when omitted.
+    free_relative, description_relative : float
+        ||e|| / ||tau|| on the training data of `free` and of the untouched description.
+    standard_std : ndarray (p,), optional
+        Standard deviation of the standard parameters, where a belief makes it finite.
+    determined : ndarray of bool (p,), optional
+        Standard parameters that the data determine; the others are (nearly) those of the description.
+    scales : mapping of str to float
+        How far families of parameters are from the description, as the data told it; empty without a belief.
+    inflation : ndarray (groups,), optional
+        By how much dependent residuals inflate the variance of the parameters, per joint.
+    training_std : ndarray (groups,), optional
+        Root mean square of the parameters' share in `Prediction.std` over the training data, per joint.
+    training_columns : ndarray (groups, b), optional
+        Root mean square of the columns w_k over the training data, per joint: where a motion leaves what was trained.
+    speeds : mapping of str to float
+        Root mean square speed of joints in the training data.
+    before : ndarray (b,), optional
+        Base parameters of the description, where friction laws were found whose numbers it does not have.
+    """
+
+    base: BaseParameters
+    values: Array
+    covariance: Array
+    solved: NDArray[np.bool_]
+    active: NDArray[np.bool_]
+    combinations: Array
+    groups: tuple[str, ...]
+    sigma: Array
+    rows: int
+    condition: float
+    standard: Parameters
+    estimator: str
+    sources: tuple[Mapping[str, Any], ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    training_relative: float = float("nan")
+    projection: Projection = "gls"
+    free: Array | None = None
+    free_relative: float = float("nan")
+    description_relative: float = float("nan")
+    standard_std: Array | None = None
+    determined: NDArray[np.bool_] | None = None
+    scales: Mapping[str, float] = field(default_factory=dict)
+    inflation: Array | None = None
+    training_std: Array | None = None
+    training_columns: Array | None = None
+    speeds: Mapping[str, float] = field(default_factory=dict)
+    before: Array | None = None
+
+    @property
+    def described(self) -> Array:
+        """Base parameters (b,) that the description gives."""
+        return self.base.described if self.before is None else self.before
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """The robot as described (prior parameters)."""
+        return self.base.mechanism
+
+    @property
+    def identified(self) -> Mechanism:
+        """The robot with the identified standard parameters."""
+        return self.mechanism.with_parameters(self.standard)
+
+    @property
+    def friction(self) -> Mapping[str, Friction]:
+        """Friction laws of the joints with their identified numbers; joints with friction terms are not among them."""
+        return self.identified.friction
+
+    def exported(self) -> Fit:
+        """Return the fit that the standard parameters alone stand for, beta = K phi: what a written URDF predicts.
+
+        Same fit with the base parameters of `standard`; it differs when physical consistency moved them.
+        """
+        return replace(self, values=self.base.values(self.standard.values))
+
+    def export(
+        self, folder: str | os.PathLike[str], target: str, source: str | os.PathLike[str] | None = None, **options: Any
+    ) -> Exported:
+        """Write the identified robot for another program, with every number that was identified, and compare.
+
+        Parameters
+        ----------
+        folder : path-like
+            Where to write.
+        target : {"pinocchio", "mujoco", "gazebo", "drake"}
+            The program.
+        source : path-like, optional
+            Description the robot was read from: meshes and comments stay.
+        **options
+            As in `dynident.export.export_robot`.
+
+        Returns
+        -------
+        Exported
+            Files, the largest difference of torques, and notes.
+        """
+        from dynident.export.robot import export_robot  # noqa: PLC0415 - most fits are not exported
+
+        return export_robot(self.identified, folder, target, source, **{"remarks": self.provenance(), **options})
+
+    @property
+    def std(self) -> Array:
+        """Standard deviation of each base parameter; infinite where the data do not show it."""
+        std = np.sqrt(np.clip(np.diag(self.covariance), 0.0, None))
+        return std if self.scales else np.where(self.solved | ~self.active, std, np.inf)
+
+    @property
+    def relative_std(self) -> Array:
+        """Standard deviation relative to the value."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(self.active, self.std / np.abs(self.values), np.nan)
+
+    def predict(self, motion: MotionLike, temperature: Array | None = None, load: Array | None = None) -> Prediction:
+        """Predict the efforts of a motion, tau = W beta, with var = w cov w^T + sigma_g^2 (least squares).
+
+        With a belief (`MAP`) var = w cov w^T + max(sigma_g^2, sum_k (eta_k w_k beta_k)^2) + rest, where sigma_g is that of
+        stretches that were left out and eta_k^2 = sigma_g^2 / (a_k sum_l a_l), at most 1, with a_k the root mean square of
+        w_k beta_k in training: model errors grow with the terms that make them where a motion leaves what was trained. Near
+        standstill friction may be anything within its limits: rest is fc^2 / 3 there, or what residuals at rest had in
+        training, where that was more; sigma_g then is that of residuals in motion.
+
+        With loops the columns are the projected rows of ``fit.equations``; `actuator_torques` distributes them to motors.
+
+        Parameters
+        ----------
+        motion : Motion or (q, v, a)
+            N samples of the robot's coordinates.
+        temperature, load : ndarray, (N, n) or (N, k), optional
+            Temperature [degree Celsius] and load [N m or N] of the joints (of the motors with loops), where friction laws need
+            them.
+
+        Returns
+        -------
+        Prediction
+            Efforts and their standard deviations, memory proportional to N n only.
+        """
+        motion = as_motion(motion)
+        effort, std, _ = self.evaluate(motion, self.values[None], temperature, load)
+        return Prediction(motion.t, effort[0], std)
+
+    def evaluate(
+        self, motion: MotionLike, betas: Array, temperature: Array | None = None, load: Array | None = None
+    ) -> tuple[Array, Array, Array]:
+        """Predict the efforts of a motion with several sets of base parameters at once.
+
+        Parameters
+        ----------
+        motion : Motion or (q, v, a)
+            N samples of the robot's coordinates.
+        betas : ndarray, (m, b)
+            Sets of base parameters.
+        temperature, load : ndarray, (N, n) or (N, k), optional
+            Where friction laws need them, as in `predict`.
+
+        Returns
+        -------
+        effort : ndarray, (m, N, n)
+            Efforts of each set.
+        std : ndarray, (N, n)
+            Standard deviation of a new measurement, as in `predict`.
+        share : ndarray, (N, n)
+            The parameters' share of it.
+        """
+        return predicted(self, as_motion(motion), betas, temperature, load)
+
+    @property
+    def suspicions(self) -> tuple[str, ...]:
+        """What looks wrong with the data, in sentences (see `dynident.identify.suspicions`)."""
+        said = findings(self.notes, self.sources)
+        return said or feeding_joints(self.base, self.values, self.covariance, self.speeds)
+
+    @property
+    def removals(self) -> tuple[str, ...]:
+        """Every base parameter that was dropped as not essential, in order, with its deviation and what that cost."""
+        return tuple(note for note in self.notes if note.startswith(REMOVED))
+
+    def undetermined(self) -> tuple[Undetermined, ...]:
+        """Return the standard parameters that the data do not determine, with the value of the description beside them.
+
+        One row per parameter; torques show some of them only together with others, or not at all. Known coefficients of
+        force elements are not among them.
+        """
+        known = self.mechanism.known_columns
+        return tuple(
+            Undetermined(name, float(self.standard.values[k]), float(self.mechanism.parameters.values[k]), unit)
+            for k, (name, unit) in enumerate(zip(self.standard.names, self.standard.units, strict=True))
+            if not self.shown[k] and k not in known
+        )
+
+    def provenance(self) -> tuple[str, ...]:
+        """Return where the numbers come from, for files that hold no more than numbers.
+
+        One sentence about the fit, and one about the standard parameters that its data do not determine, with the value of
+        the description beside each.
+        """
+        logs = ", ".join(str(source.get("name", "")) for source in self.sources) or "data without a name"
+        said = [f"identified by dynident, {self.estimator}, from {logs}"]
+        rows = [f"{row.name} {row.value:.4g} (description {row.description:.4g})" for row in self.undetermined()]
+        if rows:
+            said.append(f"not determined by these data, resting on the description: {', '.join(rows)}")
+        return tuple(said)
+
+    @property
+    def shown(self) -> NDArray[np.bool_]:
+        """Which standard parameters the data determine each by itself."""
+        if self.determined is not None:
+            return self.determined
+        alone = np.zeros(len(self.standard), dtype=bool)
+        single = np.count_nonzero(self.base.regrouping, axis=1) == 1
+        alone[self.base.columns[single & self.solved]] = True
+        return alone
+
+    @property
+    def equations(self) -> Rows:
+        """The equations that were fitted: joint torques of a tree robot, projected motor torques of a robot with loops."""
+        return Rows(self.mechanism, self.projection)
+
+    def score(self, log: Log, allow_training: bool = False) -> Score:
+        """Compare the model with a log it was not fitted to.
+
+        Parameters
+        ----------
+        log : Log
+            Held-out log; it is prepared like the training logs.
+        allow_training : bool
+            True to score on the training data all the same; refused otherwise, since it proves nothing.
+
+        Returns
+        -------
+        Score
+            Metrics, measured and predicted efforts.
+        """
+        from dynident.identify.score import score_fit  # noqa: PLC0415 - score needs Fit
+
+        return score_fit(self, log, allow_training)
+
+    def score_rows(self, Y: ArrayLike, tau: ArrayLike) -> Metrics:
+        """Compare the model with rows of one's own, as those of `Regression.from_rows`.
+
+        Parameters
+        ----------
+        Y : array_like, (N, n, m) or (N, m)
+            Regressor, columns in the order of the base parameters.
+        tau : array_like, (N, n) or (N,)
+            Measured efforts.
+
+        Returns
+        -------
+        Metrics
+            Errors.
+        """
+        from dynident.identify.metrics import evaluate  # noqa: PLC0415 - few need it
+        from dynident.identify.own_rows import own_rows  # noqa: PLC0415
+
+        rows, effort = own_rows(Y, tau, self.base.rank)
+        return evaluate(effort, rows @ self.values, self.equations.names)
+
+    def without(self, *bodies: str) -> Fit:
+        """Return the fit without bodies that it knows apart from the others, such as a payload that was taken off.
+
+        Parameters
+        ----------
+        *bodies : str
+            Names of the bodies.
+
+        Returns
+        -------
+        Fit
+            Same fit; these bodies weigh nothing and add no uncertainty.
+        """
+        from dynident.identify.payload import without_body  # noqa: PLC0415 - payload needs Fit
+
+        return without_body(self, bodies)
+
+    def observability(self) -> tuple[Observability, ...]:
+        """Return how well each base parameter is known. One row per base parameter."""
+        rows = []
+        for i, (name, expression, unit) in enumerate(zip(self.base.names, self.base.expressions, self.base.units, strict=True)):
+            relative = float(self.relative_std[i])
+            if not self.active[i]:
+                verdict = "dropped"
+            elif not self.solved[i]:
+                verdict = "not excited"
+            else:
+                verdict = "good" if relative <= GOOD else "poor" if relative <= POOR else "insignificant"
+            rows.append(Observability(name, expression, unit, float(self.values[i]), float(self.std[i]), relative, verdict))
+        return tuple(rows)
+
+    def consistency(self) -> tuple[Consistency, ...]:
+        """Return, for every body, whether its recovered standard parameters are physically possible."""
+        return self.mechanism.check_consistency(self.standard)
+
+    def __repr__(self) -> str:
+        return (
+            f"Fit(robot '{self.mechanism.name}': {self.base.rank} base parameters from {self.rows} equations, "
+            f"training error {100 * self.training_relative:.2f} %; summary() has the table)"
+        )
+
+    def summary(self) -> str:
+        """Return the fit as a text table. Base parameters with standard deviations, and what to know about them."""
+        return summary_of(self)
+
+    def plot(self) -> Any:
+        """Draw the base parameters with error bars."""
+        from dynident.identify.plots import plot_parameters  # noqa: PLC0415 - matplotlib is an extra
+
+        return plot_parameters(self)
+
+    def _columns(self) -> dict[str, Any]:
+        """Base parameters, with the description's values beside them."""
+        rows = self.observability()
+        return {
+            "parameter": [row.name for row in rows],
+            "value": [row.value for row in rows],
+            "std": [row.std for row in rows],
+            "relative": [row.relative for row in rows],
+            "unit": [row.unit for row in rows],
+            "verdict": [row.verdict for row in rows],
+            "description": self.described.tolist(),
+            "expression": [row.expression.split(" = ", 1)[1] for row in rows],
+        }
+
+    def _head(self) -> str:
+        return self.summary().partition("\n")[0]
+
+    def _content(self) -> dict[str, Any]:
+        """Everything, and the robot itself unless one of its couplings is a function of the user's."""
+        from dynident.identify.fit_file import fit_content  # noqa: PLC0415 - it needs this class
+
+        return fit_content(self)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], mechanism: Mechanism | None = None) -> Fit:
+        """Read what `save` wrote.
+
+        Parameters
+        ----------
+        path : path-like
+            File.
+        mechanism : Mechanism, optional
+            The robot it belongs to, as described now; the one in the file when omitted.
+
+        Returns
+        -------
+        Fit
+            The same fit.
+        """
+        data = read_packed(path, "a fit")
+        try:
+            return cls.from_dict(data, mechanism)
+        except DynidentError as error:
+            raise IdentificationError(f"cannot read the fit '{path}': {error}") from error
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any], mechanism: Mechanism | None = None) -> Fit:
+        """Return the fit that `to_dict` described.
+
+        Parameters
+        ----------
+        data : mapping
+            What `to_dict` returned.
+        mechanism : Mechanism, optional
+            The robot it belongs to, as described now; the one in the data when omitted. Joints that were held still are
+            held again.
+
+        Returns
+        -------
+        Fit
+            The same fit.
+        """
+        from dynident.identify.fit_file import fit_from_dict  # noqa: PLC0415 - it needs this class
+
+        return fit_from_dict(data, mechanism)

@@ -1,0 +1,210 @@
+"""A fit as JSON: every number exact, and checked before it is believed when it comes back (files are cut, edited, mixed up)."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.errors import DynidentError, IdentificationError
+from dynident.identify.base import BaseParameters
+from dynident.identify.fit import Fit
+from dynident.identify.regrouping import base_parameters
+from dynident.identify.rows import check_projection
+from dynident.mechanism.additions import own_parts, with_own_parts
+from dynident.mechanism.force import Force
+from dynident.mechanism.mechanism import Mechanism
+from dynident.results import array_of
+
+Array = NDArray[np.float64]
+
+LARGEST = 1e100  # squares and products of such numbers stay finite
+NUMBERS = ("start", "end", "cutoff", "bandwidth")
+BELIEF: tuple[str, ...] = ("free", "free_relative", "description_relative", "standard_std", "determined", "scales")
+BELIEF += ("inflation", "training_std", "training_columns", "speeds", "before")
+
+
+def fit_content(fit: Fit) -> dict[str, Any]:
+    """Return what the file of a fit holds."""
+    own = any(not isinstance(force, Force) for force in fit.mechanism.forces)
+    opaque = own or any(coupling.function is not None for coupling in fit.mechanism.couplings)
+    return {
+        "robot": fit.mechanism.name,
+        "mechanism": None if opaque else fit.mechanism,
+        "joints": list(fit.mechanism.joint_names),
+        **own_parts(fit.mechanism),
+        "leaders": list(fit.base.leaders),
+        "loads": _loads_of(fit.mechanism),
+        "fingerprint": fit.base.fingerprint().tolist(),
+        "estimator": fit.estimator,
+        "rows": fit.rows,
+        "condition": fit.condition,
+        "training_relative": fit.training_relative,
+        "base_parameters": [asdict(row) for row in fit.observability()],
+        "covariance": fit.covariance,
+        "combinations": fit.combinations,
+        "sigma": dict(zip(fit.groups, fit.sigma.tolist(), strict=True)),
+        "standard_parameters": fit.standard.to_dict(),
+        "standard_provenance": fit.standard.provenance,
+        "consistency": [asdict(c) for c in fit.consistency()],
+        "sources": [dict(s) for s in fit.sources],
+        "options": dict(fit.options),
+        "notes": list(fit.notes),
+        "projection": fit.projection if isinstance(fit.projection, str) else list(fit.projection),
+        "belief": {name: x.tolist() if isinstance(x := getattr(fit, name), np.ndarray) else x for name in BELIEF}
+        | {"undetermined": [asdict(row) for row in fit.undetermined()]},
+    }
+
+
+def _other_gravity(data: Mapping[str, Any], mechanism: Mechanism) -> str:
+    """Say which gravity a fit was made with, where that is what differs."""
+    stored = (data.get("mechanism") or {}).get("gravity")
+    if stored is None or np.allclose(stored, mechanism.gravity, atol=1e-9):
+        return ""
+    return f"; gravity of the fit is {','.join(f'{x:g}' for x in stored)} (with_gravity)"
+
+
+def fit_from_dict(data: Mapping[str, Any], mechanism: Mechanism | None) -> Fit:
+    """Return the fit of what a file holds; `Fit.from_dict` is the public way."""
+    try:
+        if not isinstance(data, Mapping) or data.get("kind", "identify.Fit") != "identify.Fit":
+            raise IdentificationError("this is not a fit written by dynident ('kind' is not identify.Fit)")
+        if mechanism is None:
+            if data["mechanism"] is None:
+                raise IdentificationError(
+                    f"robot '{data['robot']}' has functions that no file holds; give the mechanism, as in load(path, mechanism)"
+                )
+            mechanism = Mechanism.from_dict(data["mechanism"])
+        rows, moving = data["base_parameters"], with_own_parts(mechanism, data)
+        moving = moving if moving.loops else moving.keep(data["joints"])
+        moving, base = _stored_base(moving, data["leaders"], data.get("loads", {}))
+        if list(base.leaders) != data["leaders"] or not base.fits(data["fingerprint"]):
+            raise IdentificationError(
+                f"the fit of robot '{data['robot']}' does not belong to robot '{mechanism.name}': "
+                f"geometry, gravity or terms differ{_other_gravity(data, mechanism)}"
+            )
+        verdicts, b, belief = [row["verdict"] for row in rows], base.rank, dict(data.get("belief") or {})
+        groups, p = tuple(data["sigma"]), len(moving.parameters)
+
+        def numbers(key: str, *shape: int) -> Array | None:
+            return None if belief.get(key) is None else _stored_numbers(belief[key], shape, key)
+
+        E = array_of(data["combinations"], "combinations")
+        return Fit(
+            base=base,
+            values=_stored_numbers([row["value"] for row in rows], (b,), "base_parameters"),
+            covariance=_stored_numbers(data["covariance"], (b, b), "covariance"),
+            solved=np.array([v not in ("dropped", "not excited") for v in verdicts]),
+            active=np.array([v != "dropped" for v in verdicts]),
+            combinations=_stored_numbers(E, (len(E), b), "combinations"),
+            groups=groups,
+            sigma=_stored_sigma(list(data["sigma"].values())),
+            rows=int(data["rows"]),
+            condition=float("inf") if data["condition"] is None else float(data["condition"]),
+            standard=moving.parameters.replace(
+                _stored_numbers(
+                    [data["standard_parameters"][name] for name in moving.parameters.names],
+                    (len(moving.parameters),),
+                    "standard_parameters",
+                ),
+                str(data["standard_provenance"]),
+            ),
+            estimator=str(data["estimator"]),
+            sources=tuple(_stored_source(source) for source in data["sources"]),
+            options=_stored_options(data["options"]),
+            notes=tuple(str(note) for note in data["notes"]),
+            training_relative=float("nan") if data["training_relative"] is None else float(data["training_relative"]),
+            projection=check_projection(data["projection"]),
+            free=numbers("free", b),
+            free_relative=float(belief.get("free_relative") or np.nan),
+            description_relative=float(belief.get("description_relative") or np.nan),
+            standard_std=numbers("standard_std", p),
+            determined=_stored_flags(belief.get("determined"), p, "determined"),
+            scales={str(name): float(value) for name, value in dict(belief.get("scales") or {}).items()},
+            inflation=numbers("inflation", len(groups)),
+            training_std=numbers("training_std", len(groups)),
+            training_columns=numbers("training_columns", len(groups), b),
+            speeds={str(name): float(value) for name, value in dict(belief.get("speeds") or {}).items()},
+            before=numbers("before", b),
+        )
+    except DynidentError:
+        raise
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError, RecursionError) as error:
+        raise IdentificationError(f"this is not a fit written by dynident: {type(error).__name__} {error}") from error
+
+
+def _stored_numbers(values: Any, shape: tuple[int, ...], what: str) -> NDArray[np.float64]:
+    """Return stored numbers as an array after checking their shape and that none is missing."""
+    array: NDArray[np.float64] = array_of(values, what)
+    if array.shape != shape or not np.all(np.abs(array) < LARGEST):  # NaN is not smaller either
+        raise IdentificationError(
+            f"this is not a whole fit: '{what}' needs {' x '.join(map(str, shape))} finite numbers; identify again"
+        )
+    return array
+
+
+def _stored_sigma(values: list[Any]) -> NDArray[np.float64]:
+    """Return the deviations of the efforts; NaN for all where none were fitted."""
+    if values and np.isnan(array_of(values, "sigma")).all():
+        return np.full(len(values), np.nan)
+    return _stored_numbers(values, (len(values),), "sigma")
+
+
+def _stored_flags(values: Any, size: int, what: str) -> NDArray[np.bool_] | None:
+    """Return stored yes-or-no values after checking that none is missing; None where none were stored."""
+    if values is None:
+        return None
+    if len(values) != size or not all(isinstance(value, bool) for value in values):
+        raise IdentificationError(f"this is not a whole fit: '{what}' needs {size} values, true or false; identify again")
+    return np.array(values, dtype=bool)
+
+
+def _stored_source(source: Any) -> dict[str, Any]:
+    """Return the stored record of a log after checking that it can be compared with other logs."""
+    record = dict(source)
+    for key in ("sha256", *NUMBERS):
+        value = record.get(key)
+        number = isinstance(value, int | float) and not isinstance(value, bool) and np.isfinite(value)
+        if not isinstance(value, str) if key == "sha256" else not number:
+            raise IdentificationError(f"this is not a whole fit: '{key}' of one of its sources is {value!r}; identify again")
+    for joint, sums in dict(record.get("resting", {})).items():
+        _stored_numbers(sums, (5,), f"resting of {joint}")
+    for key in ("cutoff", "bandwidth"):
+        if record[key] <= 0.0:
+            raise IdentificationError(
+                f"this is not a whole fit: '{key}' of one of its sources is {record[key]}; identify again"
+            )
+    return record
+
+
+def _stored_options(options: Any) -> dict[str, Any]:
+    """Return the stored options of the preparation after checking that all of them exist."""
+    from dynident.signals.preparation import prepare  # noqa: PLC0415 - only needed here
+
+    known = inspect.signature(prepare).parameters
+    unknown = [name for name in dict(options) if name not in known]
+    if unknown:
+        raise IdentificationError(f"the fit was made with options that are not known here: {', '.join(map(str, unknown))}")
+    return dict(options)
+
+
+def _loads_of(mechanism: Mechanism) -> dict[str, str]:
+    """Return the bodies with parameters of their own, such as payloads, and the links that carry them."""
+    apart = {body.name for body in mechanism.bodies if body.separate}
+    return {joint.child: joint.parent for joint in mechanism.joints if joint.child in apart}
+
+
+def _stored_base(mechanism: Mechanism, leaders: list[str], loads: dict[str, str]) -> tuple[Mechanism, BaseParameters]:
+    """Return the robot with the loads that a fit knows apart, and the base parameters with the leaders of a fit."""
+    known = _loads_of(mechanism)
+    for name, carrier in loads.items():
+        if name not in known:
+            mechanism = mechanism.with_payload(1.0, body=str(carrier), name=str(name), separate=True)
+    base = base_parameters(mechanism, order=leaders)
+    if loads and base.rank < len(leaders):  # runs without and with the load told them apart
+        base = base_parameters(mechanism, order=leaders, removable=tuple(loads))
+    return mechanism, base

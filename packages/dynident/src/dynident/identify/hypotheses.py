@@ -1,0 +1,355 @@
+"""Which fault of the data would explain them better: efforts turned, exchanged, scaled, late; positions turned, exchanged, off.
+
+Joints share parameters, so that data with a fault contradict each other whatever the description says. Each fault is
+undone on some hundred samples, the model is fitted again, and the residuals are compared by
+
+    L = sum_i log(||e_i||^2 / ||tau_i||^2),
+
+the likelihood of normal residuals whose size is not known. The best fault is taken if L falls by more than `FALL`, that is,
+if the product of all residual variances falls to a fifth, and the search goes on with the data mended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.identify.zeros import best_zero, shifted, wrong_zero
+from dynident.mechanics.motion import Motion
+
+Array = NDArray[np.float64]
+
+FALL = 1.5
+CROSSED = 0.6  # of its squared error: so much better each of two exchanged efforts must be explained by the other joint's rows
+HALVED = float(np.log(2.0))  # a variance
+THIN = 3  # of the samples, one: enough to see which change of the positions is worth a closer look
+WORTH = 0.5  # of the fall that is needed
+SURE = 20.0  # times the number of rows, the fall of twice the log-likelihood at least
+FREE = 0.5  # of its rows: what a joint's parameters must leave for its error alone to be known
+DOUBTED = 1.25  # times the error of joints alone from which on positions are doubted, ...
+POOR = 0.05  # ... or relative error (geometric mean of the joints) from which on they are
+SCALED = 1.15  # a gain that differs by less is no suspicion
+RIDGE = 1e-6  # of a column's square: directions that these samples do not show stay near zero
+FLOOR = 1e-6  # of a variance: better is not believed
+PASSES, FAULTS = 4, 4
+# Tried first; the ends tell nothing.
+GAINS = (1e-3, 1e-2, 0.03, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 1.18, 1.4, 2.0, 2.8, 5.0, 10.0, 30.0, 1e2, 1e3)
+REFINED = 1.2  # and then about the best of them
+DELAYS = (-0.064, -0.016, 0.016, 0.064)  # [s], likewise
+WIDE = 2.0 * np.pi  # [rad], range of a revolute joint from which on degrees are thought of
+
+
+class Equations(Protocol):
+    """Rows W (n, b, S') of a motion that has every `step`-th of the S samples."""
+
+    def __call__(self, moved: Motion, step: int = 1) -> Array:
+        """Return the rows."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Products:
+    """Cross products of rows and efforts of n joints."""
+
+    P: Array  # (n, b, b) W_i W_i^T over the samples
+    C: Array  # (n, b, n) W_i tau_j
+    Y: Array  # (n,) ||tau_j||^2
+
+    @classmethod
+    def of(cls, W: Array, effort: Array) -> Products:
+        """Return the products of W (n, b, S) and efforts (S, n)."""
+        size = np.sqrt(np.sum(W**2, axis=(0, 2)))
+        scaled = W / np.where(size > 0.0, size, 1.0)[:, None]
+        return cls(scaled @ scaled.transpose(0, 2, 1), scaled @ effort, np.sum(effort**2, axis=0))
+
+    def mended(self, order: NDArray[np.int64], factor: Array) -> Products:
+        """Return the products with efforts in another order, each times a factor."""
+        return replace(self, C=self.C[:, :, order] * factor, Y=self.Y[order] * factor**2)
+
+    def variances(self) -> Array:
+        """Return ||e_i||^2 / ||tau_i||^2 (n,) of the model that all joints share, by iterated weights."""
+        square = np.where(self.Y > 0.0, self.Y, 1.0)
+        variance, own = square, np.arange(len(square))
+        target = self.C[own, :, own]
+        for _ in range(PASSES):
+            G = np.tensordot(1.0 / variance, self.P, axes=1)
+            diagonal = np.diagonal(G)
+            x = np.linalg.solve(G + RIDGE * np.diag(np.where(diagonal > 0.0, diagonal, 1.0)), (1.0 / variance) @ target)
+            rest = self.Y - 2.0 * target @ x + np.einsum("b,ibc,c->i", x, self.P, x)
+            variance = np.maximum(rest, FLOOR * square)
+        return np.asarray(variance / square)
+
+    def misfit(self) -> float:
+        """Return L of the model that all joints share."""
+        return float(np.sum(np.log(self.variances())))
+
+    def scaled(self, i: int) -> tuple[float, float]:
+        """Return L with joint i's efforts times the factor that suits best, and the factor."""
+        own = np.arange(len(self.Y)) == i
+
+        def misfit(factor: float) -> float:
+            return self.mended(np.arange(len(self.Y)), np.where(own, factor, 1.0)).misfit()
+
+        best, ratio = min((misfit(factor), factor) for factor in GAINS), REFINED
+        for _ in range(3):
+            if GAINS[0] < best[1] < GAINS[-1]:
+                best = min(best, *((misfit(f), f) for f in (best[1] * ratio, best[1] / ratio)))
+            ratio = float(np.sqrt(ratio))
+        return best
+
+    def apart(self) -> Array:
+        """Return ||e||^2 / ||tau||^2 of efforts j explained by the rows of joint i alone, (n, n)."""
+        found = np.empty((len(self.P), self.C.shape[2]))
+        for i, P in enumerate(self.P):
+            diagonal = np.diagonal(P)
+            x = np.linalg.solve(P + RIDGE * np.diag(np.where(diagonal > 0.0, diagonal, 1.0)), self.C[i])
+            found[i] = self.Y - 2.0 * np.sum(x * self.C[i], axis=0) + np.sum(x * (P @ x), axis=0)
+        return np.maximum(found / np.where(self.Y > 0.0, self.Y, 1.0), FLOOR)
+
+
+@dataclass(frozen=True, eq=False)
+class Faults:
+    """What was found, and the data without it: the mended efforts are ``effort[:, order] * factor``."""
+
+    sentences: tuple[str, ...]  # one per fault
+    turned: tuple[int, ...]  # joints whose efforts were turned round
+    order: NDArray[np.int64]  # (n,)
+    factor: Array  # (n,)
+    motion: Motion  # the mended one
+    misfit: float = np.nan  # L of the mended data; NaN where there are too few to tell
+    limit: float = FALL  # by how much L must fall for a fault
+    contradiction: float = 1.0  # error of the model that joints share, over that of joints alone, geometric mean
+
+    def poor(self) -> bool:
+        """Tell whether the data contradict themselves still, as far as these samples show."""
+        return self.error > POOR
+
+    @property
+    def error(self) -> float:
+        """Relative error of the mended data, geometric mean of the joints."""
+        return float(np.exp(0.5 * self.misfit / len(self.factor)))
+
+
+def find_faults(
+    names: Sequence[str],
+    rows: Equations,
+    motion: Motion,
+    effort: Array,
+    independent: float,
+    later: Callable[[float], Array] | None = None,
+    angles: Sequence[int] = (),
+) -> Faults:
+    """Return the faults that the data betray by contradicting themselves.
+
+    `rows` gives W (n, b, S) of a motion of S samples, or of every k-th of them, `effort` is (S, n), `independent` counts the
+    rows of a joint, `later` gives the efforts that were logged d seconds later, and `angles` are the revolute joints.
+    """
+    n = len(names)
+    none = found = Faults((), (), np.arange(n), np.ones(n), motion)
+    W = rows(motion)
+    left = rows_left(W, independent)
+    if not left:
+        return found
+    limit = max(FALL, SURE / left)
+    start = products = Products.of(W, effort)
+    lowest = products.misfit()
+    none = found = replace(none, misfit=lowest, limit=limit)
+    usual = np.arange(n)
+    others: list[tuple[float, str, Motion, NDArray[np.int64]]] = []
+    for turn in range(FAULTS):
+        options = list(_of_efforts(products, names, lowest - limit))
+        if turn == 0 and (options or none.poor() or _contradiction(W, products, independent) > DOUBTED):
+            others = list(_of_positions(names, rows, motion, effort, products.variances(), limit, angles))
+        if turn == 0 and later is not None:
+            others += [(L, text, motion, usual) for L, text in _delays(W, names, effort, later, lowest - limit)]
+        if not options:
+            break
+        best, sentence, order, factor = min(options, key=lambda option: option[0])
+        if others and turn == 0 and min(others, key=lambda other: other[0])[0] < best - limit:
+            break
+        turned = (*found.turned, *np.flatnonzero(factor == -1.0).tolist())
+        order, factor = found.order[order], found.factor[order] * factor
+        products = start.mended(order, factor)
+        lowest = products.misfit()
+        sentences = (*found.sentences, *([sentence] if sentence else []))
+        found = replace(found, sentences=sentences, turned=turned, order=order, factor=factor, misfit=lowest)
+    if others:
+        L, text, changed, order = min(others, key=lambda other: other[0])
+        if lowest - limit > L:
+            W, products = (W, products) if changed is motion else (moved := rows(changed), Products.of(moved, effort[:, order]))
+            found = replace(none, sentences=(text,), motion=changed, order=order, misfit=L)
+    return replace(found, contradiction=_contradiction(W, products, independent))
+
+
+def _contradiction(W: Array, products: Products, independent: float) -> float:
+    """Return by how much larger the error of the model that joints share is than that of joints alone, geometric mean.
+
+    Alone, each joint fits its b_i parameters to its noise as well: that lowers its squared error to 1 - b_i / rows.
+    """
+    free = 1.0 - np.count_nonzero(np.any(W, axis=2), axis=1) / independent
+    known = free > FREE
+    if not known.any():
+        return 1.0
+    alone = np.diagonal(products.apart())[known] / free[known]
+    return float(np.exp(0.5 * np.mean(np.log(products.variances()[known] / alone))))
+
+
+def rows_left(W: Array, independent: float) -> float:
+    """Return how many independent rows of a joint its parameters leave; 0 for too few to tell faults."""
+    n, b, samples = W.shape
+    left = independent - b / n
+    return 0.0 if n < 2 or left < SURE or b > 0.5 * samples * n else left
+
+
+def likely_gain(products: Products, i: int, left: float) -> float:
+    """Return what joint i's efforts are times what the other joints need, where the likelihood is sure of it; else 1.
+
+    A gain of two in a joint that shares little with the others hardly changes the residuals, and stays below `FALL`; the
+    likelihood may see it all the same. It believes in the model, so this alone is no suspicion.
+    """
+    best, factor = products.scaled(i)
+    sure = left * (products.misfit() - best) > SURE and GAINS[0] < factor < GAINS[-1]
+    return 1.0 / factor if sure else 1.0
+
+
+def exchanged(one: str, other: str, what: str = "efforts") -> str:
+    """Return the sentence about two channels that look exchanged."""
+    return f"the {what} of {one} and {other} look exchanged; check the order of the columns"
+
+
+def _of_efforts(
+    products: Products, names: Sequence[str], wanted: float
+) -> Iterator[tuple[float, str, NDArray[np.int64], Array]]:
+    """Yield L, sentence, order and factor of every fault of efforts that reaches a wanted L."""
+    n = len(names)
+    usual = np.arange(n)
+    apart = products.apart()
+    for i, j in combinations(range(n), 2):
+        if apart[i, j] < CROSSED * apart[j, j] and apart[j, i] < CROSSED * apart[i, i]:
+            order = usual.copy()
+            order[[i, j]] = j, i
+            L = products.mended(order, np.ones(n)).misfit()
+            if wanted > L:
+                yield L, exchanged(names[i], names[j]), order, np.ones(n)
+    if np.sum(np.log(np.diagonal(apart))) > wanted:  # even joints that share nothing would not be so much better
+        return
+    for i in range(n):
+        factor = np.where(usual == i, -1.0, 1.0)
+        L = products.mended(usual, factor).misfit()
+        if wanted > L:
+            yield L, "", usual, factor
+        L, gain = products.scaled(i)
+        if wanted > L and GAINS[0] < gain < GAINS[-1] and not 1.0 / SCALED < gain < SCALED:
+            said = f"the efforts of {names[i]} are {1.0 / gain:.3g} times what the other joints need; check gain, unit and gear"
+            yield L + FALL, said, usual, np.where(usual == i, gain, 1.0)  # a number that was fitted counts
+
+
+def _of_positions(
+    names: Sequence[str],
+    rows: Equations,
+    motion: Motion,
+    effort: Array,
+    before: Array,
+    limit: float,
+    angles: Sequence[int],
+) -> Iterator[tuple[float, str, Motion, NDArray[np.int64]]]:
+    """Yield L, sentence, motion and order of the efforts of the faults of positions that may make L fall by a limit.
+
+    `before` are the variances of the data as they are. Each of two exchanged joints must be explained better: what one joint
+    gains by the richer rows of another is no exchange.
+    """
+    n, b, samples = rows(motion).shape
+    step = THIN if b < 0.5 * n * (samples // THIN) else 1
+    few, some = motion[::step], effort[::step]
+
+    def misfit(changed: Motion, order: NDArray[np.int64]) -> float:
+        return Products.of(rows(changed, step), some[:, order]).misfit()
+
+    usual = np.arange(n)
+    start = misfit(few, usual)
+    for text, changed, order, pair in _motions(names, motion, angles):
+        if misfit(changed[::step], order) < start - WORTH * limit:
+            after = Products.of(rows(changed), effort[:, order]).variances()
+            if all(after[i] < CROSSED * before[order[i]] for i in pair):
+                yield float(np.sum(np.log(after))), text, changed, order
+    L, i, angle = best_zero(lambda i, angle: misfit(shifted(few, i, angle), usual), angles, start)
+    if angle and start - WORTH * limit > L:
+        changed = shifted(motion, i, angle)
+        # a number that was fitted counts
+        yield Products.of(rows(changed), effort).misfit() + FALL, wrong_zero(names[i], angle), changed, usual
+
+
+def _motions(
+    names: Sequence[str], motion: Motion, angles: Sequence[int]
+) -> Iterator[tuple[str, Motion, NDArray[np.int64], tuple[int, ...]]]:
+    """Yield sentences about positions, motions that undo what they say, the order of efforts with them, joints exchanged."""
+    n = len(names)
+    usual = np.arange(n)
+    for i in range(n):
+        sign = np.where(np.arange(n) == i, -1.0, 1.0)
+        yield f"the positions of {names[i]} look turned round; check their sign", _scaled(motion, sign), usual, ()
+    for i, j in combinations(range(n), 2):
+        order = np.arange(n)
+        order[[i, j]] = j, i
+        changed = Motion(motion.t, motion.q[:, order], motion.v[:, order], motion.a[:, order])
+        yield exchanged(names[i], names[j], "positions"), changed, usual, (i, j)
+        yield exchanged(names[i], names[j], "positions and efforts"), changed, order, (i, j)
+    if np.any(np.ptp(motion.q[:, list(angles)], axis=0) > WIDE):
+        radians = np.where(np.isin(np.arange(n), angles), np.pi / 180.0, 1.0)
+        yield "positions look like degrees taken for radians (position=deg)", _scaled(motion, radians), usual, ()
+
+
+def _scaled(motion: Motion, factor: Array) -> Motion:
+    return Motion(motion.t, motion.q * factor, motion.v * factor, motion.a * factor)
+
+
+def _delays(
+    W: Array, names: Sequence[str], effort: Array, later: Callable[[float], Array], wanted: float
+) -> Iterator[tuple[float, str]]:
+    """Yield L and sentence where efforts of all joints, or of one, fit much better when they are taken later or earlier."""
+    n = len(names)
+    alone = np.array([_explained_alone(W[i], i, effort, later) for i in range(n)])  # (n, 2)
+    for own in (list(range(n)), *([i] for i in range(n))):
+        late = np.isin(np.arange(n), own)
+        if np.sum(np.where(late, alone[:, 1], alone[:, 0])) + FALL > wanted:
+            continue  # even joints that share nothing would not be so much better
+
+        def misfit(delay: float, late: NDArray[np.bool_] = late) -> float:
+            return Products.of(W, np.where(late, later(delay), effort)).misfit()
+
+        best, delay = _best_delay(misfit)
+        # A number that was fitted counts; the residuals of all joints together must be less than half on average.
+        if best + max(FALL, len(own) * HALVED - FALL) < wanted:
+            said, way = "all joints" if len(own) == n else names[own[0]], "later" if delay > 0.0 else "earlier"
+            yield (
+                best,
+                f"the efforts of {said} look {1e3 * abs(delay):.2g} ms {way} than the positions; align them "
+                f"(delay={delay:.2g})",
+            )
+
+
+def _best_delay(misfit: Callable[[float], float]) -> tuple[float, float]:
+    """Return the least misfit of a delay, and the delay."""
+    best, ratio = min((misfit(d), d) for d in DELAYS), 2.0
+    for _ in range(5):
+        best = min(best, *((misfit(d), d) for d in (best[1] * ratio, best[1] / ratio)))
+        ratio = float(np.sqrt(ratio))
+    return best
+
+
+def _explained_alone(rows: Array, i: int, effort: Array, later: Callable[[float], Array]) -> tuple[float, float]:
+    """Return the logarithm of ||e||^2 / ||tau||^2 of a joint i that shares nothing: as logged, and with its best delay."""
+    size = np.linalg.norm(rows, axis=1)
+    basis = np.linalg.qr((rows[size > 0.0] / size[size > 0.0, None]).T)[0]
+
+    def misfit(y: Array) -> float:
+        whole = float(y @ y)
+        return float(np.log(max(1.0 - np.sum((basis.T @ y) ** 2) / whole, FLOOR))) if whole > 0.0 else 0.0
+
+    now = misfit(effort[:, i])
+    return now, min(now, _best_delay(lambda delay: misfit(later(delay)[:, i]))[0])

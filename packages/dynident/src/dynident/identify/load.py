@@ -1,0 +1,292 @@
+"""`Payload`: an identified load, whether it can be true, and how robot controllers want it.
+
+phi = (m, h, I_o)   ->   c = h / m,   I_c = I_o - m (|c|^2 1 - c c^T)          deviations by the derivative
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.checks import choice, number
+from dynident.mechanics.inverse_kinematics_damped import robot_size
+from dynident.mechanism.mechanism import Mechanism
+from dynident.results import Result
+
+Array = NDArray[np.float64]
+
+CLEAR = 2.0  # standard deviations beyond which something is sure
+HEAVY = 2.0  # of the described mass of a robot: a load above it is doubted
+LOOSE = 0.1  # of the reach: a centre of mass that is known no better helps no controller
+STEP = 1e-6
+CONVENTIONS = ("ur", "franka", "kuka")
+UPPER = ([0, 0, 0, 1, 1, 2], [0, 1, 2, 1, 2, 2])  # Ixx Ixy Ixz Iyy Iyz Izz
+
+
+@dataclass(frozen=True, eq=False)
+class Payload(Result):
+    """An identified load.
+
+    Parameters
+    ----------
+    parameters : ndarray, (10,)
+        ``m mx my mz Ixx Ixy Ixz Iyy Iyz Izz`` in the frame of the link that carries it, inertia about its origin; NaN where
+        the data show none of it, or only its sum with others.
+    covariance : ndarray, (10, 10)
+        Their covariance, NaN alike.
+    names, values, std : tuple of str, ndarray (k,), ndarray (k,)
+        Base parameters of the load as they were estimated, and their standard deviations.
+    frame : str
+        The link.
+    reach : float
+        Largest distance of the centre of mass from that frame that is believed [m].
+    heaviest : float
+        Largest mass that is believed [kg].
+    bias, bias_std : ndarray (6,), optional
+        Offset of a wrist sensor, force and moment [N, N m], and its standard deviation; NaN where poses do not tell it from
+        the load.
+    gravity, gravity_std : ndarray (3,), float, optional
+        Gravity in the base frame, where it was estimated [m/s^2], and the standard deviation of its direction [rad].
+    notes : tuple of str
+        How it was found.
+    doubts : tuple of str
+        What the data themselves speak against, such as a base that is not level.
+    """
+
+    parameters: Array
+    covariance: Array
+    names: tuple[str, ...] = ()
+    values: Array = field(default_factory=lambda: np.zeros(0))
+    std: Array = field(default_factory=lambda: np.zeros(0))
+    frame: str = ""
+    reach: float = np.inf
+    bias: Array | None = None
+    bias_std: Array | None = None
+    gravity: Array | None = None
+    gravity_std: float | None = None
+    notes: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
+    heaviest: float = np.inf
+    derived = ("mass", "mass_std", "com", "com_std", "inertia", "inertia_std", "plausible", "findings", "conventions")
+
+    @property
+    def mass(self) -> float:
+        """Mass [kg]; NaN when the data do not show it."""
+        return float(self.parameters[0])
+
+    @property
+    def mass_std(self) -> float:
+        """Its standard deviation [kg]."""
+        return float(np.sqrt(self.covariance[0, 0]))
+
+    @property
+    def com(self) -> Array:
+        """Centre of mass in the frame of the link [m], (3,); NaN where the data do not show it."""
+        return np.asarray(self.parameters[1:4] / self.parameters[0])
+
+    @property
+    def com_std(self) -> Array:
+        """Its standard deviation [m], (3,)."""
+        return self._deviation(lambda phi: phi[1:4] / phi[0])
+
+    @property
+    def inertia(self) -> Array:
+        """Inertia about the centre of mass, axes of the link [kg m^2], (3, 3); NaN where the data do not show it."""
+        return _about_com(self.parameters)
+
+    @property
+    def inertia_std(self) -> Array:
+        """Its standard deviation [kg m^2], (3, 3)."""
+        out = np.zeros((3, 3))
+        out[UPPER] = self._deviation(lambda phi: _about_com(phi)[UPPER])
+        return out + np.triu(out, 1).T
+
+    def _deviation(self, function: Any) -> Array:
+        """Return the standard deviations of functions of the parameters."""
+        scale = np.where(np.isfinite(self.parameters), np.maximum(np.abs(self.parameters), 1e-3), 1.0)
+        at = function(self.parameters)
+        J = np.zeros((at.size, 10))
+        for k in range(10):
+            step = np.zeros(10)
+            step[k] = STEP * scale[k]
+            J[:, k] = (function(self.parameters + step) - function(self.parameters - step)) / (2.0 * step[k])
+        with np.errstate(invalid="ignore"):
+            spread = np.where(np.isfinite(J), J, 0.0)
+            cov = np.where(np.isfinite(self.covariance), self.covariance, 0.0)
+            std = np.sqrt(np.einsum("ik,kl,il->i", spread, cov, spread))
+        return np.asarray(np.where(np.isfinite(at), std, np.nan))
+
+    @property
+    def inertia_known(self) -> bool:
+        """Whether the inertia about the centre of mass is possible and clearly seen in at least one axis."""
+        moments, std = self.inertia, self.inertia_std
+        if not np.isfinite(moments).all():
+            return False
+        return bool(_violation(moments) <= 0.0 and np.any(np.diag(moments) > CLEAR * np.diag(std)))
+
+    @property
+    def unseen(self) -> tuple[str, ...]:
+        """Coordinates of the centre of mass that the data do not show."""
+        return tuple(f"{axis} of the centre of mass" for axis, at in zip("xyz", self.com, strict=True) if not np.isfinite(at))
+
+    @property
+    def findings(self) -> tuple[str, ...]:
+        """What a person would doubt, one sentence each; empty for a load that can be true."""
+        found = []
+        mass = f"{self.mass:.4g} +- {self.mass_std:.2g} kg"
+        if not np.isfinite(self.mass):
+            found.append("its mass is not seen in these data: turn the load against gravity, or accelerate it")
+        elif self.mass <= -CLEAR * self.mass_std:
+            found.append(
+                f"its mass is {mass}, and no load has such a mass: were runs without and with it exchanged, or is the sign of "
+                "efforts or forces turned round?"
+            )
+        elif self.mass < CLEAR * self.mass_std:
+            found.append(f"no load is seen: its mass of {mass} is not clearly above zero")
+        elif self.mass - CLEAR * self.mass_std > self.heaviest:
+            found.append(f"its mass of {mass} is above the {self.heaviest:.4g} kg that are believed (heaviest=)")
+        found += self._far()
+        if np.isfinite(self.inertia).all():
+            excess = _violation(self.inertia)
+            spread = float(np.sqrt(3.0) * np.nanmax(self.inertia_std))
+            if excess > CLEAR * spread:
+                moments = ", ".join(f"{x:.3g}" for x in np.linalg.eigvalsh(self.inertia))
+                found.append(f"no body has its principal moments of inertia ({moments} kg m^2)")
+        return (*found, *self.doubts)
+
+    def _far(self) -> list[str]:
+        """Return what speaks against the centre of mass, where there is a load that has one."""
+        seen = np.isfinite(self.com)
+        if not seen.any() or not abs(self.mass) >= CLEAR * self.mass_std:
+            return []
+        far, spread = float(np.linalg.norm(self.com[seen])), float(np.linalg.norm(self.com_std[seen]))
+        if far > self.reach:
+            return [f"its centre of mass is {far:.3g} +- {spread:.2g} m from '{self.frame}', beyond {self.reach:.3g} m"]
+        loose = [
+            axis for axis, std in zip("xyz", self.com_std, strict=True) if np.isfinite(std) and CLEAR * std > LOOSE * self.reach
+        ]
+        if loose:
+            return [f"its centre of mass is known to +- {spread:.2g} m only ({', '.join(loose)}): turn and swing the load more"]
+        return []
+
+    @property
+    def plausible(self) -> bool:
+        """Whether nothing speaks against it."""
+        return not self.findings
+
+    def __repr__(self) -> str:
+        return f"Payload({self.mass:.4g} +- {self.mass_std:.2g} kg on '{self.frame}'; summary() has the rest)"
+
+    def summary(self) -> str:
+        """Return the load as text.
+
+        Mass, centre of mass, inertia, every base parameter with its standard deviation, and what speaks against it.
+        """
+        place = f" in '{self.frame}'" if self.frame else ""
+        lines = [
+            f"payload {self.mass:.4g} kg (+- {self.mass_std:.2g}), centre of mass {np.round(self.com, 4).tolist()} m{place}"
+        ]
+        if np.isfinite(self.com).any():
+            lines[0] += f" (+- [{', '.join(f'{x:.1g}' for x in self.com_std)}])"
+        if self.unseen:
+            lines.append(f"  not determined by these data (zero in the conventions of controllers): {', '.join(self.unseen)}")
+        if self.inertia_known:
+            for row, deviation in zip(self.inertia, self.inertia_std, strict=True):
+                lines.append("  inertia " + "  ".join(f"{x:>10.4g} +- {s:.2g}" for x, s in zip(row, deviation, strict=True)))
+        else:
+            lines.append("  inertia about the centre of mass: not determined")
+        lines += [f"  {n:<14} {v:>12.5g} +- {s:.2g}" for n, v, s in zip(self.names, self.values, self.std, strict=True)]
+        if self.bias is not None:
+            lines.append(f"  sensor bias {np.round(self.bias, 4).tolist()} N, N m")
+            if not np.isfinite(self.bias).any():
+                lines[-1] = "  sensor bias: not told from the load by these poses"
+            elif self.bias_std is not None:
+                lines[-1] += f" (+- [{', '.join(f'{x:.1g}' for x in self.bias_std)}])"
+        if self.gravity is not None:
+            lines.append(f"  gravity in the base frame {np.round(self.gravity, 4).tolist()} m/s^2")
+            if self.gravity_std is not None:
+                lines[-1] += f" (direction +- {np.degrees(self.gravity_std):.2g} degrees)"
+        lines += [f"doubtful: {text}" for text in self.findings]
+        return "\n".join(lines)
+
+    @property
+    def conventions(self) -> dict[str, dict[str, Any]]:
+        """The load as controllers want it, by maker; empty for one that cannot be true."""
+        return {name: self.convention(name) for name in CONVENTIONS} if self.plausible else {}
+
+    def convention(self, maker: str) -> dict[str, Any]:
+        """Return the load as a robot's controller wants it, in the frame of the link (give the flange as that link).
+
+        Parameters
+        ----------
+        maker : {"ur", "franka", "kuka"}
+            ``ur``: ``m`` [kg], ``cog`` [m], ``inertia`` (Ixx, Iyy, Izz, Ixy, Ixz, Iyz) about the centre of mass [kg m^2], the
+            arguments of ``set_target_payload``; ``franka``: ``load_mass`` [kg], ``F_x_Cload`` [m], ``load_inertia`` about the
+            centre of mass, 9 numbers column by column, the arguments of ``setLoad``; ``kuka``: ``M`` [kg], ``X Y Z`` [mm],
+            ``A B C`` [deg, about z, y, x] of the principal axes, ``JX JY JZ`` [kg m^2], as in ``$LOAD``.
+
+        Returns
+        -------
+        dict
+            The numbers. An inertia that the data do not determine is zero, and a centre that they do not show too.
+        """
+        choice("maker", maker, CONVENTIONS)
+        c = np.where(np.isfinite(self.com), self.com, 0.0)
+        inertia = self.inertia if self.inertia_known else np.zeros((3, 3))
+        if maker == "ur":
+            order = ([0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2])
+            return {"m": self.mass, "cog": c.tolist(), "inertia": inertia[order].tolist()}
+        if maker == "franka":
+            return {"load_mass": self.mass, "F_x_Cload": c.tolist(), "load_inertia": inertia.T.ravel().tolist()}
+        moments, angles = _principal_axes(inertia)
+        millimetres = dict(zip("XYZ", (1000.0 * c).tolist(), strict=True))
+        turned = dict(zip("ABC", np.degrees(angles).tolist(), strict=True))
+        return {"M": self.mass, **millimetres, **turned, **dict(zip(("JX", "JY", "JZ"), moments.tolist(), strict=True))}
+
+
+def believed(robot: Mechanism, reach: float | None, heaviest: float | None, load: str | None = None) -> tuple[float, float]:
+    """Return how far from its link [m] and how heavy [kg] a load on a robot may be to be believed.
+
+    Unless told better, the size of the robot and twice the described mass of its moving bodies, `load` itself left out: arms
+    carry less than they weigh. Robots with loops may carry more, and robots described without masses have no such limit.
+    """
+    far = robot_size(robot) if reach is None else number("reach", reach, above=0.0, unit="m")
+    if heaviest is not None:
+        return far, number("heaviest", heaviest, above=0.0, unit="kg")
+    own = zip(robot.tree.bodies, robot.tree.inertias[::10].tolist(), strict=True)
+    described = sum(mass for body, mass in own if body != load)
+    return far, HEAVY * described if described > 0.0 and not robot.loops else np.inf
+
+
+def _about_com(phi: Array) -> Array:
+    """Return the inertia about the centre of mass; NaN where an entry is not known."""
+    m, h = phi[0], phi[1:4]
+    about_origin = np.empty((3, 3))
+    about_origin[UPPER] = phi[4:]
+    about_origin.T[UPPER] = phi[4:]
+    return np.asarray(about_origin - (h @ h * np.eye(3) - np.outer(h, h)) / m)
+
+
+def _violation(inertia: Array) -> float:
+    """Return by how much principal moments break the triangle inequality or are negative; zero or less when they do not."""
+    low, middle, high = np.linalg.eigvalsh(inertia)
+    return float(max(high - low - middle, -low))
+
+
+def _principal_axes(inertia: Array) -> tuple[Array, Array]:
+    """Return principal moments and the angles of their axes about z, y, x; the axes nearest to those of the frame."""
+    moments, axes = np.linalg.eigh(inertia)
+    if not np.any(np.abs(inertia - np.diag(np.diag(inertia))) > 1e-12 * max(float(np.abs(inertia).max()), 1e-300)):
+        return np.diag(inertia).copy(), np.zeros(3)
+    order = []
+    for axis in range(3):  # the principal axis that points most along this one
+        left = [k for k in range(3) if k not in order]
+        order.append(left[int(np.argmax(np.abs(axes[axis, left])))])
+    R = axes[:, order] * np.where(np.diag(axes[:, order]) < 0.0, -1.0, 1.0)
+    if np.linalg.det(R) < 0.0:
+        R[:, 2] *= -1.0
+    a, b, c = np.arctan2(R[1, 0], R[0, 0]), np.arctan2(-R[2, 0], np.hypot(R[0, 0], R[1, 0])), np.arctan2(R[2, 1], R[2, 2])
+    return moments[order], np.array([a, b, c])

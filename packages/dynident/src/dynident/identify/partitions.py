@@ -1,0 +1,149 @@
+"""Which motors carry the equations of a robot with more motors than freedoms, and how much they amplify noise.
+
+    A = Q R,    Gamma = J_r^-T A^T tau = Q_r^-T Q^T tau,    J_r, Q_r = rows of A and Q of the motors that are kept
+    g = 1 / smallest singular value of Q_r >= 1
+
+Q^T tau has the noise of the motors themselves, so g is the factor by which a partition amplifies it in its worst direction.
+Unlike the condition of J_r it does not depend on the units of the coordinates. It is infinite where the robot that is driven
+by these motors alone is singular.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+from math import comb
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.errors import IdentificationError, SignalWarning, require, warn
+from dynident.mechanics.actuation import actuator_jacobian
+from dynident.mechanics.functions import coordinates
+from dynident.mechanics.motion import Motion
+from dynident.mechanism.mechanism import Mechanism
+from dynident.results import Result
+
+Array = NDArray[np.float64]
+
+AMPLIFIED = 5.0  # root mean square amplification from which on least squares with constant weights goes astray
+MANY = 1000  # partitions that are tried at most
+
+
+@dataclass(frozen=True)
+class Partition:
+    """One choice of as many motors as degrees of freedom.
+
+    Parameters
+    ----------
+    motors : tuple of str
+        Motors that carry the equations; the torques of the others are projected on them.
+    typical, worst : float
+        Factor by which noise is amplified: root mean square along the motion, and largest.
+    time : float
+        When it is largest [s], or the number of the pose.
+    """
+
+    motors: tuple[str, ...]
+    typical: float
+    worst: float
+    time: float
+
+
+@dataclass(frozen=True, eq=False)
+class Partitions(Result):
+    """All choices of motors, best first.
+
+    Parameters
+    ----------
+    robot : str
+        Its name.
+    choices : tuple of Partition
+        Best first, by `Partition.typical`.
+    """
+
+    robot: str
+    choices: tuple[Partition, ...]
+
+    @property
+    def best(self) -> Partition:
+        """The choice that amplifies noise least."""
+        return self.choices[0]
+
+    def summary(self) -> str:
+        """Return the ranking as a text table. One line per choice; those that are badly conditioned are marked."""
+        width = max(len(", ".join(choice.motors)) for choice in self.choices)
+        lines = [
+            f"{self.robot}: noise of the motors is amplified by (1 is best; projection 'gls' has 1 always)",
+            f"{'motors':<{width}}  {'typical':>9}  {'worst':>9}  at",
+        ]
+        for c in self.choices:
+            mark = "  badly conditioned" if c.typical > AMPLIFIED else ""
+            lines.append(f"{', '.join(c.motors):<{width}}  {c.typical:>9.3g}  {c.worst:>9.3g}  {c.time:.4g}{mark}")
+        return "\n".join(lines)
+
+
+def rank_partitions(mechanism: Mechanism, motion: Motion | ArrayLike) -> Partitions:
+    """Rank the motors on which the torques of redundant motors can be projected (case 2 of [Briot2015]) along a motion.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot with n coordinates and more actuators.
+    motion : Motion or array_like, (N, n)
+        Motion, or poses.
+
+    Returns
+    -------
+    Partitions
+        Best first; `Partitions.best.motors` is a ``projection=`` of `Regression.from_log`.
+
+    Examples
+    --------
+    >>> from dynident.identify import rank_partitions
+    >>> from dynident.robots import dualv
+    >>> rank_partitions(dualv.mechanism(), [[0.0, 0.0, 0.0]]).best.worst < 2.5
+    True
+    """
+    require(mechanism, Mechanism, "mechanism")
+    n, k = mechanism.dof, len(mechanism.actuators)
+    if k <= n:
+        raise IdentificationError(
+            f"robot '{mechanism.name}' has {k} actuators for {n} degrees of freedom; only with more of them is there a choice"
+        )
+    q = motion.q if isinstance(motion, Motion) else coordinates(mechanism, motion, "motion")
+    t = motion.t if isinstance(motion, Motion) else np.arange(float(len(q)))
+    if comb(k, n) > MANY:
+        raise IdentificationError(
+            f"robot '{mechanism.name}' has {comb(k, n)} choices of {n} among {k} motors, more than {MANY}; use "
+            "projection='gls', which needs no choice"
+        )
+    Q = np.linalg.qr(actuator_jacobian(mechanism, q))[0]
+    names = [actuator.name for actuator in mechanism.actuators]
+    found = []
+    for kept in combinations(range(k), n):
+        g = amplification(Q[:, list(kept)])
+        at = int(np.argmax(g))
+        found.append(Partition(tuple(names[i] for i in kept), float(np.sqrt(np.mean(g**2))), float(g[at]), float(t[at])))
+    return Partitions(mechanism.name, tuple(sorted(found, key=lambda choice: (choice.typical, choice.motors))))
+
+
+def amplification(rows: Array) -> Array:
+    """Return 1 / smallest singular value of square rows of Q, (N,)."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(1.0 / np.linalg.svd(rows, compute_uv=False)[:, -1])
+
+
+def warn_of_projection(mechanism: Mechanism, motion: Motion, motors: tuple[str, ...]) -> None:
+    """Say when the motors of a projection amplify noise much, and which would not."""
+    ranked = rank_partitions(mechanism, motion)
+    own = next(choice for choice in ranked.choices if set(choice.motors) == set(motors))
+    if own.typical > AMPLIFIED:
+        best = ranked.best
+        other = f" or {', '.join(best.motors)} (by {best.typical:.2g})" if best.typical < 0.5 * own.typical else ""
+        warn(
+            f"the projection on {', '.join(motors)} is badly conditioned: it amplifies the noise of the motors by "
+            f"{own.typical:.2g} along this motion and by {own.worst:.2g} at t = {own.time:.4g} s, and the parameters are less "
+            f"certain for it; use projection='gls'{other}",
+            SignalWarning,
+        )

@@ -1,0 +1,312 @@
+"""Figures of a fit and of its scores, drawn with matplotlib's object API (no pyplot, no global state)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.errors import DynidentError
+from dynident.figures import (
+    BLUE,
+    BUCKETS,
+    GREEN,
+    GRID,
+    INK,
+    MUTED,
+    ORANGE,
+    SKY,
+    WIDTH,
+    extremes,
+    label,
+    new_figure,
+    plain_axes,
+    pretty_unit,
+)
+from dynident.identify.fit import GOOD, POOR, Fit
+from dynident.identify.score import Score
+from dynident.mechanism.parameters import Parameters
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Array = NDArray[np.float64]
+
+VERDICT_COLOURS = {"good": BLUE, "poor": "#E69F00", "insignificant": ORANGE, "not excited": MUTED, "dropped": MUTED}
+
+HIDDEN = ("not excited", "dropped")  # verdicts of parameters without an estimate
+
+MOST_PER_COLUMN = 8  # joints below each other before a second column is opened
+
+
+def true_base_values(fit: Fit, truth: Mapping[str, float] | Parameters) -> Array:
+    """Return the true base parameters beta = K phi.
+
+    Parameters
+    ----------
+    fit : Fit
+        Whose regrouping K is used.
+    truth : mapping of str to float or Parameters
+        Standard parameters phi by name (SI); those that are not given are not known.
+
+    Returns
+    -------
+    ndarray, (n,)
+        beta in the order of ``fit.base.names`` (SI); NaN where it contains what is not known.
+    """
+    known = truth.to_dict() if isinstance(truth, Parameters) else dict(truth)
+    names = fit.mechanism.parameters.names
+    unknown = [name for name in known if name not in fit.mechanism.parameters]
+    if unknown:
+        raise DynidentError(
+            f"truth names the parameter '{unknown[0]}', which robot '{fit.mechanism.name}' does not have; "
+            f"give the standard parameters of the robot as fitted, as in {', '.join(names[:3])}"
+        )
+    phi = np.array([float(known.get(name, np.nan)) for name in names])
+    K = fit.base.regrouping
+    beta = np.where(K != 0.0, K * phi, 0.0).sum(axis=1)
+    return np.asarray(beta)
+
+
+# ------------------------------------------------------------------------------------------------- measured and predicted
+def plot_score(
+    score: Score,
+    joints: Sequence[str] | None = None,
+    units: Mapping[str, str] | None = None,
+    window: tuple[float, float] | None = None,
+) -> Figure:
+    """Draw measured and predicted efforts with the two-sigma band, and the residuals below, one block per joint.
+
+    Parameters
+    ----------
+    score : Score
+        Measured and predicted efforts.
+    joints : sequence of str, optional
+        Joints to draw; all when omitted.
+    units : mapping of str to str, optional
+        Unit of each joint's effort; "N m or N" when omitted.
+    window : tuple of float, (2,), optional
+        First and last time to draw [s].
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+    """
+    chosen = tuple(score.joints if joints is None else joints)
+    missing = [name for name in chosen if name not in score.joints]
+    if missing or not chosen:
+        raise DynidentError(f"cannot draw joints {missing or chosen}; the score has {', '.join(score.joints)}")
+    start, end = window or (-np.inf, np.inf)
+    shown = (score.t >= start) & (score.t <= end)
+    if not np.any(shown):
+        raise DynidentError(f"window is {window} but the score has times {score.t[0]:g} to {score.t[-1]:g} s; choose inside")
+    columns = 1 if len(chosen) <= MOST_PER_COLUMN else 2
+    rows = -(-len(chosen) // columns)
+    head, foot, block = 0.45, 0.55, 2.35 if columns == 1 else 2.0
+    height = rows * block + head + foot
+    figure = new_figure(WIDTH, height)
+    outer = figure.add_gridspec(
+        rows,
+        columns,
+        left=0.075,
+        right=0.985,
+        top=1.0 - head / height,
+        bottom=foot / height,
+        hspace=0.16,
+        wspace=0.16,
+    )
+    first: Axes | None = None
+    for k, name in enumerate(chosen):
+        row, column = k % rows, k // rows
+        inner = outer[row, column].subgridspec(2, 1, height_ratios=(2.3, 1.0), hspace=0.08)
+        upper = figure.add_subplot(inner[0], sharex=first)
+        first = first or upper
+        lower = figure.add_subplot(inner[1], sharex=first)
+        unit = (units or {}).get(name, "N m or N")
+        _draw_joint(upper, lower, score, score.joints.index(name), shown, unit)
+        last = row == rows - 1 or k == len(chosen) - 1
+        upper.tick_params(labelbottom=False)
+        lower.tick_params(labelbottom=last)
+        if last:
+            lower.set_xlabel("time [s]", fontsize=9, color=INK)
+    handles, names = figure.axes[0].get_legend_handles_labels()
+    residual_handles, residual_names = figure.axes[1].get_legend_handles_labels()
+    figure.legend(
+        [*handles, *residual_handles],
+        [*names, *residual_names],
+        loc="upper center",
+        ncols=4,
+        frameon=False,
+        fontsize=9,
+        bbox_to_anchor=(0.53, 1.0),
+    )
+    return figure
+
+
+def _draw_joint(upper: Axes, lower: Axes, score: Score, j: int, shown: NDArray[np.bool_], unit: str) -> None:
+    t, measured, predicted, std = (x[shown] for x in (score.t, score.measured[:, j], score.predicted[:, j], score.std[:, j]))
+    width = 0.9 if t.size <= BUCKETS else 0.6
+    band_t, low = extremes(t, predicted - 2.0 * std, pick=np.fmin)
+    _, high = extremes(t, predicted + 2.0 * std, pick=np.fmax)
+    upper.fill_between(band_t, low, high, color=SKY, linewidth=0.0, label="two-sigma band")
+    upper.plot(*extremes(t, measured), color=INK, linewidth=width, label="measured")
+    upper.plot(*extremes(t, predicted), color=BLUE, linewidth=width, dashes=(5, 1.5), label="predicted")
+    _, reach = extremes(t, 2.0 * std, pick=np.fmax)
+    lower.fill_between(band_t, -reach, reach, color=SKY, linewidth=0.0)
+    lower.axhline(0.0, color=MUTED, linewidth=0.6)
+    lower.plot(*extremes(t, measured - predicted), color=ORANGE, linewidth=width, label="residual")
+    relative = score.metrics.relative_per_joint[score.metrics.joints.index(score.joints[j])]
+    error = f" \N{MIDDLE DOT} relative error {100 * relative:.1f} %" if np.isfinite(relative) else ""
+    upper.set_title(label(score.joints[j], 60) + error, loc="left", fontsize=9.5, color=INK, pad=3)
+    upper.set_ylabel(f"effort\n[{unit}]", fontsize=8.5, color=INK)
+    lower.set_ylabel(f"residual\n[{unit}]", fontsize=8.5, color=INK)
+    for axes in (upper, lower):
+        plain_axes(axes)
+        axes.margins(x=0.0)
+    lower.locator_params(axis="y", nbins=3)
+
+
+# ------------------------------------------------------------------------------------------------------------- parameters
+def plot_parameters(
+    fit: Fit, truth: Mapping[str, float] | Parameters | None = None, names: Sequence[str] | None = None
+) -> Figure:
+    """Draw the base parameters with two-sigma error bars, one pair of panels per unit.
+
+    Left: value, on an axis that is linear around zero and logarithmic beyond, since values span decades and have signs;
+    hollow diamonds are the values of the robot's description. Right: standard deviation relative to the value.
+
+    Parameters
+    ----------
+    fit : Fit
+        What was identified.
+    truth : mapping of str to float or Parameters, optional
+        True standard parameters, drawn beside the identified ones (SI).
+    names : sequence of str, optional
+        Base parameters to draw; all when omitted.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+    """
+    wanted = set(fit.base.names if names is None else names)
+    picked = [i for i, name in enumerate(fit.base.names) if name in wanted]
+    if not picked:
+        raise DynidentError("there is no base parameter of these names to draw; see fit.base.names")
+    true = None if truth is None else true_base_values(fit, truth)
+    families = {
+        unit: [i for i in picked if fit.base.units[i] == unit] for unit in dict.fromkeys(fit.base.units[i] for i in picked)
+    }
+    row, head, foot, gap = 0.21, 0.75, 0.1, 0.62
+    sizes = [max(len(members), 2) * row for members in families.values()]
+    height = head + foot + sum(size + gap for size in sizes)
+    figure = new_figure(WIDTH, height)
+    prior = fit.described
+    top = height - head
+    for (unit, members), size in zip(families.items(), sizes, strict=True):
+        bottom = top - size
+        left = figure.add_axes((0.235, bottom / height, 0.45, size / height))
+        right = figure.add_axes((0.735, bottom / height, 0.235, size / height))
+        _draw_values(left, fit, members, unit, prior, true)
+        _draw_precision(right, fit, members)
+        top = bottom - gap
+    figure.text(0.235, 1.0 - 0.52 / height, "value with two-sigma error bar", fontsize=10, color=INK)
+    figure.text(0.735, 1.0 - 0.52 / height, "standard deviation relative to value", fontsize=10, color=INK)
+    _legend(figure, true is not None, height)
+    return figure
+
+
+def _draw_values(axes: Axes, fit: Fit, members: list[int], unit: str, prior: Array, true: Array | None) -> None:
+    verdicts = np.array([row.verdict for row in fit.observability()])[members]
+    values, rows = fit.values[members], np.arange(len(members))
+    reach = 2.0 * np.where(np.isfinite(fit.std), fit.std, 0.0)[members]
+    ends = [values - reach, values + reach]
+    for verdict, colour in VERDICT_COLOURS.items():
+        at = verdicts == verdict
+        if np.any(at):
+            face = "white" if verdict in HIDDEN else colour
+            style: dict[str, Any] = {"elinewidth": 1.6, "capsize": 2.5, "markersize": 5, "zorder": 3}
+            axes.errorbar(values[at], rows[at], xerr=reach[at], fmt="o", color=colour, mfc=face, **style)
+    described = prior[members] != 0.0
+    if np.any(described):
+        axes.plot(prior[members][described], rows[described], "D", markersize=5.5, mfc="none", mec=MUTED, mew=0.9, zorder=2)
+        ends.append(prior[members][described])
+    if true is not None:
+        axes.plot(true[members], rows, "x", markersize=6.5, mec=GREEN, mew=1.7, zorder=4)
+        ends.append(true[members])
+    _signed_decades(axes, values, np.concatenate(ends))
+    axes.axvline(0.0, color=MUTED, linewidth=0.7, zorder=1)
+    axes.set_yticks(rows, [label(fit.base.names[i]) for i in members])
+    axes.set_xlabel(f"[{pretty_unit(unit)}]", fontsize=8.5, color=INK, labelpad=1)
+    _rows_axes(axes, len(members))
+
+
+def _signed_decades(axes: Axes, values: Array, ends: Array) -> None:
+    """Give the axis decades on both sides of zero, unless all values are of one size: a plain axis then reads better."""
+    from matplotlib.ticker import FuncFormatter, SymmetricalLogLocator  # noqa: PLC0415 - matplotlib is an extra
+
+    ends = ends[np.isfinite(ends)]
+    size = np.abs(values[values != 0.0])
+    low, high = min(0.0, float(np.min(ends, initial=0.0))), max(0.0, float(np.max(ends, initial=0.0)))
+    if not size.size or np.max(size) <= 30.0 * np.min(size):
+        margin = 0.05 * (high - low) or 1.0
+        axes.set_xlim(low - margin * (low < 0.0), high + margin)
+        return
+    # The linear part covers what is near zero; three and a half decades are as many as can be read.
+    linear = 10.0 ** np.floor(np.log10(max(float(np.quantile(size, 0.2)), float(np.max(size)) * 10**-3.5)))
+    axes.set_xscale("symlog", linthresh=linear, linscale=0.6)
+    axes.xaxis.set_major_locator(SymmetricalLogLocator(base=10.0, linthresh=linear))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}".replace("-", "\N{MINUS SIGN}")))
+    axes.set_xlim(min(1.5 * low, -0.2 * linear), max(1.5 * high, 0.2 * linear))
+
+
+def _draw_precision(axes: Axes, fit: Fit, members: list[int]) -> None:
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator  # noqa: PLC0415 - matplotlib is an extra
+
+    lowest, highest = 1e-4, 10.0
+    verdicts = np.array([row.verdict for row in fit.observability()])[members]
+    relative, rows = np.clip(fit.relative_std[members], lowest, highest), np.arange(len(members))
+    axes.axvspan(lowest, GOOD, color="#EEF5FA", zorder=0)
+    axes.axvspan(POOR, highest, color="#FBEFE8", zorder=0)
+    axes.set_xscale("log")
+    axes.set_xlim(lowest, highest)
+    for verdict, colour in VERDICT_COLOURS.items():
+        at = verdicts == verdict
+        if verdict in HIDDEN:
+            for y in rows[at]:
+                axes.text(1.3 * lowest, y, verdict, fontsize=7.5, color=MUTED, va="center")
+        elif np.any(at):
+            axes.hlines(rows[at], lowest, relative[at], color=colour, linewidth=1.0, alpha=0.6, zorder=2)
+            axes.plot(relative[at], rows[at], "o", markersize=5, color=colour, zorder=3, clip_on=False)
+    axes.xaxis.set_major_locator(FixedLocator([1e-4, 1e-3, 1e-2, 0.1, 0.5, 10.0]))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{100 * x:g} %"))
+    axes.set_yticks(rows, [""] * len(members))
+    _rows_axes(axes, len(members))
+
+
+def _rows_axes(axes: Axes, count: int) -> None:
+    axes.set_ylim(max(count, 2) - 0.5, -0.5)
+    plain_axes(axes)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(axis="y", color=GRID, linewidth=0.6)
+
+
+def _legend(figure: Figure, with_truth: bool, height: float) -> None:
+    from matplotlib.lines import Line2D  # noqa: PLC0415 - matplotlib is an extra
+
+    marks = [
+        Line2D([], [], marker="o", color=VERDICT_COLOURS["good"], linewidth=1.6, label=f"good (up to {GOOD:.0%})"),
+        Line2D([], [], marker="o", color=VERDICT_COLOURS["poor"], linewidth=1.6, label=f"poor (up to {POOR:.0%})"),
+        Line2D([], [], marker="o", color=VERDICT_COLOURS["insignificant"], linewidth=1.6, label="insignificant"),
+        Line2D([], [], marker="o", color=MUTED, mfc="white", linestyle="none", label="not excited or dropped"),
+        Line2D([], [], marker="D", color=MUTED, mfc="none", linestyle="none", label="robot description"),
+    ]
+    if with_truth:
+        marks.append(Line2D([], [], marker="x", color=GREEN, mew=1.7, linestyle="none", label="truth"))
+    top = 1.0 - 0.05 / height
+    figure.legend(handles=marks, loc="upper center", ncols=6, frameon=False, fontsize=8.5, bbox_to_anchor=(0.5, top))

@@ -1,0 +1,180 @@
+"""Efforts that a fit predicts, with their deviations; `Fit.predict` says by which rule."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.errors import DynidentError
+from dynident.friction.state import State
+from dynident.identify.specimen import SLOW, nearness, shares
+from dynident.mechanics.closure import closure_starts
+from dynident.mechanics.motion import Motion
+from dynident.results import Result
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from dynident.identify.fit import Fit
+
+Array = NDArray[np.float64]
+
+ROWS = 1024  # samples at a time
+TINY = np.finfo(float).tiny
+
+
+@dataclass(frozen=True, eq=False)
+class Prediction(Result):
+    """Predicted efforts with their uncertainty.
+
+    Parameters
+    ----------
+    t : ndarray, (N,)
+        Time [s].
+    effort : ndarray, (N, n)
+        Predicted joint torques and forces [N m, N].
+    std : ndarray, (N, n)
+        Standard deviation of a new measurement about it: parameter uncertainty and measurement noise together;
+        NaN for a joint whose efforts were not used in the fit.
+    """
+
+    t: Array
+    effort: Array
+    std: Array
+
+    def plot(self, names: Sequence[str] | None = None) -> Figure:
+        """Draw the efforts over time with two standard deviations, one panel per joint.
+
+        Parameters
+        ----------
+        names : sequence of str, optional
+            Names of the joints; numbers when omitted.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+        """
+        from dynident.figures import BLUE, SKY, finish, label, new_figure  # noqa: PLC0415 - matplotlib is an extra
+
+        count = self.effort.shape[1]
+        shown = [str(j + 1) for j in range(count)] if names is None else list(names)
+        if len(shown) != count:
+            raise DynidentError(f"prediction: {len(shown)} names for {count} joints; give one name for each")
+        columns = 1 if count <= 4 else 2
+        rows = -(-count // columns)
+        figure = new_figure(11.0, 1.7 * rows + 0.6)
+        for j, (name, effort, std) in enumerate(zip(shown, self.effort.T, self.std.T, strict=True)):
+            axes = figure.add_subplot(rows, columns, j + 1)
+            axes.fill_between(self.t, effort - 2.0 * std, effort + 2.0 * std, color=SKY, linewidth=0.0, rasterized=True)
+            axes.plot(self.t, effort, color=BLUE, linewidth=0.9, rasterized=self.t.size > 20_000)
+            finish(axes, "time [s]" if j >= count - columns else "", "effort [N m, N]", label(name))
+            axes.margins(x=0.0)
+        figure.tight_layout()
+        return figure
+
+
+def predicted(
+    fit: Fit, motion: Motion, betas: Array, temperature: Array | None, load: Array | None
+) -> tuple[Array, Array, Array]:
+    """Return efforts, deviations and the parameters' share of them; see `Fit.evaluate`."""
+    shape = (len(motion), fit.mechanism.dof)
+    effort, std, share = np.empty((len(betas), *shape)), np.empty(shape), np.empty(shape)
+    told = [shares(fit.sources if fit.speeds else (), name) for name in fit.equations.names]
+    moving, resting = (np.array(x) * _of_groups(fit, fit.sigma) ** 2 for x in zip(*told, strict=True))
+    errors = model_errors(fit, moving)
+    L = _root(fit.covariance)
+    signals = fit.equations.signals(temperature, load, len(motion)) or {}
+    firsts = range(0, len(motion), ROWS)
+    starts = closure_starts(fit.mechanism, motion.q, firsts) if fit.mechanism.loops else [None] * len(firsts)
+    limits = _friction_limits(fit, motion, temperature, load)
+    for first, start in zip(firsts, starts, strict=True):
+        piece = slice(first, first + ROWS)
+        own = {name: values[piece] for name, values in signals.items()}
+        W, known = fit.equations.equations(motion[piece], None, fit.base.columns, start, first, own or None)
+        effort[:, piece] = np.einsum("nbt,mb->mtn", W, betas, optimize=True) - known.T
+        spread = np.einsum("kb,nbt->nkt", L, W, optimize=True)
+        share[piece] = np.sqrt(np.einsum("nkt,nkt->tn", spread, spread))
+        beyond = np.einsum("nbt,nb->tn", W**2, errors)
+        residual = np.maximum(moving, beyond) + _resting(fit, motion.v[piece], limits, resting)
+        std[piece] = np.sqrt(share[piece] ** 2 + residual)
+    return effort, std, share
+
+
+def _of_groups(fit: Fit, values: Array) -> Array:
+    known = dict(zip(fit.groups, values, strict=True))
+    return np.array([known.get(name, np.nan) for name in fit.equations.names])
+
+
+def model_errors(fit: Fit, variance: Array) -> Array:
+    """Return the variance (n, b) of each base parameter that stands for the model error of a joint, zero without a belief.
+
+    If all terms w_k beta_k of a joint, of root mean square a_k in training, are wrong by the same share however correlated,
+    the error is at most eta sum_k |w_k beta_k| with eta = sigma / sum_k a_k, and by Cauchy and Schwarz its square at most
+
+        sum_k (eta_k w_k beta_k)^2,     eta_k^2 = sigma^2 / (a_k sum_l a_l),
+
+    which is sigma^2 in the mean over the training data. No term is wrong by more than itself: eta_k <= 1.
+
+    Parameters
+    ----------
+    fit : Fit
+        The fit.
+    variance : ndarray, (n,)
+        sigma^2 of every equation, in the order of ``fit.equations.names`` [(N m)^2 or N^2].
+
+    Returns
+    -------
+    ndarray, (n, b)
+        (eta_k beta_k)^2, in the units of the base parameters.
+    """
+    result = np.zeros((len(fit.equations.names), fit.base.rank))
+    if fit.training_columns is not None:
+        known = dict(zip(fit.groups, fit.training_columns, strict=True))
+        for own, name, square in zip(result, fit.equations.names, variance, strict=True):
+            if name in known:
+                a = known[name] * np.abs(fit.values)
+                own[:] = fit.values**2 * square / np.maximum(a * np.sum(a), max(square, TINY))
+    return result
+
+
+def _friction_limits(fit: Fit, motion: Motion, temperature: Array | None, load: Array | None) -> Array:
+    """Return up to which level the friction of each joint of a tree holds it at rest, (n,): of its terms, or of its law.
+
+    That of a law is half of its jump at standstill, or of the step of a smooth one about it, where a motion lies in the mean.
+    """
+    names = fit.mechanism.coordinate_names
+    level = dict(zip(fit.standard.names, fit.standard.values, strict=True))
+    limits = np.array([max(abs(level.get(f"{symbol}_{name}", 0.0)) for symbol in ("fc", "fcp", "fcn")) for name in names])
+    if fit.mechanism.loops or not fit.speeds:
+        return limits
+    for name, friction in fit.friction.items():
+        if name not in names:  # of a joint that follows others
+            continue
+        j, slow = names.index(name), SLOW * fit.speeds.get(name, 0.0)
+        q, tau, T = (None if x is None else np.full(2, np.mean(x[:, j])) for x in (motion.q, load, temperature))
+        state = State(np.array([slow, -slow]), q, tau, T)
+        (forward, backward), (low, high) = friction(state), friction.breakaway(state)[0]
+        limits[j] = 0.5 * max(high - low if high > low else forward - backward, 0.0)
+    return limits
+
+
+def _resting(fit: Fit, v: Array, limits: Array, known: Array) -> Array:
+    """Return the variance of friction near standstill, where it may be anything within its limits: at least fc^2 / 3."""
+    if fit.mechanism.loops or not fit.speeds:
+        return np.zeros(v.shape)
+    speeds = np.array([fit.speeds.get(name, 0.0) for name in fit.mechanism.coordinate_names])
+    return nearness(v, speeds) * np.maximum(limits**2 / 3.0, np.nan_to_num(known))
+
+
+def _root(covariance: Array) -> Array:
+    """Return L with L^T L = covariance, also when it is singular."""
+    std = np.sqrt(np.diag(covariance))
+    scale = np.where(std > 0.0, std, 1.0)  # units and excitation differ by many decades; correlations do not
+    values, vectors = np.linalg.eigh(covariance / np.outer(scale, scale))
+    keep = values > 0.0
+    return np.asarray(np.sqrt(values[keep])[:, None] * vectors[:, keep].T * std)

@@ -1,0 +1,290 @@
+"""Scoring a fit on a log: prepared alike, compared in the same band, refused on training data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.errors import IdentificationError, SignalWarning, warn
+from dynident.identify.base import columns_of
+from dynident.identify.fit import Fit
+from dynident.identify.matching import match
+from dynident.identify.merging import same_band
+from dynident.identify.metrics import Metrics, evaluate
+from dynident.identify.projection import motor_map
+from dynident.identify.regression import dead_efforts, prepared_for, robot_motion, source_of
+from dynident.identify.rows import Rows
+from dynident.mechanics.motion import Motion
+from dynident.results import Result
+from dynident.signals.log import Log
+from dynident.signals.preparation import Prepared
+from dynident.signals.quality import Quality
+from dynident.tables import Tabular
+
+Array = NDArray[np.float64]
+
+SMALL = 5e-4  # share of a preload that is not worth a word
+LEAVES = 3.0  # leverage from which on a motion is said to leave what was trained
+
+
+@dataclass(frozen=True, eq=False)
+class Score(Tabular, Result):
+    """A model against measurements.
+
+    Parameters
+    ----------
+    name : str
+        Name of the log.
+    joints : tuple of str
+        Joints compared (those with usable efforts).
+    t : ndarray, (M,)
+        Time of the decimated samples [s].
+    measured, predicted, std : ndarray, (M, n)
+        Efforts in the band that was fitted, and the standard deviation of a measurement about the prediction.
+    metrics : Metrics
+        Errors in that band; without rows near standstill if the fit left them out (``standstill=`` of `prepare`).
+    all_samples : Metrics
+        Errors of every sample without the parallel low-pass: also what no rigid-body model explains (ripple, noise).
+    coverage : float
+        Share of the measurements within two standard deviations; about 0.95 when the model and its noise are right. NaN of a
+        fit to positions alone, which knows no noise of efforts.
+    training : bool
+        True when the log was (partly) used for the fit, which proves nothing.
+    quality : Quality
+        What was found wrong with the log.
+    source : dict
+        Which samples these are.
+    notes : tuple of str
+        How the log was prepared.
+    description, free : float
+        Relative error of the untouched description and of least squares alone in the same band: before, and beside.
+    leverage : ndarray (n,), optional
+        How much larger the parameters' share of the uncertainty is than on the training data, per joint; much more than 1 says
+        that this motion leaves what was trained.
+    open_share : float
+        Root mean square of that share over that of the efforts: what the training data leave open.
+    motors : Score, optional
+        The same comparison for each motor of a robot with loops: least torques, measured and predicted, the preload left out.
+    preload : float
+        Norm of the internal part of the measured motor torques over that of all: what moves nothing and no model predicts.
+    described : ndarray (M, n), optional
+        Efforts that the untouched description predicts, in the same band.
+    position : ndarray (M, dof), optional
+        Positions of the robot's coordinates at these samples [rad, m].
+    """
+
+    name: str
+    joints: tuple[str, ...]
+    t: Array
+    measured: Array
+    predicted: Array
+    std: Array
+    metrics: Metrics
+    all_samples: Metrics
+    coverage: float
+    training: bool
+    quality: Quality
+    source: dict[str, Any]
+    notes: tuple[str, ...]
+    description: float = float("nan")
+    free: float = float("nan")
+    leverage: Array | None = None
+    open_share: float = float("nan")
+    motors: Score | None = None
+    preload: float = 0.0
+    described: Array | None = None
+    position: Array | None = None
+
+    def __repr__(self) -> str:
+        kind = "training data" if self.training else "held out"
+        return f"Score(log '{self.name}', {kind}: relative error {100 * self.metrics.relative:.2f} %; summary() has the table)"
+
+    def _covered(self) -> str:
+        if not np.isfinite(self.coverage):
+            return "no deviations of efforts: the fit is one to positions"
+        return f"within two standard deviations: {100 * self.coverage:.1f} %"
+
+    def summary(self) -> str:
+        """Return the metrics as a text table, with a warning when this is training data."""
+        head = f"log '{self.name}'" + (" - TRAINING DATA, not a validation" if self.training else " (held out)")
+        lines = [
+            head,
+            self.metrics.summary(),
+            f"{self._covered()}; all samples, not low-passed: {100 * self.all_samples.relative:.2f} %",
+        ]
+        if np.isfinite(self.description):
+            lines.append(
+                f"before: {100 * self.description:.2f} % (description); after: {100 * self.metrics.relative:.2f} %; least "
+                f"squares alone: {100 * self.free:.2f} %"
+            )
+        if self.leverage is not None and np.nanmax(self.leverage) > LEAVES:
+            worst = int(np.nanargmax(self.leverage))
+            lines.append(
+                f"this motion leaves what was trained: what the parameters leave open is {self.leverage[worst]:.1f} times as "
+                f"large as on the training data ({self.joints[worst]})"
+            )
+        if self.motors is not None:
+            inside = (
+                f"; {100 * self.preload:.1f} % of the measured torque is preload and left out" if self.preload > SMALL else ""
+            )
+            mean = 100 * float(np.nanmean(self.motors.metrics.relative_per_joint))
+            lines += [f"motors (mean {mean:.2f} %{inside}):", *self.motors.metrics.summary().splitlines()[1:-1]]
+        return "\n".join(lines)
+
+    def _columns(self) -> dict[str, Any]:
+        """Efforts over time, three columns per joint."""
+        columns: dict[str, Any] = {"t": self.t}
+        for j, joint in enumerate(self.joints):
+            parts = (("measured", self.measured), ("predicted", self.predicted), ("std", self.std))
+            columns |= {f"{joint} {name}": values[:, j] for name, values in parts}
+        return columns
+
+    def _view(self) -> dict[str, Any]:
+        """Errors per joint."""
+        m = self.metrics
+        return {"joint": m.joints, "RMSE": m.rmse, "relative": m.relative_per_joint, "NRMS": m.nrms, "R²": m.r2}
+
+    def plot(self) -> Any:
+        """Draw measured and predicted efforts with the two-sigma band, and the residuals; ``motors.plot()`` those of motors."""
+        from dynident.identify.plots import plot_score  # noqa: PLC0415 - matplotlib is an extra
+
+        return plot_score(self)
+
+
+def _not_carried(
+    fit: Fit, measured: Array, predicted: Array, motion: Motion, keep: list[int], low_pass: Callable[[Array], Array]
+) -> str | None:
+    """Return the body of the fit, such as a payload, that was not there: without it the error is less than half."""
+    for body in fit.mechanism.bodies:
+        if body.separate and np.any(fit.standard.values[columns_of(fit.mechanism, (body.name,))]):
+            lighter = low_pass(fit.without(body.name).predict(motion).effort[:, keep])
+            if np.linalg.norm(measured - lighter) < 0.5 * np.linalg.norm(measured - predicted):
+                return body.name
+    return None
+
+
+def _without(fit: Fit, body: str, log: Log, with_it: float, allow_training: bool) -> Score:
+    """Return the score of a fit without a load that was not carried, and say so."""
+    found = score_fit(fit.without(body), log, allow_training)
+    text = (
+        f"log '{log.name}' fits much better without '{body}', which was not carried: it is left out "
+        f"(error {100 * found.metrics.relative:.3g} %, with it {100 * with_it:.3g} %)"
+    )
+    warn(text, SignalWarning)
+    return replace(found, notes=(*found.notes, text))
+
+
+def _with_motors(score: Score, rows: Rows, motion: Motion, prepared: Prepared, equations: tuple[Array, Array, Array]) -> Score:
+    """Return the score of a robot with loops with that of its motors; `equations` are measured, predicted and deviation."""
+    B, low_pass = motor_map(rows, motion), prepared.decimator.apply
+    least, predicted = (np.einsum("tkn,tn->tk", B, y) for y in equations[:2])
+    std = np.sqrt(np.einsum("tkn,tn->tk", B**2, equations[2] ** 2))[prepared.decimator.centres(len(prepared))]
+    inside, whole = (float(np.linalg.norm(low_pass(x))) for x in (prepared.filtered - least, prepared.filtered))
+    measured, hat = low_pass(least), low_pass(predicted)
+    used = np.ones(measured.shape, dtype=bool)
+    if prepared.moving is not None:
+        used = np.repeat(prepared.decimator.usable(rows.usable(prepared.moving)).all(axis=1, keepdims=True), B.shape[1], axis=1)
+    motors = replace(
+        score,
+        joints=rows.efforts,
+        measured=measured,
+        predicted=hat,
+        std=std,
+        metrics=evaluate(measured, hat, rows.efforts, score.t, used if used.any() else None),
+        all_samples=evaluate(least, predicted, rows.efforts, motion.t),
+        coverage=float(np.mean(np.abs(measured - hat) <= 2.0 * std)),
+        description=float("nan"),
+        free=float("nan"),
+        leverage=None,
+        open_share=float("nan"),
+        described=None,
+        position=None,
+    )
+    redundant = B.shape[1] > B.shape[2]
+    return replace(score, motors=motors, preload=inside / whole if redundant and whole > 0.0 else 0.0)
+
+
+def score_fit(fit: Fit, log: Log, allow_training: bool = False) -> Score:
+    """Compare a fit with a log; `Fit.score` is the short way."""
+    matched = match(fit.mechanism, log)
+    if matched.mechanism.coordinate_names != fit.mechanism.coordinate_names:
+        lost = set(fit.mechanism.coordinate_names) ^ set(matched.mechanism.coordinate_names)
+        raise IdentificationError(f"log '{log.name}' and the fit do not move the same joints: {', '.join(sorted(lost))}")
+    # The model is judged in the band it was fitted in, whatever this log's own spectrum would suggest.
+    rows = fit.equations
+    prepared = prepared_for(rows, matched.log, {**fit.options, **same_band(fit.sources, log.rate)})
+    source = source_of(log, prepared)
+    training = any(
+        s["sha256"] == source["sha256"] and s["start"] < source["end"] and source["start"] < s["end"] for s in fit.sources
+    )
+    if training and not allow_training:
+        raise IdentificationError(
+            f"log '{log.name}' was used for the fit, so its error is no validation; give another log, or ask for "
+            "it by name: allow_training=True in Python, --allow-training in validate and report"
+        )
+    skip = dead_efforts(prepared)
+    keep = [i for i, name in enumerate(rows.names) if name in fit.groups and name not in skip]
+    if not keep or (fit.mechanism.loops and skip):
+        raise IdentificationError(f"log '{log.name}' has no usable effort channel of a joint that was fitted")
+    motion = robot_motion(fit.mechanism, prepared.motion)
+    free = fit.values if fit.free is None else fit.free
+    betas = np.array([fit.values, fit.described, free])
+    efforts, deviation, share = fit.evaluate(motion, betas, prepared.temperature, prepared.effort)
+    effort = rows.targets(motion, prepared.effort)[:, keep]
+    low_pass = prepared.decimator.apply
+    wanted = rows.targets(motion, prepared.filtered)
+    measured, predicted = low_pass(wanted[:, keep]), low_pass(efforts[0][:, keep])
+    t = prepared.motion.t[prepared.decimator.centres(len(prepared))]
+    centres = prepared.decimator.centres(len(prepared))
+    std = deviation[centres][:, keep]
+    used = np.ones(measured.shape, dtype=bool)
+    if prepared.moving is not None:
+        used = prepared.decimator.usable(rows.usable(prepared.moving)[:, keep])
+        if not used.any():
+            raise IdentificationError(f"log '{log.name}' has no row in which a joint moves; fit with a smaller standstill=")
+    joints = tuple(rows.names[i] for i in keep)
+    metrics = evaluate(measured, predicted, joints, t, used)
+    every = evaluate(effort, efforts[0][:, keep], joints, prepared.motion.t)
+    described = low_pass(efforts[1][:, keep])
+    before, beside = (evaluate(measured, each, joints, t, used).relative for each in (described, low_pass(efforts[2][:, keep])))
+    leverage, size = None, float(np.sqrt(np.mean(measured**2)))
+    open_share = np.sqrt(np.mean(share[centres][:, keep] ** 2, axis=0))
+    if fit.training_std is not None:
+        trained = dict(zip(fit.groups, fit.training_std, strict=True))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            leverage = open_share / np.array([trained[name] for name in joints])
+    coverage = float(np.mean(np.abs(measured - predicted)[used] <= 2.0 * std[used]))
+    if np.isnan(fit.sigma).all():  # positions alone know no noise of efforts
+        coverage = float("nan")
+    notes = (*matched.notes, *prepared.explanation.splitlines())
+    absent = _not_carried(fit, measured, predicted, motion, keep, low_pass)
+    if absent is not None:
+        return _without(fit, absent, log, metrics.relative, allow_training)
+    found = Score(
+        name=log.name,
+        joints=joints,
+        t=t,
+        measured=measured,
+        predicted=predicted,
+        std=std,
+        metrics=metrics,
+        all_samples=every,
+        coverage=coverage,
+        training=training,
+        quality=prepared.quality,
+        source=source,
+        notes=notes,
+        description=before,
+        free=beside,
+        leverage=leverage,
+        open_share=float(np.sqrt(np.mean(open_share**2))) / size if size > 0.0 else float("nan"),
+        described=described,
+        position=motion.q[centres],
+    )
+    if not fit.mechanism.loops:
+        return found
+    return _with_motors(found, rows, motion, prepared, (wanted, efforts[0], deviation))

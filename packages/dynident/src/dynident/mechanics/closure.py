@@ -1,0 +1,246 @@
+"""Robots with loops: positions on the constraint manifold, the projector G, the bias b and the actuator Jacobian A.
+
+Phi(q_t) = 0,    v_t = G(q) nu,    a_t = G nu_dot + b(q, nu),    rho_dot = A nu,    A^T tau = G^T (tree torques).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.errors import DynidentError
+from dynident.graph.elementary import absolute
+from dynident.mechanics.equations import Equations
+from dynident.mechanics.functions import Outputs, cached, function_of
+from dynident.mechanics.motion import Motion, MotionLike, as_motion
+from dynident.mechanism.mechanism import Mechanism
+
+Array = NDArray[np.float64]
+
+OPEN = 1e-8  # largest residual of a closed loop
+SINGULAR = 1e-7  # pivot ratio of the closure below which the independent coordinates no longer determine the others
+
+
+@dataclass(frozen=True, eq=False)
+class ClosedMotion:
+    """A motion of all tree coordinates, (N, n_tree) each, that keeps the loops closed."""
+
+    q: Array
+    v: Array
+    a: Array
+    G: Array  # (N, n_tree, n), v = G nu
+    pivot: Array  # (N,), smallest over largest pivot of the closure; near zero at a singularity of the chosen coordinates
+
+
+def close_positions(
+    mechanism: Mechanism, q: ArrayLike, start: Array | None = None, given: Sequence[str] | None = None, first: int = 0
+) -> Array:
+    """Return the tree coordinates that close the loops, following the branch of `start` by continuity.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot with loops.
+    q : array_like, (N, n)
+        Independent coordinates, in an order of time in which neighbours are close.
+    start : ndarray (n_tree,), optional
+        Closed configuration to start from; the robot's home when omitted.
+    given : sequence of str, optional
+        Tree coordinates whose positions `q` holds, when they are not the robot's own.
+    first : int
+        Number of the first sample, for messages.
+
+    Returns
+    -------
+    ndarray, (N, n_tree)
+        Closed configurations.
+    """
+    from dynident.mechanics.branch import Branch  # noqa: PLC0415 - only robots with loops need it
+
+    if not mechanism.loops:
+        raise DynidentError(f"robot '{mechanism.name}' has no loops; its coordinates are independent as they are")
+    closure = mechanism.closure
+    names = mechanism.coordinate_names if given is None else tuple(given)
+    x = np.ascontiguousarray(q, dtype=np.float64)
+    if x.ndim != 2 or x.shape[1] != closure.dof:
+        raise DynidentError(f"positions have shape {x.shape}; give one column for each of {', '.join(names)}")
+    branch = cached(mechanism, ("branch", names), lambda: Branch(mechanism, names))
+    origin = closure.home if start is None else start
+    out, bad = branch.close(x, origin)
+    if bad >= 0:
+        where = ", ".join(f"{name} = {value:.6g}" for name, value in zip(names, x[bad], strict=True))
+        raise DynidentError(
+            f"robot '{mechanism.name}' cannot follow the motion at sample {first + bad} ({where}): out of reach, or "
+            "through a singularity where the branch is lost; shrink the motion or move it away from there"
+        )
+    rows = sorted({0, x.shape[0] // 2, x.shape[0] - 1}) if x.shape[0] else []
+    gaps = branch.gaps(out[rows])
+    if rows and np.max(gaps) > OPEN:
+        worst = int(np.argmax(gaps))
+        raise DynidentError(
+            f"robot '{mechanism.name}': the loops stay open by {gaps[worst]:.3g} at sample {first + rows[worst]}; they "
+            "contradict each other"
+        )
+    return out
+
+
+def closure_starts(mechanism: Mechanism, q: ArrayLike, samples: Sequence[int]) -> list[Array]:
+    """Return the closed configuration (n_tree,) at some samples of a motion (N, n), ascending, without closing all others.
+
+    Later stretches can be solved from them independently.
+    """
+    from dynident.mechanics.branch import stations  # noqa: PLC0415 - only robots with loops need it
+
+    x = np.asarray(q, dtype=np.float64)[: max(samples, default=-1) + 1]
+    chosen = stations(x)
+    chosen[list(samples)] = True
+    way = np.flatnonzero(chosen)
+    try:
+        closed = close_positions(mechanism, x[way])[np.searchsorted(way, samples)]
+    except DynidentError:  # go again sample by sample, for the message that names the one that fails
+        closed = close_positions(mechanism, x)[list(samples)]
+    return list(closed)
+
+
+def close_motion(mechanism: Mechanism, motion: MotionLike, start: Array | None = None, first: int = 0) -> ClosedMotion:
+    """Return the motion of all tree coordinates that goes with a motion of the independent ones.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot with loops.
+    motion : Motion or (q, v, a)
+        N samples of its independent coordinates.
+    start : ndarray (n_tree,), optional
+        Closed configuration near the first sample; the robot's home when omitted.
+    first : int
+        Number of the first sample, for messages.
+
+    Returns
+    -------
+    ClosedMotion
+        Tree motion and projector.
+    """
+    motion = as_motion(motion)
+    positions = close_positions(mechanism, motion.q, start, first=first)
+    return close_rates(mechanism, positions, motion.v, motion.a, first)
+
+
+def close_rates(mechanism: Mechanism, positions: Array, v: ArrayLike, a: ArrayLike, first: int = 0) -> ClosedMotion:
+    """Return tree motion and projector at closed positions (N, n_tree), from independent rates v and a (N, n).
+
+    `first` is the number of the first sample, for messages.
+    """
+    if not (mechanism.loops or mechanism.couplings):
+        raise DynidentError(f"robot '{mechanism.name}' has no loops; its coordinates are independent as they are")
+    nu, nu_dot = (np.ascontiguousarray(y, dtype=np.float64) for y in (v, a))
+    samples, width, n = positions.shape[0], positions.shape[1], mechanism.closure.dof
+
+    def make(x: Equations) -> Outputs:
+        entries = [entry for row in x.G or [] for entry in row]
+        return {"G": entries, "vt": x.tree_v, "at": x.tree_a, "pivot": [absolute(x.pivot)]}
+
+    function = function_of(mechanism, "close_rates", make)
+    out = {"G": np.empty((samples, width, n)), "vt": np.empty((samples, width)), "at": np.empty((samples, width))}
+    pivot = np.empty((samples, 1))
+    function(samples, {"q": np.ascontiguousarray(positions), "v": nu, "a": nu_dot, **out, "pivot": pivot})
+    if samples and not np.min(pivot) >= SINGULAR:
+        bad = int(np.argmin(pivot))
+        raise DynidentError(
+            f"robot '{mechanism.name}' is singular at sample {first + bad}: {', '.join(mechanism.coordinate_names)} do not "
+            "determine the other joints there; keep away from it or choose other independent coordinates"
+        )
+    return ClosedMotion(positions, out["vt"], out["at"], out["G"], pivot[:, 0])
+
+
+def projector(mechanism: Mechanism, positions: Array) -> Array:
+    """Return G (N, n_tree, n) with v_t = G nu at closed positions."""
+    zero = np.zeros((len(positions), mechanism.closure.dof))
+    return close_rates(mechanism, positions, zero, zero).G
+
+
+def coordinates_from_actuators(mechanism: Mechanism, rho: ArrayLike) -> Array:
+    """Return the robot's coordinates from motor positions (forward problem), least squares when there are more motors.
+
+        minimise ||N q_t + n0 - rho||^2   subject to   Phi(q_t) = 0,        followed by continuity from home
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot with k actuators, each turning with one tree coordinate when there are loops.
+    rho : array_like, (N, k)
+        Motor positions.
+
+    Returns
+    -------
+    ndarray, (N, n)
+        Coordinates.
+    """
+    motors = np.atleast_2d(np.asarray(rho, dtype=np.float64))
+    N, n0 = mechanism.actuator_matrix
+    if motors.shape[1] != N.shape[0]:
+        raise DynidentError(
+            f"motor positions have {motors.shape[1]} columns but robot '{mechanism.name}' has {N.shape[0]} motors"
+        )
+    if not mechanism.loops:
+        return np.asarray((motors - n0) @ np.linalg.pinv(N).T)
+    driven = [next(iter(actuator.coupling)) for actuator in mechanism.actuators]
+    if any(len(actuator.coupling) > 1 for actuator in mechanism.actuators):
+        raise DynidentError(f"robot '{mechanism.name}' has motors that turn with several joints; give joint positions instead")
+    joints = (motors - n0) / np.array(
+        [actuator.ratio * actuator.coupling[c] for actuator, c in zip(mechanism.actuators, driven, strict=True)]
+    )
+    chosen = _best_motors(mechanism, driven)
+    tree = close_positions(mechanism, joints[:, chosen], given=[driven[i] for i in chosen])
+    x = tree[:, mechanism.closure.independent]
+    if len(driven) == mechanism.closure.dof:
+        return x
+    for _ in range(4):  # Gauss-Newton from the solution of the chosen motors: all of them pull alike
+        error = motors - n0 - tree @ N.T
+        step = np.linalg.pinv(N @ projector(mechanism, tree)) @ error[:, :, None]
+        x = x + step[:, :, 0]
+        tree = close_positions(mechanism, x, tree[0])
+        if np.max(np.abs(step)) < 1e-10:
+            break
+    return x
+
+
+def motion_from_actuators(mechanism: Mechanism, motion: MotionLike) -> Motion:
+    """Return the motion of the robot's coordinates from that of its motors.
+
+        rho_dot = A nu,    rho_ddot = A nu_dot + N b        solved by least squares when there are more motors
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot with loops and k actuators.
+    motion : Motion or (q, v, a)
+        N samples of the motor positions, velocities and accelerations, columns in the order of ``mechanism.actuators``.
+
+    Returns
+    -------
+    Motion
+        N samples of the robot's coordinates.
+    """
+    motion, N = as_motion(motion), mechanism.actuator_matrix[0]
+    q = coordinates_from_actuators(mechanism, motion.q)
+    tree = close_positions(mechanism, q)
+    inverse = np.linalg.pinv(N @ projector(mechanism, tree))
+    v = np.einsum("tnk,tk->tn", inverse, motion.v)
+    bias = close_rates(mechanism, tree, v, np.zeros_like(q)).a @ N.T
+    return Motion(motion.t, q, v, np.einsum("tnk,tk->tn", inverse, motion.a - bias))
+
+
+def _best_motors(mechanism: Mechanism, driven: list[str]) -> list[int]:
+    """Return as many motors as degrees of freedom, those that determine the pose best at home."""
+    from scipy.linalg import qr  # noqa: PLC0415 - scipy.linalg costs import time
+
+    A = projector(mechanism, mechanism.closure.home[None])[0][[mechanism.tree.coordinates.index(c) for c in driven]]
+    if np.linalg.matrix_rank(A) < mechanism.closure.dof:
+        raise DynidentError(
+            f"robot '{mechanism.name}': its {len(driven)} motors do not hold the home pose (parallel singularity)"
+        )
+    return sorted(int(i) for i in qr(A.T, mode="r", pivoting=True)[1][: mechanism.closure.dof])

@@ -1,0 +1,256 @@
+"""The equation of motion M(q) a + C(q, v) v + g(q) + tau_joint(q, v, a) = tau + sum J^T w, in every direction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.checks import numbers
+from dynident.errors import DynidentError
+from dynident.graph.compiled import Compiled
+from dynident.graph.elementary import minimum
+from dynident.mechanics.equations import Equations
+from dynident.mechanics.functions import at_rest, cached, compiled, coordinates, entering, node_values, quantity, values_of
+from dynident.mechanics.kinematics import jacobian
+from dynident.mechanics.motion import Motion, MotionLike, as_motion
+from dynident.mechanics.solving import reciprocal, solve_symmetric
+from dynident.mechanism.mechanism import Mechanism
+from dynident.mechanism.parameters import Parameters
+
+Array = NDArray[np.float64]
+Wrenches = Mapping[str, ArrayLike]
+
+SINGULAR = 1e-13  # pivot or eigenvalue of M, relative to its diagonal, below which only rounding errors are left
+
+
+def inverse_dynamics(
+    mechanism: Mechanism,
+    motion: MotionLike,
+    parameters: Parameters | ArrayLike | None = None,
+    wrenches: Wrenches | None = None,
+) -> Array:
+    """Return the torques that make the robot move: tau = M a + C v + g + rotor, friction, offset and spring - J^T w.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot with n coordinates.
+    motion : Motion or (q, v, a)
+        N samples.
+    parameters : Parameters or array_like (p,), optional
+        Standard parameters; the robot's own when omitted.
+    wrenches : mapping of str to array_like (N, 6) or (6,), optional
+        External wrench (force, moment) on each named link, at its origin and in its axes [N, N m].
+
+    Returns
+    -------
+    ndarray, (N, n)
+        Joint torques and forces [N m, N].
+
+    Examples
+    --------
+    >>> import dynident as di
+    >>> arm = di.Mechanism.from_dh([(0.3, 0, 0, 0)], convention="standard", gravity=(0, -9.81, 0)).with_payload(2.0)
+    >>> di.inverse_dynamics(arm, di.Motion([0.0], [0.0], [0.0], [0.0])).round(4)
+    array([[5.886]])
+    """
+    motion = as_motion(motion)
+    values = node_values(mechanism, values_of(mechanism, parameters))
+    tau = _torques(mechanism, entering(mechanism, motion), values)
+    return tau - _wrench_torques(mechanism, motion, wrenches) if wrenches else tau
+
+
+def _torques(mechanism: Mechanism, arrays: Mapping[str, Array], values: Array) -> Array:
+    """Return the torques of a motion; `values` are parameters in node frames."""
+    return quantity(mechanism, "inverse_dynamics", Equations.torques, (mechanism.dof,), arrays, values)
+
+
+def _wrench_torques(mechanism: Mechanism, motion: Motion, wrenches: Wrenches) -> Array:
+    """Return sum J^T w of the external wrenches on links."""
+    if not isinstance(wrenches, Mapping):
+        raise DynidentError(f"wrenches is a {type(wrenches).__name__}; give a mapping of link name to (force, moment)")
+    tau = np.zeros((len(motion), mechanism.dof))
+    for frame, wrench in wrenches.items():
+        w = numbers(wrench, f"wrench on '{frame}'")
+        if w.shape not in ((6,), (len(motion), 6)):
+            raise DynidentError(f"wrench on '{frame}' has shape {w.shape}; give (6,) or ({len(motion)}, 6) as (force, moment)")
+        if not np.all(np.isfinite(w)):
+            raise DynidentError(f"wrench on '{frame}' is not finite; every force and moment must be a finite number")
+        J = jacobian(mechanism, motion.q, frame)
+        tau += np.einsum("sij,si->sj", J, np.broadcast_to(w, (len(motion), 6)))
+    return tau
+
+
+def mass_matrix(mechanism: Mechanism, q: ArrayLike, parameters: Parameters | ArrayLike | None = None) -> Array:
+    """Return M(q), symmetric and positive definite for possible bodies, rotor inertias included.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot with n coordinates.
+    q : array_like, (N, n) or (n,)
+        Positions.
+    parameters : Parameters or array_like (p,), optional
+        Standard parameters; the robot's own when omitted.
+
+    Returns
+    -------
+    ndarray, (N, n, n)
+        Mass matrix [kg m^2, kg m, kg].
+    """
+    values = node_values(mechanism, values_of(mechanism, parameters))
+    return _mass_matrix(mechanism, entering(mechanism, at_rest(mechanism, q)), values)
+
+
+def _mass_matrix(mechanism: Mechanism, arrays: Mapping[str, Array], values: Array) -> Array:
+    """Return M at some positions; `values` are parameters in node frames."""
+    return quantity(mechanism, "mass_matrix", Equations.mass_matrix, (mechanism.dof, mechanism.dof), arrays, values)
+
+
+def coriolis_matrix(
+    mechanism: Mechanism, q: ArrayLike, v: ArrayLike, parameters: Parameters | ArrayLike | None = None
+) -> Array:
+    """Return C(q, v) of the Christoffel symbols: C v are the velocity torques and Mdot - 2 C is skew-symmetric.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot with n coordinates.
+    q, v : array_like, (N, n) or (n,)
+        Positions and velocities.
+    parameters : Parameters or array_like (p,), optional
+        Standard parameters; the robot's own when omitted.
+
+    Returns
+    -------
+    ndarray, (N, n, n)
+        Coriolis matrix.
+    """
+    values = values_of(mechanism, parameters).copy()
+    # Only inertias: rotors behind a coupling function or a loop turn at a ratio that depends on q, so they count as well.
+    values[mechanism.tree.inertias.size :] *= mechanism.rotor_columns
+    motion = at_rest(mechanism, q, coordinates(mechanism, v, "v"))
+    if mechanism.loops or mechanism.has_opaque_couplings:
+        return _polarised(mechanism, motion, values)
+    shape, phi = (mechanism.dof, mechanism.dof), node_values(mechanism, values)
+    return quantity(mechanism, "coriolis_matrix", Equations.coriolis_matrix, shape, entering(mechanism, motion), phi)
+
+
+def _polarised(mechanism: Mechanism, motion: Motion, values: Array) -> Array:
+    """Return C of a robot whose projector depends on q, in true coordinates (angles and lengths).
+
+    The velocity torques h(v) = C(v) v are quadratic in v, and C(v) w = C(w) v for the Christoffel matrix, hence
+    C(v) e_j = (h(v + e_j) - h(v) - h(e_j)) / 2.
+    """
+    held = inverse_dynamics(mechanism, at_rest(mechanism, motion.q), values)
+
+    def h(v: Array) -> Array:
+        return inverse_dynamics(mechanism, at_rest(mechanism, motion.q, v), values) - held
+
+    own, columns = h(motion.v), []
+    for unit in np.eye(mechanism.dof):
+        step = np.broadcast_to(unit, motion.v.shape)
+        columns.append(0.5 * (h(motion.v + step) - own - h(step)))
+    return np.stack(columns, axis=2)
+
+
+def gravity(mechanism: Mechanism, q: ArrayLike, parameters: Parameters | ArrayLike | None = None) -> Array:
+    """Return g(q), the torques that hold the robot against gravity (joint terms such as springs are not included).
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot with n coordinates.
+    q : array_like, (N, n) or (n,)
+        Positions.
+    parameters : Parameters or array_like (p,), optional
+        Standard parameters; the robot's own when omitted.
+
+    Returns
+    -------
+    ndarray, (N, n)
+        Gravity torques [N m, N].
+    """
+    values = values_of(mechanism, parameters).copy()
+    values[mechanism.tree.inertias.size :] = 0.0
+    return inverse_dynamics(mechanism, at_rest(mechanism, q), values)
+
+
+def forward_dynamics(
+    mechanism: Mechanism,
+    q: ArrayLike,
+    v: ArrayLike,
+    tau: ArrayLike,
+    parameters: Parameters | ArrayLike | None = None,
+    wrenches: Wrenches | None = None,
+) -> Array:
+    """Return the accelerations that torques cause, the inverse of `inverse_dynamics`: M a = tau + sum J^T w - bias.
+
+    A mass matrix may be indefinite, as published ones are at times; one that is singular to working precision is refused.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot with n coordinates.
+    q, v, tau : array_like, (N, n) or (n,)
+        Positions, velocities and joint torques.
+    parameters : Parameters or array_like (p,), optional
+        Standard parameters; the robot's own when omitted.
+    wrenches : mapping of str to array_like (N, 6) or (6,), optional
+        External wrench (force, moment) on each named link, at its origin and in its axes.
+
+    Returns
+    -------
+    ndarray, (N, n)
+        Accelerations [rad/s^2, m/s^2].
+    """
+    values = node_values(mechanism, values_of(mechanism, parameters))
+    x, rates, torques = (coordinates(mechanism, y, label) for label, y in (("q", q), ("v", v), ("tau", tau)))
+    if not x.shape == rates.shape == torques.shape:
+        raise DynidentError(f"q, v and tau have {x.shape[0]}, {rates.shape[0]} and {torques.shape[0]} samples; they must agree")
+    motion = at_rest(mechanism, x, rates)
+    if wrenches:
+        torques = torques + _wrench_torques(mechanism, motion, wrenches)
+    if mechanism.dof == 0:
+        return np.zeros(x.shape)
+    arrays = entering(mechanism, motion)
+    function = cached(mechanism, "forward_dynamics", lambda: _forward_dynamics(mechanism))
+    a, ratio = np.empty(x.shape), np.empty((x.shape[0], 1))
+    function(x.shape[0], {**arrays, "tau": torques, "phi": values, "acceleration": a, "ratio": ratio})
+    odd = np.flatnonzero(~(ratio[:, 0] > SINGULAR))
+    if odd.size:  # without row exchanges only definite matrices are safe
+        some = {name: array if name == "law" else array[odd] for name, array in arrays.items()}
+        M, force = _mass_matrix(mechanism, some, values), torques[odd] - _torques(mechanism, some, values)
+        _check_regular(mechanism, M, odd)
+        a[odd] = np.linalg.solve(M, force[:, :, None])[:, :, 0]
+    return a
+
+
+def _forward_dynamics(mechanism: Mechanism) -> Compiled:
+    """Return M^-1 (tau - bias) and the smallest pivot of M relative to its diagonal as a compiled function."""
+    x = Equations(mechanism)
+    x.a = [x.graph.zero] * mechanism.dof
+    M, bias, tau = x.mass_matrix(), x.torques(), x.graph.symbols("tau", mechanism.dof)
+    solved, pivots = solve_symmetric(M, [[t - b] for t, b in zip(tau, bias, strict=True)])
+    ratio = pivots[0] * reciprocal(M[0][0])
+    for i, pivot in enumerate(pivots[1:], 1):
+        ratio = minimum(ratio, pivot * reciprocal(M[i][i]))
+    outputs = {"acceleration": [row[0] for row in solved], "ratio": [ratio]}
+    return compiled(mechanism, "forward_dynamics", outputs, more={"tau": mechanism.dof}, parameters=True)
+
+
+def _check_regular(mechanism: Mechanism, M: Array, samples: NDArray[np.int64]) -> None:
+    """Refuse mass matrices that are singular to working precision, whatever the units of their coordinates."""
+    size = np.sqrt(np.abs(np.diagonal(M, axis1=1, axis2=2)))
+    size = np.where(size > 0.0, size, 1.0)
+    scaled = M / (size[:, :, None] * size[:, None, :])
+    scaled[~np.all(np.isfinite(scaled), axis=(1, 2))] = 0.0
+    singular = np.min(np.abs(np.linalg.eigvalsh(scaled)), axis=1) < SINGULAR
+    if np.any(singular):
+        sample = samples[np.argmax(singular)]
+        raise DynidentError(
+            f"forward dynamics: the mass matrix of robot '{mechanism.name}' is singular at sample {sample}; "
+            "give every moving link a positive inertia"
+        )

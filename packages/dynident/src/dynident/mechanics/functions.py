@@ -1,0 +1,305 @@
+"""The compiled functions of every robot, made once per process and geometry, and run over batches of samples.
+
+Parameters are inputs, so one robot's code serves all its copies with other masses; only the geometry is built in. What enters
+is checked against the robot first.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.checks import finite_rows, numbers
+from dynident.errors import DescriptionError, DynidentError, require
+from dynident.graph.compiled import Compiled
+from dynident.graph.expression import Node, reachable
+from dynident.graph.function import Function
+from dynident.mechanics.equations import LOAD, Equations, opaque_columns
+from dynident.mechanics.motion import Motion, MotionLike, as_motion
+from dynident.mechanics.moving_tree import positions_of
+from dynident.mechanism.force import Columns, Force
+from dynident.mechanism.mechanism import Mechanism
+from dynident.mechanism.parameters import Parameters
+
+Array = NDArray[np.float64]
+Outputs = Mapping[str, Sequence[Node | None]]
+T = TypeVar("T")
+KEPT = 512  # functions kept in memory
+_made: OrderedDict[Hashable, Any] = OrderedDict()
+_keys: WeakKeyDictionary[Mechanism, Hashable] = WeakKeyDictionary()
+_lock = threading.RLock()
+
+
+def cached(mechanism: Mechanism, key: Hashable, build: Callable[[], T]) -> T:
+    """Return what was built before for a robot of this geometry, or build it now; other threads wait."""
+    with _lock:
+        whole = (key, geometry_key(mechanism))
+        if whole not in _made:
+            _made[whole] = build()
+            while len(_made) > KEPT:
+                _made.popitem(last=False)
+        _made.move_to_end(whole)
+        found: T = _made[whole]
+        return found
+
+
+def geometry_key(mechanism: Mechanism) -> Hashable:
+    """Return what the code of a robot depends on: its tree, couplings, loops, joint and motor terms, but not its numbers."""
+    found = _keys.get(mechanism)
+    if found is None:
+        loops = (*mechanism.closure.selected, *mechanism.closure.arrays) if mechanism.loops else ()
+        parts = [*mechanism.tree.arrays, *loops]
+        placed = mechanism.tree.frames.items()
+        found = _keys[mechanism] = (
+            tuple((part.shape, part.tobytes()) for part in parts),
+            tuple(mechanism.closure.independent.tolist()) if mechanism.loops else (),
+            tuple((name, node, pose.rotation.tobytes(), pose.translation.tobytes()) for name, (node, pose) in placed),
+            tuple((c.joint, tuple(c.of.items()), c.offset, c.function, c.gradient) for c in mechanism.couplings),
+            tuple((a.name, tuple(a.coupling.items())) for a in mechanism.actuators),
+            (mechanism.joint_columns, mechanism.actuator_columns, mechanism.tree.bodies, mechanism.coordinate_names),
+            tuple((name, friction.law) for name, friction in mechanism.friction.items()),
+            tuple(force.key if isinstance(force, Force) else (force.names, force.function) for force in mechanism.forces),
+        )
+    return found
+
+
+def compiled(
+    mechanism: Mechanism,
+    name: str,
+    outputs: Outputs,
+    rows: frozenset[str] = frozenset(),
+    more: Mapping[str, int] | None = None,
+    parameters: bool = False,
+    shared: Mapping[str, int] | None = None,
+) -> Compiled:
+    """Compile outputs that were made from a robot's `Equations`; `rows` are those with samples last.
+
+    Inputs are q, v, a (G and b of couplings known by numbers only) and `more`; shared by all samples are the standard
+    parameters phi, if asked for, and what `shared` names.
+    """
+    n, wide = mechanism.dof, len(mechanism.tree.coordinates)
+    inputs = {"q": positions_of(mechanism), "v": n, "a": n, **(more or {})}
+    if mechanism.has_opaque_couplings:
+        inputs |= {"G": wide * n, "b": wide}
+    same = {**({"phi": len(mechanism.parameters)} if parameters else {}), **(shared or {})}
+    if mechanism.friction or mechanism.forces:
+        nodes = reachable([node for own in outputs.values() for node in own if node is not None])
+        used = {node.name.split("[")[0] for node in nodes if node.op == "symbol"}
+        inputs |= {"F": opaque_columns(mechanism)} if "F" in used else {}
+        same |= {"law": mechanism.law_values.size} if "law" in used else {}
+        if LOAD in used and LOAD not in inputs:
+            raise DescriptionError(
+                f"friction of robot '{mechanism.name}' depends on the load of its joints, which is known only where efforts "
+                "were measured: predict with load=, or leave that law out"
+            )
+    return Compiled(Function(name, inputs, outputs, same, rows))
+
+
+def function_of(
+    mechanism: Mechanism,
+    name: str,
+    make: Callable[[Equations], Outputs],
+    key: Hashable = (),
+    parameters: bool = False,
+    links: bool = False,
+) -> Compiled:
+    """Return a compiled function of a robot; `make` gives its outputs and is called when there is no such function yet."""
+
+    def made() -> Compiled:
+        outputs = make(Equations(mechanism, links=links))
+        if not isinstance(outputs, Mapping):
+            raise DynidentError(f"function '{name}': make returned {outputs!r:.100}; return lists of expressions by name")
+        return compiled(mechanism, name, outputs, parameters=parameters)
+
+    return cached(mechanism, (name, key), made)
+
+
+# ---------------------------------------------------------------------- what enters
+def tree_only(mechanism: Mechanism, purpose: str) -> None:
+    """Refuse a robot with loops where only trees can be treated."""
+    if mechanism.loops:
+        names = ", ".join(loop.name for loop in mechanism.loops)
+        raise DescriptionError(f"{purpose} is for trees only, but robot '{mechanism.name}' has loops ({names})")
+
+
+def coordinates(mechanism: Mechanism, values: ArrayLike, what: str) -> Array:
+    """Return an (N, n) array of coordinates after checking it against the robot; one sample may be a plain vector."""
+    require(mechanism, Mechanism, "mechanism")
+    array = numbers(values, what)
+    return finite_rows(what, _fitting(mechanism, array[None, :] if array.ndim == 1 else array, what))
+
+
+def _fitting(mechanism: Mechanism, array: Array, what: str) -> Array:
+    """Return a contiguous array with one column per coordinate of the robot."""
+    if array.ndim != 2 or array.shape[1] != mechanism.dof:
+        raise DynidentError(
+            f"{what} has shape {array.shape} but robot '{mechanism.name}' has {mechanism.dof} coordinates "
+            f"({', '.join(mechanism.coordinate_names)}); give one column per coordinate"
+        )
+    return np.ascontiguousarray(array)
+
+
+def entering(mechanism: Mechanism, motion: Motion, positions: Array | None = None) -> dict[str, Array]:
+    """Return the contiguous arrays that a robot's functions take: q, v, a, and G, b where needed.
+
+    With loops q are the closed positions (N, n_tree) of the tree, which may be given when they are known.
+    """
+    q = _fitting(mechanism, motion.q, "motion.q")  # a motion is finite
+    arrays = {"q": q, "v": np.ascontiguousarray(motion.v), "a": np.ascontiguousarray(motion.a)}
+    if mechanism.loops:
+        from dynident.mechanics.closure import close_positions  # noqa: PLC0415 - it stands on this file
+
+        arrays["q"] = close_positions(mechanism, q) if positions is None else np.ascontiguousarray(positions)
+    elif mechanism.has_opaque_couplings:
+        arrays |= _followed(mechanism, q, arrays["v"])
+    if mechanism.law_values.size:
+        arrays["law"] = mechanism.law_values
+    own = [force.evaluate(q, motion.v, motion.a) for force in mechanism.forces if isinstance(force, Columns)]
+    if own:  # columns by number: all coordinates of the first, then of the next
+        arrays["F"] = np.ascontiguousarray(np.concatenate(own, axis=2).transpose(0, 2, 1).reshape(len(q), -1))
+    return arrays
+
+
+def _followed(mechanism: Mechanism, q: Array, v: Array) -> dict[str, Array]:
+    """Return tree positions, G and b of a robot with a coupling whose function is known by its numbers only."""
+    linear, g0 = mechanism.coupling_map
+    G = np.repeat(linear[None], q.shape[0], axis=0)
+    x, b = times(q, linear.T) + g0, np.zeros((q.shape[0], linear.shape[0]))
+    for coupling in mechanism.couplings:
+        if coupling.function is not None:
+            row = mechanism.tree.coordinates.index(coupling.joint)
+            of = [mechanism.coordinate_names.index(name) for name in coupling.of]
+            value, gradient, hessian = coupling.evaluate(q[:, of])
+            x[:, row], G[:, row, of] = value, gradient
+            b[:, row] = np.einsum("si,sij,sj->s", v[:, of], hessian, v[:, of])
+    return {"q": x, "G": np.ascontiguousarray(G.reshape(q.shape[0], -1)), "b": b}
+
+
+def times(x: Array, A: Array) -> Array:
+    """Return x A, every row summed in the same order, so that a sample does not depend on the batch around it.
+
+    BLAS chooses its order by the shape of the arrays; here only the non-zero entries of A are visited, one by one.
+    """
+    out = np.zeros((x.shape[0], A.shape[1], *x.shape[2:]))
+    for i, j in np.argwhere(A):
+        out[:, j] += x[:, i] * A[i, j]
+    return out
+
+
+def at_rest(mechanism: Mechanism, q: ArrayLike, v: ArrayLike | None = None) -> Motion:
+    """Return a motion through given positions without acceleration (and without velocity when none is given)."""
+    x = coordinates(mechanism, q, "q")
+    rates = np.zeros_like(x) if v is None else coordinates(mechanism, v, "v")
+    if rates.shape != x.shape:
+        raise DynidentError(f"v has {rates.shape[0]} samples but q has {x.shape[0]}; they must agree")
+    return Motion(np.arange(float(x.shape[0])), x, rates, np.zeros_like(x))
+
+
+def values_of(mechanism: Mechanism, parameters: Parameters | ArrayLike | None) -> Array:
+    """Return the standard parameter vector, checked against the robot; its own values when None."""
+    require(mechanism, Mechanism, "mechanism")
+    if parameters is None:
+        return mechanism.parameters.values
+    expected = mechanism.parameters
+    if isinstance(parameters, Parameters):
+        if parameters.names != expected.names:
+            odd = sorted(set(parameters.names) ^ set(expected.names))[:3]
+            raise DescriptionError(
+                f"parameters do not belong to robot '{mechanism.name}': they differ in {', '.join(odd) or 'their order'}; "
+                "start from mechanism.parameters.replace(...)"
+            )
+        values = parameters.values
+    else:
+        values = numbers(parameters, "parameters")
+    if values.shape != (len(expected),):
+        raise DescriptionError(
+            f"parameters have shape {values.shape} but robot '{mechanism.name}' has {len(expected)} "
+            f"({' ... '.join(expected.names[:: max(1, len(expected) - 1)])}); give one number each"
+        )
+    if not np.all(np.isfinite(values)):
+        bad = int(np.argmin(np.isfinite(values)))
+        raise DescriptionError(f"parameter '{expected.names[bad]}' is {values[bad]}; every parameter must be finite")
+    return values
+
+
+def node_values(mechanism: Mechanism, values: Array) -> Array:
+    """Return the standard parameters with the inertial ones in node frames, as the compiled functions take them."""
+    tree = mechanism.tree
+    phi = np.array(values, dtype=np.float64)
+    if tree.to_node is not None:
+        phi[: tree.inertias.size] = tree.to_node @ phi[: tree.inertias.size]
+    return phi
+
+
+# ---------------------------------------------------------------------- what is computed
+def run(
+    function: Compiled,
+    arrays: Mapping[str, Array],
+    values: Array | None,
+    shapes: Mapping[str, tuple[int, ...]],
+    out: Mapping[str, Array] | None = None,
+) -> dict[str, Array]:
+    """Return the outputs of a robot's function over all samples; `shapes` are those of one sample."""
+    samples = arrays["q"].shape[0]
+    given = out or {}
+    made = {name: given[name] if name in given else np.empty((samples, *shape)) for name, shape in shapes.items()}
+    shared = {} if values is None else {"phi": values}
+    function(samples, {**arrays, **shared, **made})
+    return made
+
+
+def quantity(
+    mechanism: Mechanism,
+    name: str,
+    make: Callable[[Equations], Sequence[Node] | Sequence[Sequence[Node]]],
+    shape: tuple[int, ...],
+    arrays: Mapping[str, Array],
+    values: Array | None = None,
+    key: Hashable = (),
+    links: bool = False,
+    out: Array | None = None,
+) -> Array:
+    """Return one vector or matrix of a robot over all samples, (N, *shape); `values` are the parameters that it needs."""
+
+    def outputs(x: Equations) -> Outputs:
+        rows = [row if isinstance(row, Sequence) else (row,) for row in make(x)]
+        return {"out": [entry for row in rows for entry in row]}
+
+    function = function_of(mechanism, name, outputs, key, parameters=values is not None, links=links)
+    return run(function, arrays, values, {"out": shape}, {} if out is None else {"out": out})["out"]
+
+
+class TreeMotion(NamedTuple):
+    """Motion of all tree coordinates, (N, n_tree) each, and how it follows from the robot's own."""
+
+    q: Array
+    v: Array
+    a: Array
+    G: Array | None  # (N, n_tree, n), v = G nu; None for a plain tree
+
+
+def tree_motion(mechanism: Mechanism, motion: MotionLike) -> TreeMotion:
+    """Return q, v, a of all tree coordinates: those of the robot, or what couplings and loop closure make of them."""
+    arrays = entering(mechanism, as_motion(motion))
+    if not mechanism.loops and not mechanism.couplings:
+        return TreeMotion(arrays["q"], arrays["v"], arrays["a"], None)
+
+    def make(x: Equations) -> Outputs:
+        projector = [entry for row in x.G or [] for entry in row]
+        return {"qt": x.tree_q, "vt": x.tree_v, "at": x.tree_a, "projector": projector}
+
+    wide = len(mechanism.tree.coordinates)
+    shapes = {"qt": (wide,), "vt": (wide,), "at": (wide,), "projector": (wide, mechanism.dof)}
+    out = run(function_of(mechanism, "tree_motion", make), arrays, None, shapes)
+    return TreeMotion(out["qt"], out["vt"], out["at"], out["projector"])
+
+
+def project(G: Array | None, rows: Array) -> Array:
+    """Return G^T x: forces of the tree coordinates (N, n_tree) on the robot's own."""
+    return rows if G is None else np.asarray(np.einsum("stn,st->sn", G, rows))

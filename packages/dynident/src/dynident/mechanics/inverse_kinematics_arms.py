@@ -1,0 +1,378 @@
+"""Arms whose inverse kinematics has a closed form: planar and SCARA, elbow arms (3R with offsets), elbow arms with a wrist.
+
+Every family answers the questions of `Arm`: all branches, how far out of reach, how far from singular.
+Square roots are taken of factored differences, as in Heron's formula, so that poses stay exact when the arm is stretched
+or the wrist is straight.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from dynident.mechanics.inverse_kinematics_chain import TOUCH, Chain, angle_between, rotations, turned, wrapped
+from dynident.mechanics.kinematics import Array
+
+TILT = 1e-9  # rad, or parts of the arm's length, by which a target may stand off the plane of a planar arm
+
+
+@dataclass(frozen=True, eq=False)
+class Arm(ABC):
+    """What a family of arms can do."""
+
+    chain: Chain
+    mismatch: float  # how far the structure is from exact [rad, or parts of the arm's length]
+
+    @property
+    @abstractmethod
+    def kind(self) -> str:
+        """Name of the family."""
+
+    @property
+    @abstractmethod
+    def postures(self) -> tuple[str, ...]:
+        """Name of each branch."""
+
+    @property
+    def needs_rotation(self) -> bool:
+        """Whether a target includes an orientation."""
+        return True
+
+    @abstractmethod
+    def solve(self, rotation: Array | None, position: Array) -> Array:
+        """Return all branches (N, branches, n), NaN where a branch does not exist."""
+
+    @abstractmethod
+    def distance(self, rotation: Array | None, position: Array) -> tuple[Array, Array]:
+        """Return how far the targets are out of reach [m] and by how much their orientation cannot be had [rad]."""
+
+    @abstractmethod
+    def singularities(self, q: Array) -> dict[str, Array]:
+        """Return for each kind of singularity how far it is: 0 on it, 1 at most."""
+
+
+def two_links(first: complex, second: complex, target: Array, sign: float, scale: float) -> tuple[Array, Array]:
+    """Return the turns of shoulder and elbow that bring two links to targets in their plane; NaN where they cannot.
+
+    All are complex numbers; a positive sign leaves the elbow on the right of the line to the target.
+    """
+    a, b, reach = abs(first), abs(second), np.abs(target)
+    long, short = a + b, abs(a - b)
+    product = (long - reach) * (long + reach) * (reach - short) * (reach + short)
+    off = np.maximum(reach - long, short - reach) > TOUCH * scale
+    sine = np.where(off, np.nan, np.sqrt(np.maximum(product, 0.0)) / (2.0 * a * b))
+    cosine = (reach**2 - a**2 - b**2) / (2.0 * a * b)
+    bend = np.arctan2(sign * sine, cosine) - np.angle(second / first)
+    return np.angle(target * np.conj(first + np.exp(1j * bend) * second)), bend
+
+
+def out_of_reach(first: complex, second: complex, target: Array) -> Array:
+    """Return how far two links are from targets in their plane when they stretch or fold."""
+    a, b, reach = abs(first), abs(second), np.abs(target)
+    return np.maximum(np.maximum(reach - (a + b), abs(a - b) - reach), 0.0)
+
+
+def plane_of_links(chain: Chain) -> tuple[Array, Array]:
+    """Return the axes of the plane across axis 2: forward along k1 x k2, and k2 x forward."""
+    k1, k2 = chain.axes[:2]
+    forward = np.cross(k1, k2)
+    forward = forward / np.linalg.norm(forward)
+    return forward, np.cross(k2, forward)
+
+
+def whole(branches: Array) -> Array:
+    """Return branches (N, branches, n), all of one NaN where one of its angles is, angles in [-pi, pi)."""
+    branches[~np.isfinite(branches).all(axis=2)] = np.nan
+    return wrapped(branches)
+
+
+def waist_angles(chain: Chain, v: Array, offset: float) -> tuple[Array, Array, Array]:
+    """Return middle and swing of both waist angles q1, middle +- swing, for points v from axis 1, and how far they miss [m].
+
+    Parallel axes after the waist cannot change the offset along k2, so k2 . Rot(k1, -q1) v = offset fixes it.
+    """
+    k1, k2 = chain.axes[:2]
+    across, along = k2 - (k2 @ k1) * k1, v @ k1
+    radius = np.linalg.norm(v - along[:, None] * k1, axis=1) * np.linalg.norm(across)
+    level = offset - (k2 @ k1) * along
+    root = np.sqrt(np.maximum((radius - level) * (radius + level), 0.0))
+    inside = np.maximum(np.abs(level) - radius, 0.0)
+    swing = np.where(inside > TOUCH * chain.length, np.nan, np.arctan2(root, level))
+    return np.arctan2(np.cross(across, v) @ k1, v @ across), swing, inside
+
+
+@dataclass(frozen=True, eq=False)
+class PlanarArm(Arm):
+    """One to three parallel revolute joints and at most one slide along them (SCARA): motions in a plane."""
+
+    @property
+    def kind(self) -> str:
+        turns = int(self.chain.revolute.sum())
+        return f"planar {turns}R" if self.chain.revolute.all() else f"SCARA ({turns}R and a slide)"
+
+    @property
+    def postures(self) -> tuple[str, ...]:
+        """Elbow left or right of the line from shoulder to wrist, seen with the axes towards the eye."""
+        return ("left", "right") if self.chain.revolute.sum() > 1 else ("only",)
+
+    @property
+    def needs_rotation(self) -> bool:
+        """True with three turning joints."""
+        return bool(self.chain.revolute.sum() == 3)
+
+    def _plane(self) -> tuple[Array, Array, Array]:
+        """Return the normal and two axes of the plane, right-handed."""
+        k = self.chain.axes[self.chain.revolute][0]
+        x = np.cross(k, np.eye(3)[int(np.argmin(np.abs(k)))])
+        x /= np.linalg.norm(x)
+        return k, x, np.cross(k, x)
+
+    def _target(self, rotation: Array | None, position: Array) -> tuple[Array, Array, Array, Array, Array]:
+        """Return complex link vectors, complex wrist target, total turn, height above q = 0, tilt."""
+        chain, (k, x, y) = self.chain, self._plane()
+        points, turn, tilt = chain.points[chain.revolute], np.zeros(len(position)), np.zeros(len(position))
+        corners, wrist = [*points, chain.position], position
+        if rotation is not None:
+            change = rotation @ chain.rotation.T
+            tilt = np.arctan2(np.linalg.norm(np.cross(k, change @ k), axis=-1), change @ k @ k)
+            turn = angle_between(k, np.broadcast_to(x, position.shape), change @ x)
+            wrist, corners = position + change @ (points[2] - chain.position), [*points]
+        plane = np.array([c @ x + 1j * (c @ y) for c in corners])
+        sense = np.sign(chain.axes[chain.revolute] @ k)  # axes may point down as well as up
+        height = position @ k - chain.position @ k
+        return np.diff(plane), wrist @ x + 1j * (wrist @ y) - plane[0], np.vstack([turn, tilt]), height, sense
+
+    def solve(self, rotation: Array | None, position: Array) -> Array:
+        chain = self.chain
+        links, wrist, (turn, tilt), height, sense = self._target(rotation, position)
+        slides = not chain.revolute.all()
+        out = np.full((len(position), len(self.postures), len(chain.joints)), np.nan)
+        angles = np.empty((len(position), len(self.postures), int(chain.revolute.sum())))
+        if angles.shape[2] == 1:
+            off = np.abs(np.abs(wrist) - abs(links[0])) > TOUCH * chain.length
+            angles[:, 0, 0] = np.where(off, np.nan, np.angle(wrist / links[0]))
+        else:
+            for b, sign in enumerate((-1.0, 1.0)):
+                angles[:, b, 0], angles[:, b, 1] = two_links(links[0], links[1], wrist, sign, chain.length)
+            if rotation is not None:
+                angles[:, :, 2] = turn[:, None] - angles[:, :, 0] - angles[:, :, 1]
+        out[:, :, chain.revolute] = wrapped(angles * sense)
+        if slides:
+            along = chain.axes[~chain.revolute][0] @ self._plane()[0]
+            out[:, :, ~chain.revolute] = (np.sign(along) * height)[:, None, None]
+        else:
+            tilt = np.maximum(tilt, np.abs(height) / chain.length)
+        out[(tilt > TILT) | ~np.isfinite(out).all(axis=2).any(axis=1)] = np.nan
+        return out
+
+    def distance(self, rotation: Array | None, position: Array) -> tuple[Array, Array]:
+        links, wrist, (_, tilt), height, _ = self._target(rotation, position)
+        gap = out_of_reach(links[0], links[1] if links.size > 1 else 0.0, wrist)
+        return np.hypot(gap, height if self.chain.revolute.all() else 0.0), tilt
+
+    def singularities(self, q: Array) -> dict[str, Array]:
+        """Return how far the arm is from being stretched or folded: |sin| of the elbow angle."""
+        links = self._target(np.eye(3)[None] if self.needs_rotation else None, np.zeros((1, 3)))[0]
+        if links.size < 2:
+            return {}
+        sense = np.sign(self.chain.axes[self.chain.revolute] @ self._plane()[0])
+        return {"elbow": np.abs(np.sin(sense[1] * q[:, self.chain.revolute][:, 1] + np.angle(links[1] / links[0])))}
+
+
+@dataclass(frozen=True, eq=False)
+class ElbowArm(Arm):
+    """Three revolute joints (the first of the chain), the second and third parallel, the first not: places a point."""
+
+    point: Array  # (3,), the point to place, at q = 0 in the base frame [m]
+
+    kind = "elbow arm (3R, axes 2 and 3 parallel)"
+    # Front or back: the side of axis 1 on which the point is, against where it is at q = 0; elbow above or below.
+    postures = ("front up", "front down", "back up", "back down")
+    needs_rotation = False
+
+    def _senses(self) -> tuple[float, float]:
+        """Return the forward sense of k1 x k2, and +1 if the second axis of the plane is up."""
+        k1, (forward, second) = self.chain.axes[0], plane_of_links(self.chain)
+        reach = forward @ (self.point - self.chain.points[0])
+        side = -1.0 if reach < -1e-9 * self.chain.length else 1.0
+        # Up is against gravity as far as gravity acts along axis 1; without gravity it is along axis 1.
+        up = -k1 if k1 @ self.chain.gravity > 0.0 else k1
+        return side, float(np.sign(second @ up))
+
+    def _links(self) -> tuple[complex, complex, float]:
+        """Return the two links as complex numbers in the plane, and the offset along axis 2."""
+        forward, second = plane_of_links(self.chain)
+        corners = [*self.chain.points[1:3], self.point]
+        flat = [complex(c @ forward, c @ second) for c in corners]
+        offset = float(self.chain.axes[1] @ (self.point - self.chain.points[0]))
+        return flat[1] - flat[0], flat[2] - flat[1], offset
+
+    def solve(self, rotation: Array | None, position: Array) -> Array:
+        (k1, k2, k3), (o1, o2, _) = self.chain.axes[:3], self.chain.points[:3]
+        (forward, second), (side, up) = plane_of_links(self.chain), self._senses()
+        first_link, second_link, offset = self._links()
+        v = position - o1
+        middle, swing, _ = waist_angles(self.chain, v, offset)
+        out = np.empty((len(position), 4, 3))
+        for b, (front, elbow) in enumerate(((1.0, 1.0), (1.0, -1.0), (-1.0, 1.0), (-1.0, -1.0))):
+            # Turning v back by more than to the middle brings it to the side of k1 x k2.
+            waist = middle - front * side * swing
+            u = turned(k1, -waist, v) + o1 - o2
+            w, sign = u @ forward + 1j * (u @ second), -elbow * front * side * up
+            shoulder, bend = two_links(first_link, second_link, w, sign, self.chain.length)
+            out[:, b] = np.stack([waist, shoulder, bend * np.sign(k2 @ k3)], axis=1)
+        return whole(out)
+
+    def distance(self, rotation: Array | None, position: Array) -> tuple[Array, Array]:
+        k1, o1 = self.chain.axes[0], self.chain.points[0]
+        far = np.flatnonzero(np.isnan(self.solve(None, position)).all(axis=(1, 2)))
+        result = np.zeros(len(position))
+        if not far.size:
+            return result, np.zeros(len(position))
+        v = position[far] - o1
+        height = v @ k1
+        radius = np.linalg.norm(v - height[:, None] * k1, axis=1)
+        edges = [
+            distance_to_curve(partial(self._meridian, edge), low, high, radius, height) for edge, low, high in self._edges()
+        ]
+        result[far] = np.min(edges, axis=0)
+        return result, np.zeros(len(position))
+
+    def _edges(self) -> list[tuple[Callable[[Array], Array], float, float]]:
+        """Return where the reachable set can end, in the arm's plane (complex): stretched, folded, and over axis 1."""
+        first_link, second_link, _ = self._links()
+        long, short = abs(first_link) + abs(second_link), abs(abs(first_link) - abs(second_link))
+        edges: list[tuple[Callable[[Array], Array], float, float]] = [
+            (lambda t: long * np.exp(1j * t), -np.pi, np.pi),
+            (lambda t: short * np.exp(1j * t), -np.pi, np.pi),
+        ]
+        # Where the component along k1 x k2 is zero the arm reaches neither forwards nor backwards.
+        fold = plane_of_links(self.chain)[0] @ (self.chain.points[0] - self.chain.points[1])
+        if abs(fold) < long:
+            top, hole = np.sqrt(long**2 - fold**2), np.sqrt(max(short**2 - fold**2, 0.0))
+            edges += [(lambda t: fold + 1j * t, hole, top), (lambda t: fold - 1j * t, hole, top)]
+        return edges
+
+    def _meridian(self, edge: Callable[[Array], Array], t: Array) -> tuple[Array, Array]:
+        """Return radius and height about axis 1 of points on an edge in the arm's plane."""
+        flat = edge(t)
+        (k1, k2), (o1, o2) = self.chain.axes[:2], self.chain.points[:2]
+        forward, second = plane_of_links(self.chain)
+        points = o2 - o1 + k2 * (k2 @ (self.point - o2)) + flat.real[..., None] * forward + flat.imag[..., None] * second
+        height = points @ k1
+        return np.linalg.norm(points - height[..., None] * k1, axis=-1), height
+
+    def singularities(self, q: Array) -> dict[str, Array]:
+        """Return |sin| of the elbow angle and the point's distance across axis 1 over its largest: det J is their product."""
+        first_link, second_link, _ = self._links()
+        sign = np.sign(self.chain.axes[1] @ self.chain.axes[2])
+        bend = sign * q[:, 2]
+        forward = plane_of_links(self.chain)[0] @ (self.chain.points[1] - self.chain.points[0])
+        reach = forward + (np.exp(1j * q[:, 1]) * (first_link + np.exp(1j * bend) * second_link)).real
+        longest = abs(forward) + abs(first_link) + abs(second_link)
+        elbow = np.abs(np.sin(bend + np.angle(second_link / first_link)))
+        return {"shoulder": np.abs(reach) / longest, "elbow": elbow}
+
+
+def distance_to_curve(curve: Callable[[Array], tuple[Array, Array]], low: float, high: float, x: Array, y: Array) -> Array:
+    """Return the distance of points (x, y) to a plane curve over [low, high]: best of a grid, then ternary search."""
+    grid, step = np.linspace(low, high, 361, retstep=True)
+    cx, cy = curve(grid)
+    best = grid[np.argmin((x[:, None] - cx) ** 2 + (y[:, None] - cy) ** 2, axis=1)]
+    left, right = np.maximum(best - step, low), np.minimum(best + step, high)
+
+    def away(t: Array) -> Array:
+        px, py = curve(t)
+        return np.hypot(px - x, py - y)
+
+    for _ in range(60):
+        a, b = left + (right - left) / 3.0, right - (right - left) / 3.0
+        closer = away(a) < away(b)
+        left, right = np.where(closer, left, a), np.where(closer, b, right)
+    return away(0.5 * (left + right))
+
+
+def cone(axes: Array, x: Array) -> tuple[Array, float, float]:
+    """Return the angle of directions x to the first of three axes, and those of the first and last axis to the middle one."""
+    k4, k5, k6 = axes
+    phi = np.arctan2(np.linalg.norm(np.cross(k4, x), axis=-1), x @ k4)
+    return phi, float(np.arccos(np.clip(k4 @ k5, -1, 1))), float(np.arccos(np.clip(k5 @ k6, -1, 1)))
+
+
+def wrist_angles(axes: Array, x: Array, turn: Array) -> list[tuple[Array, Array, Array]]:
+    """Return both ways (q4, q5, q6) in which turns about three axes make `turn`, which takes the last axis to x."""
+    k4, k5, k6 = axes
+    middle = angle_between(k5, k6, k4)
+    side = np.eye(3)[int(np.argmin(np.abs(k6)))]
+    phi, alpha, beta = cone(axes, x)
+    edges = [phi + alpha - beta, phi - alpha + beta, alpha + beta + phi, alpha + beta - phi]
+    off = (np.minimum(edges[0], edges[1]) < -TOUCH) | (edges[3] < -TOUCH) | (edges[2] > 2 * np.pi + TOUCH)
+    root = np.sqrt(np.maximum(4.0 * np.prod([np.sin(0.5 * e) for e in edges], axis=0), 0.0))
+    swing = np.where(off, np.nan, np.arctan2(root, np.cos(phi) - np.cos(alpha) * np.cos(beta)))
+    found = []
+    for sign in (1.0, -1.0):
+        q5 = middle + sign * swing
+        q4 = angle_between(k4, turned(k5, q5, np.broadcast_to(k6, x.shape)), x)
+        # What is left after q4 and q5 is a turn about the last axis, also when the wrist is straight.
+        y = turned(k5, -q5, turned(k4, -q4, turn @ side))
+        found.append((q4, q5, angle_between(k6, np.broadcast_to(side, y.shape), y)))
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class WristArm(Arm):
+    """An elbow arm whose last three axes meet in one point [Pieper1968]: arm and wrist are solved one after the other."""
+
+    centre: Array  # (3,), of the wrist at q = 0 in the base frame [m]
+
+    kind = "elbow arm with spherical wrist (6R)"
+    # Flip turns joint 5 to the negative side of where axes 4 and 6 are in line.
+    postures = tuple(f"{arm} {wrist}" for arm in ElbowArm.postures for wrist in ("noflip", "flip"))
+
+    @property
+    def arm(self) -> ElbowArm:
+        """The first three joints, which place the wrist centre."""
+        return ElbowArm(self.chain, self.mismatch, self.centre)
+
+    def _centre(self, rotation: Array, position: Array) -> Array:
+        return np.asarray(position + rotation @ (self.chain.rotation.T @ (self.centre - self.chain.position)))
+
+    def _wrist(self, change: Array, q: Array) -> tuple[Array, Array]:
+        """Return the direction of axis 6 that the wrist must reach, in arm axes, and the turn of the wrist."""
+        before = np.eye(3)
+        for k, angle in zip(self.chain.axes[:3], np.nan_to_num(q).T, strict=True):
+            before = before @ rotations(k, angle)
+        turn = np.swapaxes(before, -1, -2) @ change
+        return turn @ self.chain.axes[5], turn
+
+    def solve(self, rotation: Array | None, position: Array) -> Array:
+        assert rotation is not None
+        out = np.empty((len(position), 8, 6))
+        for b, q in enumerate(np.moveaxis(self.arm.solve(None, self._centre(rotation, position)), 1, 0)):
+            x, turn = self._wrist(rotation @ self.chain.rotation.T, q)
+            for c, wrist in enumerate(wrist_angles(self.chain.axes[3:], x, turn)):
+                out[:, 2 * b + c] = np.column_stack([q, *wrist])
+        return whole(out)
+
+    def distance(self, rotation: Array | None, position: Array) -> tuple[Array, Array]:
+        assert rotation is not None
+        centre = self._centre(rotation, position)
+        branches = self.arm.solve(None, centre)
+        excess = []
+        for q in np.moveaxis(branches, 1, 0):
+            phi, alpha, beta = cone(self.chain.axes[3:], self._wrist(rotation @ self.chain.rotation.T, q)[0])
+            widest = min(alpha + beta, 2.0 * np.pi - alpha - beta)
+            gap = np.maximum(np.maximum(abs(alpha - beta) - phi, phi - widest), 0.0)
+            excess.append(np.where(np.isnan(q).any(axis=1), np.inf, gap))
+        least = np.min(excess, axis=0)
+        return self.arm.distance(None, centre)[0], np.where(np.isfinite(least), least, 0.0)
+
+    def singularities(self, q: Array) -> dict[str, Array]:
+        """Return those of the elbow arm and |sin| of the angle of joint 5 from where axes 4 and 6 are in line."""
+        k4, k5, k6 = self.chain.axes[3:]
+        wrist = np.abs(np.sin(q[:, 4] - angle_between(k5, k6, k4)))
+        return {**self.arm.singularities(q), "wrist": wrist}

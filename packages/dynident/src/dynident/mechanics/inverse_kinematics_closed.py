@@ -1,0 +1,330 @@
+"""Inverse kinematics in closed form: every branch of q with FK(q) = (R, p), for arms whose axes allow it.
+
+The structure is read off the joint axes, not off a name: parallel axes make planar arms and SCARAs, a waist before two
+parallel axes makes an elbow arm, and three more axes through one point give it a wrist; three parallel axes after the waist
+and two more that meet make an arm like those of Universal Robots.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.checks import numbers
+from dynident.errors import DynidentError
+from dynident.mechanics.inverse_kinematics_arms import Arm, ElbowArm, PlanarArm, WristArm
+from dynident.mechanics.inverse_kinematics_chain import EXACT, PARALLEL, Chain, chain_of
+from dynident.mechanics.inverse_kinematics_damped import (
+    PoseTask,
+    damped_least_squares,
+    middle_of,
+    pose_targets,
+    position_limits,
+    robot_size,
+)
+from dynident.mechanics.inverse_kinematics_parallel import ParallelArm
+from dynident.mechanics.kinematics import Array, end_frame
+from dynident.mechanism.mechanism import Mechanism
+
+
+def arm_structure(mechanism: Mechanism, frame: str | None = None) -> Arm:
+    """Return the family of arms to which a robot belongs, recognised from its joint axes at q = 0.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot.
+    frame : str, optional
+        Link to be placed; the only end when omitted.
+
+    Returns
+    -------
+    Arm
+        A `PlanarArm`, `ElbowArm`, `WristArm` or `ParallelArm`, with `kind`, `postures` and `singularities(q)`.
+    """
+    chain = chain_of(mechanism, frame)
+    n, turns = len(chain.joints), int(chain.revolute.sum())
+    skew = [_angle(chain.axes[0], k) for k in chain.axes]
+    missing = []
+    if max(skew) < PARALLEL and 1 <= turns <= 3 and n - turns <= 1:
+        arm = PlanarArm(chain, max(skew))
+        links = arm._target(chain.rotation[None] if turns == 3 else None, chain.position[None])[0]
+        if np.abs(links).min() > 1e-9 * chain.length:
+            return arm
+        missing.append("no two axes (nor the last axis and the frame) of a planar arm may coincide")
+    elif n <= 4:
+        missing.append(f"all axes parallel (planar arm or SCARA): they are {max(skew):.3g} rad apart")
+    if n == 6 and turns == n and max(_angle(chain.axes[1], k) for k in chain.axes[2:4]) < PARALLEL:
+        found = _parallel_arm(chain)
+        if found is not None:
+            return found
+    if n in (3, 6) and turns == n:
+        centre, gap = (chain.position, 0.0) if n == 3 else _meeting_point(chain.axes[3:], chain.points[3:])
+        lack = _not_an_elbow(chain, centre)
+        if n == 6 and gap > PARALLEL * chain.length:
+            lack.append(f"axes 4, 5 and 6 meeting in one point (spherical wrist): they pass it at {gap:.3g} m")
+        if n == 6 and min(_angle(*chain.axes[3:5]), _angle(*chain.axes[4:6])) < PARALLEL:
+            lack.append("wrist axes that follow each other not parallel")
+        if not lack:
+            mismatch = max(_angle(*chain.axes[1:3]), gap / chain.length)
+            return ElbowArm(chain, mismatch, centre) if n == 3 else WristArm(chain, mismatch, centre)
+        missing += lack
+    elif n > 4 or not missing:
+        missing.append(f"3 or 6 revolute joints: there are {turns} revolute and {n - turns} sliding ones")
+    raise DynidentError(
+        f"robot '{mechanism.name}' has no closed-form inverse here, because it lacks {'; '.join(missing)}: use "
+        "inverse_kinematics_numeric (dynident ik --numeric), which needs no particular structure"
+    )
+
+
+def inverse_kinematics(
+    mechanism: Mechanism, rotation: ArrayLike | None, position: ArrayLike, frame: str | None = None
+) -> Array:
+    """Return all joint positions that bring a link to the given poses: FK(q) = (R, p).
+
+    Branches come in the order of ``arm_structure(mechanism, frame).postures``. Where the description is rounded (right
+    angles of 1.5708 rad) the closed form is polished, so that FK(q) is exact all the same.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot with n coordinates.
+    rotation : array_like (N, 3, 3) or (3, 3), or None
+        Orientations of the link in the base frame; None for arms that place a point only (3R, planar 2R).
+    position : array_like, (N, 3) or (3,)
+        Positions of the link's origin in the base frame [m].
+    frame : str, optional
+        Link name; the only end when omitted.
+
+    Returns
+    -------
+    ndarray, (N, branches, n)
+        Joint positions, angles in [-pi, pi); a row is NaN where its branch does not exist. Limits are not looked at.
+
+    Examples
+    --------
+    >>> import dynident as di
+    >>> from dynident.mechanics import inverse_kinematics
+    >>> arm = di.Mechanism.from_dh([(0.5, 0, 0, 0), (0.5, 0, 0, 0)])
+    >>> inverse_kinematics(arm, None, [0.5, 0.5, 0.0]).round(4)
+    array([[[ 1.5708, -1.5708],
+            [ 0.    ,  1.5708]]])
+    """
+    arm = arm_structure(mechanism, frame)
+    R, p = _targets(arm, rotation, position)
+    q = arm.solve(R, p)
+    if arm.mismatch <= EXACT:
+        return q
+    found = np.argwhere(np.isfinite(q).all(axis=2))
+    free = np.full(mechanism.dof, np.inf)
+    pick = found[:, 0]
+    task = PoseTask(
+        mechanism, end_frame(mechanism, frame), None if R is None else R[pick], p[pick], -free, free, robot_size(mechanism)
+    )
+    polished, left = damped_least_squares(task, q[tuple(found.T)], 1e-14 * task.size, 30)
+    q[tuple(found.T)] = np.where((left < 1e-9 * task.size)[:, None], polished, np.nan)
+    return q
+
+
+@dataclass(frozen=True, eq=False)
+class Reach:
+    """Can targets be reached, and if not, by how much.
+
+    Parameters
+    ----------
+    reachable : ndarray of bool, (N,)
+        True where at least one branch exists.
+    distance : ndarray, (N,)
+        How far the target must be moved, orientation kept, until it can be reached [m].
+    tilt : ndarray, (N,)
+        Angle by which the orientation cannot be had [rad].
+    """
+
+    reachable: NDArray[np.bool_]
+    distance: Array
+    tilt: Array
+
+
+def reach(mechanism: Mechanism, rotation: ArrayLike | None, position: ArrayLike, frame: str | None = None) -> Reach:
+    """Return how far targets are from what the arm can reach, limits aside.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot with a closed-form inverse.
+    rotation : array_like (N, 3, 3) or (3, 3), or None
+        Orientations, as in `inverse_kinematics`.
+    position : array_like, (N, 3) or (3,)
+        Positions [m].
+    frame : str, optional
+        Link name; the only end when omitted.
+
+    Returns
+    -------
+    Reach
+        Verdict for every target.
+    """
+    arm = arm_structure(mechanism, frame)
+    R, p = _targets(arm, rotation, position)
+    reachable = np.any(np.isfinite(arm.solve(R, p)).all(axis=2), axis=1)
+    distance, tilt = arm.distance(R, p)
+    return Reach(reachable, np.where(reachable, 0.0, distance), np.where(reachable, 0.0, tilt))
+
+
+def choose_posture(
+    mechanism: Mechanism,
+    rotation: ArrayLike | None,
+    position: ArrayLike,
+    posture: str = "",
+    frame: str | None = None,
+    path: bool = True,
+) -> Array:
+    """Return one solution per target: the branch that `posture` names, angles within the limits.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot with a closed-form inverse.
+    rotation : array_like (N, 3, 3) or (3, 3), or None
+        Orientations, as in `inverse_kinematics`.
+    position : array_like, (N, 3) or (3,)
+        Positions [m].
+    posture : str
+        Words that name a branch of ``arm_structure(mechanism).postures``, such as "front up noflip"; words left out are
+        those of the first branch.
+    frame : str, optional
+        Link name; the only end when omitted.
+    path : bool
+        True when the targets follow each other on a path: angles are continued over whole turns.
+
+    Returns
+    -------
+    ndarray, (N, n)
+        Joint positions.
+    """
+    arm = arm_structure(mechanism, frame)
+    branch = arm.postures.index(_branch(arm, posture))
+    q = inverse_kinematics(mechanism, rotation, position, frame)[:, branch]
+    lost = np.flatnonzero(~np.isfinite(q).all(axis=1))
+    if lost.size:
+        i = int(lost[0])
+        R, p = _targets(arm, rotation, position)
+        distance, tilt = (float(x[0]) for x in arm.distance(None if R is None else R[i : i + 1], p[i : i + 1]))
+        how = f"{distance:.4g} m out of reach" + (f" and tilted by {tilt:.4g} rad" if tilt > 0.0 else "")
+        if distance == 0.0 and tilt == 0.0:
+            how = f"not within reach in posture '{arm.postures[branch]}'"
+        raise DynidentError(
+            f"target {i} of {len(q)} (position {p[i].tolist()}) is {how}; {lost.size - 1} more targets fail: move them into "
+            "reach"
+        )
+    if path:
+        q[:, arm.chain.revolute] = np.unwrap(q[:, arm.chain.revolute], axis=0)
+    return _into_limits(mechanism, q, arm.chain.revolute, path)
+
+
+def _into_limits(mechanism: Mechanism, q: Array, revolute: NDArray[np.bool_], path: bool) -> Array:
+    """Shift angles by whole turns into the limits (a whole path at once), or say which joint cannot."""
+    lower, upper = position_limits(mechanism)
+    middle = middle_of(lower, upper)
+    centre = 0.5 * (q.max(axis=0) + q.min(axis=0)) if path else q
+    outside = np.any((q < lower) | (q > upper), axis=0) & revolute
+    q = q + np.where(outside, 2.0 * np.pi * np.round((middle - centre) / (2.0 * np.pi)), 0.0)
+    slack = 1e-12
+    bad = np.argwhere((q < lower - slack) | (q > upper + slack))
+    if bad.size:
+        i, j = (int(x) for x in bad[0])
+        raise DynidentError(
+            f"target {i} of {len(q)} needs joint '{mechanism.coordinate_names[j]}' at {q[i, j]:.4g}, outside its limits "
+            f"{lower[j]:.4g} to {upper[j]:.4g}; choose another posture or move the target"
+        )
+    return q
+
+
+def _branch(arm: Arm, posture: str) -> str:
+    """Return the full name of the branch that the words name."""
+    words = posture.replace(",", " ").lower().split()
+    fitting = [name for name in arm.postures if set(words) <= set(name.split())]
+    if not fitting:
+        raise DynidentError(f"posture is {posture!r}; this {arm.kind} knows {', '.join(repr(name) for name in arm.postures)}")
+    return fitting[0]
+
+
+def _targets(arm: Arm, rotation: ArrayLike | None, position: ArrayLike) -> tuple[Array | None, Array]:
+    if arm.needs_rotation and rotation is None:
+        raise DynidentError(
+            f"rotation is missing: this {arm.kind} reaches poses; give it as (samples, 3, 3) or one (3, 3), or --rpy"
+        )
+    if not arm.needs_rotation and rotation is not None:
+        raise DynidentError(f"rotation is given, but this {arm.kind} can only place a point; give rotation=None")
+    return pose_targets(rotation, position)
+
+
+def singularities(mechanism: Mechanism, q: ArrayLike, frame: str | None = None) -> dict[str, Array]:
+    """Return how far an arm is from each kind of singularity: 0 on it, 1 at most.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot with a closed-form inverse.
+    q : array_like, (N, n) or (n,)
+        Joint positions.
+    frame : str, optional
+        Link name; the only end when omitted.
+
+    Returns
+    -------
+    dict of str to ndarray, (N,)
+        "elbow" (stretched or folded), "shoulder" (point over the first axis), "wrist" (axes 4 and 6 in line).
+    """
+    arm = arm_structure(mechanism, frame)
+    values = np.atleast_2d(numbers(q, "q"))
+    if values.ndim != 2 or values.shape[1] != mechanism.dof:
+        raise DynidentError(f"q has shape {np.shape(q)} but robot '{mechanism.name}' has {mechanism.dof} coordinates")
+    return arm.singularities(values)
+
+
+def _angle(a: Array, b: Array) -> float:
+    """Return the angle between two lines, 0 to pi/2."""
+    return float(np.arctan2(np.linalg.norm(np.cross(a, b)), abs(a @ b)))
+
+
+def _meeting_point(axes: Array, points: Array) -> tuple[Array, float]:
+    """Return the point nearest to some axes, and how far it is from the farthest of them."""
+    projectors = [np.eye(3) - np.outer(k, k) for k in axes]
+    right = [P @ o for P, o in zip(projectors, points, strict=True)]
+    point = np.linalg.lstsq(np.vstack(projectors), np.concatenate(right), rcond=None)[0]
+    return point, max(float(np.linalg.norm(P @ point - r)) for P, r in zip(projectors, right, strict=True))
+
+
+def _parallel_arm(chain: Chain) -> ParallelArm | None:
+    """Return the arm with three parallel axes after the waist and two last ones that meet; None where it is not one."""
+    k1, k2, k3, k4, k5, k6 = chain.axes
+    points = chain.points
+    meeting, away = _meeting_point(chain.axes[4:], points[4:])
+    gap = away / chain.length
+    across = np.eye(3) - np.outer(k2, k2)
+    links = [float(np.linalg.norm(across @ (points[i + 1] - points[i]))) for i in (1, 2)]
+    turned_away = min(_angle(k1, k2), _angle(k2, k5), _angle(k5, k6)) > PARALLEL
+    if gap > PARALLEL or not turned_away or min(links) < 1e-9 * chain.length:
+        return None
+    return ParallelArm(chain, max(_angle(k2, k3), _angle(k2, k4), gap), meeting)
+
+
+def _not_an_elbow(chain: Chain, point: Array) -> list[str]:
+    """Return what keeps the first three joints from being an elbow arm that places `point`."""
+    k1, k2, k3 = chain.axes[:3]
+    lack = []
+    if _angle(k2, k3) > PARALLEL:
+        lack.append(f"axes 2 and 3 parallel (elbow arm): they are {_angle(k2, k3):.3g} rad apart")
+    if _angle(k1, k2) < PARALLEL:
+        lack.append("axis 1 across axis 2: they are parallel")
+    across = np.eye(3) - np.outer(k2, k2)
+    for o, target, what in (
+        (chain.points[1], chain.points[2], "axes 2 and 3"),
+        (chain.points[2], point, "axis 3 and the wrist"),
+    ):
+        if np.linalg.norm(across @ (target - o)) < 1e-9 * chain.length:
+            lack.append(f"a distance between {what}: they coincide")
+    return lack

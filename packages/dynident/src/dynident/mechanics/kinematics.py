@@ -1,0 +1,197 @@
+"""Where the bodies are and how they move: poses, velocities, accelerations and Jacobians, batched over samples."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.errors import DynidentError
+from dynident.graph.expression import Node
+from dynident.mechanics.equations import Equations
+from dynident.mechanics.functions import Outputs, at_rest, entering, function_of, quantity, run
+from dynident.mechanics.motion import Motion, MotionLike, as_motion
+from dynident.mechanism.mechanism import Mechanism
+
+Array = NDArray[np.float64]
+
+
+def body_motions(mechanism: Mechanism, motion: MotionLike) -> tuple[Array, Array, Array, Array]:
+    """Return pose, velocity and acceleration of every tree node.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot whose tree has k nodes.
+    motion : Motion or (q, v, a)
+        N samples.
+
+    Returns
+    -------
+    orientation : ndarray, (N, k, 3, 3)
+        R of each node in the base frame.
+    position : ndarray, (N, k, 3)
+        Origin of each node in the base frame [m].
+    velocity : ndarray, (N, k, 6)
+        (v, omega) of the node's origin, in the node frame.
+    acceleration : ndarray, (N, k, 6)
+        (a, alpha), classical acceleration of the node's origin without gravity, in the node frame.
+    """
+
+    def make(x: Equations) -> Outputs:
+        tree = x.free_motion
+        poses = [tree.world(i) for i in range(tree.nodes)]
+        rates = [(*tree.velocities[i][1], *tree.velocities[i][0]) for i in range(tree.nodes)]
+        accelerations = [(*tree.motions[i][2], *tree.motions[i][1]) for i in range(tree.nodes)]
+        return {
+            "R": [entry for R, _ in poses for row in R for entry in row],
+            "p": [entry for _, p in poses for entry in p],
+            "velocity": [entry for twist in rates for entry in twist],
+            "acceleration": [entry for twist in accelerations for entry in twist],
+        }
+
+    k = int(mechanism.tree.arrays.parent.size)
+    arrays = entering(mechanism, as_motion(motion))
+    shapes = {"R": (k, 3, 3), "p": (k, 3), "velocity": (k, 6), "acceleration": (k, 6)}
+    out = run(function_of(mechanism, "body_motions", make), arrays, None, shapes)
+    return out["R"], out["p"], out["velocity"], out["acceleration"]
+
+
+def forward_kinematics(mechanism: Mechanism, q: ArrayLike, frame: str) -> tuple[Array, Array]:
+    """Return the pose of a link: x_base = R x_link + p.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot.
+    q : array_like, (N, n) or (n,)
+        Positions.
+    frame : str
+        Link name.
+
+    Returns
+    -------
+    rotation : ndarray, (N, 3, 3)
+        R.
+    position : ndarray, (N, 3)
+        p [m].
+    """
+    motion = at_rest(mechanism, q)
+    node, placement = mechanism.frame(frame)
+    if node < 0:
+        count = len(motion)
+        return np.tile(placement.rotation, (count, 1, 1)), np.tile(placement.translation, (count, 1))
+    R, p = _poses(mechanism, entering(mechanism, motion))
+    return R[:, node] @ placement.rotation, p[:, node] + R[:, node] @ placement.translation
+
+
+def positions_of_frame(mechanism: Mechanism, positions: Array, frame: str) -> Array:
+    """Return the origin (N, 3) of a link at closed positions of the tree."""
+    node, placement = mechanism.frame(frame)
+    if node < 0:
+        return np.tile(placement.translation, (len(positions), 1))
+    still = Motion(np.arange(float(len(positions))), *np.zeros((3, len(positions), mechanism.dof)))
+    loops = mechanism.loops
+    arrays = entering(mechanism, still, positions) if loops else entering(mechanism, at_rest(mechanism, positions))
+    R, p = _poses(mechanism, arrays)
+    return p[:, node] + R[:, node] @ placement.translation
+
+
+def _poses(mechanism: Mechanism, arrays: dict[str, Array]) -> tuple[Array, Array]:
+    """Return orientation (N, k, 3, 3) and origin (N, k, 3) of every tree node."""
+    k = int(mechanism.tree.arrays.parent.size)
+
+    def make(x: Equations) -> Outputs:
+        poses = [x.recursion.world(i) for i in range(k)]
+        return {"R": [entry for R, _ in poses for row in R for entry in row], "p": [entry for _, p in poses for entry in p]}
+
+    out = run(function_of(mechanism, "poses", make), arrays, None, {"R": (k, 3, 3), "p": (k, 3)})
+    return out["R"], out["p"]
+
+
+def frame_motion(mechanism: Mechanism, motion: MotionLike, frame: str) -> tuple[Array, Array]:
+    """Return velocity and acceleration of a link frame, expressed in that frame.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot.
+    motion : Motion or (q, v, a)
+        N samples.
+    frame : str
+        Link name.
+
+    Returns
+    -------
+    velocity : ndarray, (N, 6)
+        (v, omega) of the frame's origin [m/s, rad/s].
+    acceleration : ndarray, (N, 6)
+        (a, alpha), classical acceleration of its origin without gravity [m/s^2, rad/s^2].
+    """
+    mechanism.frame(frame)
+
+    def make(x: Equations) -> Sequence[Sequence[Node]]:
+        v, om, a, al = x.link_motion(frame)
+        return [(*v, *om), (*a, *al)]
+
+    found = quantity(mechanism, "frame_motion", make, (2, 6), entering(mechanism, as_motion(motion)), key=frame)
+    return found[:, 0], found[:, 1]
+
+
+def jacobian(mechanism: Mechanism, q: ArrayLike, frame: str, reference: str = "local") -> Array:
+    """Return the Jacobian of a link: (v, omega) = J v, at the link's origin.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot with n coordinates.
+    q : array_like, (N, n) or (n,)
+        Positions.
+    frame : str
+        Link name.
+    reference : {"local", "world"}
+        Axes in which v and omega are expressed: the link's or the base's; the point is the link's origin in both.
+
+    Returns
+    -------
+    ndarray, (N, 6, n)
+        Jacobian, linear rows first.
+    """
+    if reference not in ("local", "world"):
+        raise DynidentError(f"reference is '{reference}'; use 'local' (axes of the link) or 'world' (axes of the base)")
+    motion = at_rest(mechanism, q)
+    mechanism.frame(frame)
+    shape = (6, mechanism.dof)
+    J = quantity(mechanism, "jacobian", lambda x: x.jacobian(frame), shape, entering(mechanism, motion), key=frame)
+    if reference == "local":
+        return J
+    R = forward_kinematics(mechanism, motion.q, frame)[0]
+    return np.concatenate([R @ J[:, :3], R @ J[:, 3:]], axis=1)
+
+
+def end_frame(mechanism: Mechanism, frame: str | None) -> str:
+    """Return the link whose pose is meant: the given one, or the only link that carries no other.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot.
+    frame : str or None
+        Link or frame; None for the only end of the robot.
+
+    Returns
+    -------
+    str
+        Its name.
+    """
+    if frame is not None:
+        mechanism.frame(frame)
+        return frame
+    carriers = {joint.parent for joint in mechanism.joints}
+    ends = [body.name for body in mechanism.bodies if body.name not in carriers]
+    if len(ends) != 1:
+        raise DynidentError(
+            f"robot '{mechanism.name}' has {len(ends)} ends ({', '.join(ends[:6])}); name one as frame (--frame)"
+        )
+    return ends[0]

@@ -1,0 +1,5 @@
+"""What a robot is: bodies, joints, loops, couplings, actuators and parameters, with readers and writers."""
+
+import lazy_loader as lazy
+
+__getattr__, __dir__, __all__ = lazy.attach_stub(__name__, __file__)

@@ -1,0 +1,365 @@
+"""What a mechanism is made of: placements, bodies, joints, loops, couplings, actuators. Pure immutable data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.errors import DescriptionError
+from dynident.friction.terms import check_terms
+from dynident.mechanism.inertia import skew
+from dynident.results import Frozen
+
+Array = NDArray[np.float64]
+STANDARD_GRAVITY = (0.0, 0.0, -9.81)  # of a robot that stands upright [m/s^2]
+
+COORDINATES: dict[str, tuple[str, ...]] = {
+    "fixed": (),
+    "revolute": ("",),
+    "continuous": ("",),
+    "prismatic": ("",),
+    "universal": ("r1", "r2"),
+    "planar": ("x", "y", "rz"),
+    "spherical": ("rx", "ry", "rz"),
+    "free": ("x", "y", "z", "rx", "ry", "rz"),
+}
+"""Joint kinds and the suffixes of their coordinates.
+
+Position coordinates of `spherical` are the rotation vector r (R = exp [r]x); those of `free` are the translation in the
+parent's joint frame and then r. Velocities of both are quasi-velocities in the CHILD frame (linear, then angular), as in
+Pinocchio, so q, v and a always have the same number of columns.
+"""
+
+LOOP_KINDS: tuple[str, ...] = ("point", "revolute", "universal", "spherical", "prismatic", "weld")
+
+
+def frozen(values: ArrayLike, shape: tuple[int, ...], what: str) -> Array:
+    """Return a read-only float copy of `values` after checking its shape and that it is finite."""
+    try:
+        array = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise DescriptionError(f"{what} is {values!r}; give numbers of shape {shape}") from error
+    if array.shape != shape:
+        raise DescriptionError(f"{what} has shape {array.shape}; it must have shape {shape}")
+    if not np.all(np.isfinite(array)):
+        raise DescriptionError(f"{what} is {array.tolist()}; every number must be finite")
+    array.flags.writeable = False
+    return array
+
+
+def rotation_exp(r: ArrayLike) -> Array:
+    """Return R = exp [r]x by Rodrigues' formula.
+
+    Parameters
+    ----------
+    r : array_like, (3,)
+        Rotation vector: axis times angle [rad].
+
+    Returns
+    -------
+    ndarray, (3, 3)
+        Rotation matrix.
+    """
+    rx = skew(r)
+    angle = float(np.linalg.norm(np.asarray(r, dtype=np.float64)))
+    if angle < 1e-8:
+        return np.asarray(np.eye(3) + rx + 0.5 * rx @ rx)
+    return np.asarray(np.eye(3) + np.sin(angle) / angle * rx + (1.0 - np.cos(angle)) / angle**2 * rx @ rx)
+
+
+def perpendicular(axis: Array) -> tuple[Array, Array]:
+    """Return two unit vectors that make a right-handed frame with a unit axis; x and y for the axis z."""
+    helper = np.eye(3)[int(np.argmin(np.abs(axis)))]
+    first = np.array([1.0, 0.0, 0.0]) if abs(axis[2]) > 0.999999 else np.cross(helper, axis)
+    first = first - (first @ axis) * axis
+    first = first / np.linalg.norm(first)
+    return first, np.cross(axis, first)
+
+
+@dataclass(frozen=True, eq=False)
+class Placement:
+    """Pose of frame B in frame A: x_A = R x_B + p.
+
+    Parameters
+    ----------
+    rotation : array_like, (3, 3)
+        R, columns are B's axes in A.
+    translation : array_like, (3,)
+        p, B's origin in A [m].
+    """
+
+    rotation: Array = field(default_factory=lambda: np.eye(3))
+    translation: Array = field(default_factory=lambda: np.zeros(3))
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rotation", frozen(self.rotation, (3, 3), "rotation"))
+        object.__setattr__(self, "translation", frozen(self.translation, (3,), "translation"))
+        if np.max(np.abs(self.rotation @ self.rotation.T - np.eye(3))) > 1e-6 or np.linalg.det(self.rotation) < 0.0:
+            raise DescriptionError(f"rotation {self.rotation.tolist()} is not a rotation matrix (R R^T = 1, det R = 1)")
+
+    def __matmul__(self, other: Placement) -> Placement:
+        """Return the pose of C in A from B in A (self) and C in B (other)."""
+        return Placement(self.rotation @ other.rotation, self.rotation @ other.translation + self.translation)
+
+    def inverse(self) -> Placement:
+        """Return the pose of A in B: R^T, -R^T p."""
+        return Placement(self.rotation.T, -self.rotation.T @ self.translation)
+
+    @classmethod
+    def from_rpy(cls, xyz: ArrayLike, rpy: ArrayLike) -> Placement:
+        """Return the pose from URDF's fixed-axis angles, R = Rz(yaw) Ry(pitch) Rx(roll).
+
+        Parameters
+        ----------
+        xyz : array_like, (3,)
+            Translation [m].
+        rpy : array_like, (3,)
+            Roll, pitch, yaw [rad].
+
+        Returns
+        -------
+        Placement
+            The pose.
+        """
+        roll, pitch, yaw = np.asarray(rpy, dtype=np.float64)
+        R = rotation_exp([0.0, 0.0, yaw]) @ rotation_exp([0.0, pitch, 0.0]) @ rotation_exp([roll, 0.0, 0.0])
+        return cls(R, np.asarray(xyz, dtype=np.float64))
+
+
+@dataclass(frozen=True, eq=False)
+class Body:
+    """A rigid body.
+
+    Parameters
+    ----------
+    name : str
+        Unique name.
+    inertia : array_like (10,) or None
+        Prior inertial parameters in the link frame (see `inertia.SYMBOLS`). None marks a massless frame between two
+        joints: it has no parameters at all.
+    separate : bool
+        True for a body that keeps parameters of its own although it is fixed to another one, such as a payload.
+    """
+
+    name: str
+    inertia: Array | None = None
+    separate: bool = False
+
+    def __post_init__(self) -> None:
+        if self.inertia is not None:
+            object.__setattr__(self, "inertia", frozen(self.inertia, (10,), f"body '{self.name}': inertia"))
+
+
+@dataclass(frozen=True, eq=False)
+class Limits:
+    """Limits of a joint; infinite where none is known.
+
+    Parameters
+    ----------
+    lower, upper : float
+        Position [rad or m].
+    velocity : float
+        Largest speed [rad/s or m/s].
+    effort : float
+        Largest torque or force [N m or N].
+    """
+
+    lower: float = -np.inf
+    upper: float = np.inf
+    velocity: float = np.inf
+    effort: float = np.inf
+
+
+def _frozen_terms(terms: Mapping[str, float], owner: str) -> Mapping[str, float]:
+    check_terms(dict.fromkeys(key.split(".")[0] for key in terms))
+    for symbol, value in terms.items():
+        if not np.isfinite(value):
+            raise DescriptionError(f"{owner}: term '{symbol}' is {value}; give a finite number")
+    return MappingProxyType({key: float(value) for key, value in terms.items()})
+
+
+@dataclass(frozen=True, eq=False)
+class Joint(Frozen):
+    """A joint of the spanning tree.
+
+    Parameters
+    ----------
+    name : str
+        Unique name.
+    kind : str
+        One of `COORDINATES`.
+    parent, child : str
+        Body names; the child's link frame coincides with the joint frame at q = 0.
+    placement : Placement
+        Joint frame in the parent's link frame.
+    axis : array_like, (3,)
+        Axis in the joint frame (made a unit vector); normal of the plane for `planar`.
+    axis2 : array_like, (3,)
+        Second axis of `universal`, in the frame after the first rotation.
+    limits : Limits
+        Position, speed and effort limits.
+    terms : mapping of str to float
+        Prior values of joint terms, such as ``{"fv": 0.3, "fc": 1.2, "ia": 0.05}``; ``"fv.r1"`` for one coordinate of a
+        joint that has several.
+    """
+
+    name: str
+    kind: str
+    parent: str
+    child: str
+    placement: Placement = field(default_factory=Placement)
+    axis: Array = field(default_factory=lambda: np.array([0.0, 0.0, 1.0]))
+    axis2: Array = field(default_factory=lambda: np.array([0.0, 1.0, 0.0]))
+    limits: Limits = field(default_factory=Limits)
+    terms: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.kind not in COORDINATES:
+            raise DescriptionError(f"joint '{self.name}': unknown kind '{self.kind}'; known kinds are {', '.join(COORDINATES)}")
+        for label in ("axis", "axis2"):
+            axis = frozen(getattr(self, label), (3,), f"joint '{self.name}': {label}")
+            length = float(np.linalg.norm(axis))
+            if length < 1e-9:
+                raise DescriptionError(f"joint '{self.name}': {label} is {axis.tolist()}; give a direction that is not zero")
+            object.__setattr__(self, label, frozen(axis / length, (3,), label))
+        if self.limits.lower > self.limits.upper:
+            raise DescriptionError(
+                f"joint '{self.name}': lower limit {self.limits.lower} is above upper limit {self.limits.upper}; swap them"
+            )
+        object.__setattr__(self, "terms", _frozen_terms(self.terms, f"joint '{self.name}'"))
+
+    @property
+    def coordinates(self) -> tuple[str, ...]:
+        """Names of the joint's coordinates: the joint's own name, or ``name.suffix`` when it has several."""
+        return tuple(f"{self.name}.{suffix}" if suffix else self.name for suffix in COORDINATES[self.kind])
+
+    def term(self, coordinate: str, symbol: str) -> float:
+        """Return the prior value of a joint term.
+
+        Parameters
+        ----------
+        coordinate : str
+            One of `coordinates`.
+        symbol : str
+            Term, as in ``fv``.
+
+        Returns
+        -------
+        float
+            Its value, 0 when unknown.
+        """
+        own = symbol + coordinate.removeprefix(self.name)
+        return self.terms.get(own, self.terms.get(symbol, 0.0))
+
+    @property
+    def plane(self) -> tuple[Array, Array]:
+        """Two unit vectors spanning the plane of a `planar` joint, right-handed with its axis."""
+        return perpendicular(self.axis)
+
+    def transform(self, q: ArrayLike) -> Placement:
+        """Return the pose of the child frame in the joint frame.
+
+        Parameters
+        ----------
+        q : array_like, (k,)
+            The joint's coordinates.
+
+        Returns
+        -------
+        Placement
+            Pose at q.
+        """
+        x = frozen(np.atleast_1d(np.asarray(q, dtype=np.float64)), (len(self.coordinates),), f"joint '{self.name}': position")
+        if self.kind in ("revolute", "continuous"):
+            return Placement(rotation_exp(self.axis * x[0]))
+        if self.kind == "prismatic":
+            return Placement(np.eye(3), self.axis * x[0])
+        if self.kind == "universal":
+            return Placement(rotation_exp(self.axis * x[0]) @ rotation_exp(self.axis2 * x[1]))
+        if self.kind == "planar":
+            first, second = self.plane
+            return Placement(rotation_exp(self.axis * x[2]), first * x[0] + second * x[1])
+        if self.kind == "spherical":
+            return Placement(rotation_exp(x))
+        if self.kind == "free":
+            return Placement(rotation_exp(x[3:]), x[:3])
+        return Placement()
+
+
+@dataclass(frozen=True, eq=False)
+class Loop:
+    """A cut joint that closes a loop between two bodies of the tree.
+
+    Parameters
+    ----------
+    name : str
+        Unique name.
+    kind : str
+        One of `LOOP_KINDS`: what the two frames share.
+    body_a, body_b : str
+        Bodies.
+    placement_a, placement_b : Placement
+        Frame of the cut joint in each body.
+    axis : array_like, (3,)
+        Axis of `revolute` and `prismatic` cuts, in both frames; axis of `universal` in frame a.
+    axis2 : array_like, (3,)
+        Second axis of `universal`, in frame b; it stays perpendicular to the first.
+    """
+
+    name: str
+    kind: str
+    body_a: str
+    body_b: str
+    placement_a: Placement = field(default_factory=Placement)
+    placement_b: Placement = field(default_factory=Placement)
+    axis: Array = field(default_factory=lambda: np.array([0.0, 0.0, 1.0]))
+    axis2: Array = field(default_factory=lambda: np.array([0.0, 1.0, 0.0]))
+
+    def __post_init__(self) -> None:
+        if self.kind not in LOOP_KINDS:
+            raise DescriptionError(f"loop '{self.name}': unknown kind '{self.kind}'; known kinds are {', '.join(LOOP_KINDS)}")
+        for label in ("axis", "axis2"):
+            axis = frozen(getattr(self, label), (3,), f"loop '{self.name}': {label}")
+            if not np.any(axis):
+                raise DescriptionError(f"loop '{self.name}': {label} is {axis.tolist()}; give a direction that is not zero")
+            object.__setattr__(self, label, frozen(axis / np.linalg.norm(axis), (3,), label))
+
+
+@dataclass(frozen=True, eq=False)
+class Actuator(Frozen):
+    """A motor: q_motor = ratio (sum_j coupling_j q_j) + offset, and tau_j = coupling_j ratio tau_motor.
+
+    Parameters
+    ----------
+    name : str
+        Unique name.
+    coupling : mapping of str to float
+        How the motor turns with each joint coordinate (joint side); one entry of 1 for an ordinary drive.
+    ratio : float
+        Gear ratio, motor turns per joint turn; negative when it reverses.
+    offset : float
+        Motor position at q = 0 [rad].
+    gain : float or None
+        Drive gain, motor torque per unit of logged effort [N m/A or N m/V]; None when unknown.
+    terms : mapping of str to float
+        Prior values of the motor's own terms, on the joint side, when it turns with several joints.
+    """
+
+    name: str
+    coupling: Mapping[str, float]
+    ratio: float = 1.0
+    offset: float = 0.0
+    gain: float | None = None
+    terms: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.coupling or not all(np.isfinite(c) for c in self.coupling.values()):
+            raise DescriptionError(f"actuator '{self.name}': coupling is {dict(self.coupling)}; name at least one joint")
+        if not np.isfinite(self.ratio) or self.ratio == 0.0:
+            raise DescriptionError(f"actuator '{self.name}': gear ratio is {self.ratio}; give a finite number that is not zero")
+        object.__setattr__(self, "coupling", MappingProxyType({k: float(v) for k, v in self.coupling.items()}))
+        object.__setattr__(self, "terms", _frozen_terms(self.terms, f"actuator '{self.name}'"))

@@ -1,0 +1,439 @@
+"""`Mechanism`: a spanning tree of bodies and joints, plus loops, couplings and actuators. Frozen, named everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.errors import DescriptionError
+from dynident.friction.terms import SYMMETRIC, TERMS, check_terms
+from dynident.mechanism import changes, formats
+from dynident.mechanism import inertia as inertial
+from dynident.mechanism.checks import check_structure
+from dynident.mechanism.coupling import Coupling, linear_map
+from dynident.mechanism.elements import STANDARD_GRAVITY, Actuator, Body, Joint, Loop, Placement, frozen
+from dynident.mechanism.force import Columns, Force
+from dynident.mechanism.loops import Closure, find_closure
+from dynident.mechanism.parameters import Parameters
+from dynident.mechanism.tree import Tree, build_tree
+from dynident.results import Result
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Array = NDArray[np.float64]
+
+
+class OwnColumn(NamedTuple):
+    """One column of a friction law or force element: name, unit, owner and value of its parameter, and what it is.
+
+    Kinds: `linear`, `shape` and `settled` (known) shape parameters of laws, the `tangent` at which shape parameters are taken,
+    `force` and `known` elements, `opaque` columns.
+    """
+
+    name: str
+    unit: str
+    owner: str
+    value: float
+    kind: str
+    coordinate: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Mechanism(Result):
+    """What a robot is: bodies and joints in a spanning tree, cut joints that close loops, couplings, actuators.
+
+    A serial arm is the case without loops. Coordinates are the tree's, less those of coupled joints.
+
+    Parameters
+    ----------
+    name : str
+        Name of the robot.
+    bodies : tuple of Body
+        All links; exactly one is the root (the base, or the world under a floating base).
+    joints : tuple of Joint
+        Joints of the spanning tree: every body but the root is the child of exactly one.
+    loops : tuple of Loop
+        Cut joints.
+    couplings : tuple of Coupling
+        Joints that follow others.
+    actuators : tuple of Actuator
+        Motors; one direct drive per independent single-axis joint when empty.
+    terms : tuple of str
+        Joint terms that every joint has as parameters (see `dynident.friction.TERMS`); a joint also has those it has a
+        prior value for. A motor that turns with several joints has them too, but for the offset.
+    gravity : array_like, (3,)
+        Gravity in the root frame [m/s^2].
+    independent : tuple of str
+        With loops: tree coordinates that serve as the robot's coordinates q; chosen (actuated ones first) when empty.
+    home : mapping of str to float
+        With loops: a guess of one closed configuration, which selects the assembly and working mode; 0 where not named.
+    source : str
+        Where the description comes from.
+    joint_terms : mapping of str to tuple of str
+        Joint terms of single joints, in place of `terms`.
+    friction : mapping of str to Friction
+        Friction laws with their numbers by coordinate, in place of the friction among the joint's terms.
+    forces : tuple of Force or Columns
+        Springs, counterbalances, cables, known torques and other columns, with known or unknown coefficients.
+    """
+
+    name: str
+    bodies: tuple[Body, ...]
+    joints: tuple[Joint, ...]
+    loops: tuple[Loop, ...] = ()
+    couplings: tuple[Coupling, ...] = ()
+    actuators: tuple[Actuator, ...] = ()
+    terms: tuple[str, ...] = SYMMETRIC
+    gravity: Array = field(default_factory=lambda: np.array(STANDARD_GRAVITY))
+    independent: tuple[str, ...] = ()
+    home: Mapping[str, float] = field(default_factory=dict)
+    source: str = ""
+    joint_terms: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    friction: Mapping[str, Any] = field(default_factory=dict)
+    forces: tuple[Force | Columns, ...] = ()
+
+    def __post_init__(self) -> None:
+        for label in ("bodies", "joints", "loops", "couplings", "actuators", "independent", "forces"):
+            object.__setattr__(self, label, tuple(getattr(self, label)))
+        object.__setattr__(self, "home", MappingProxyType({name: float(x) for name, x in self.home.items()}))
+        object.__setattr__(self, "terms", check_terms(self.terms))
+        own = {name: check_terms(terms) for name, terms in self.joint_terms.items()}
+        object.__setattr__(self, "joint_terms", MappingProxyType(own))
+        object.__setattr__(self, "friction", MappingProxyType(dict(self.friction)))
+        object.__setattr__(self, "gravity", frozen(self.gravity, (3,), "gravity"))
+        check_structure(self)
+        if not self.actuators:
+            # With loops the actuated joints must be named: which joints are passive cannot be guessed.
+            plain = [c for c in self.coordinate_names if c in self._joint] if not self.loops else []
+            object.__setattr__(self, "actuators", tuple(Actuator(c, {c: 1.0}) for c in plain))
+        following = {c.joint for c in self.couplings}
+        driveable = [name for name in self.tree.coordinates if name not in following]
+        for actuator in self.actuators:
+            for coordinate in actuator.coupling:
+                if coordinate not in driveable:
+                    raise DescriptionError(
+                        f"actuator '{actuator.name}' drives '{coordinate}', which is not an independent joint of "
+                        f"'{self.name}'; joints are {', '.join(driveable)}"
+                    )
+
+    def _content(self) -> dict[str, Any]:
+        """Fields as a file has them: laws and force elements are texts and numbers."""
+        from dynident.mechanism.additions import own_parts  # noqa: PLC0415 - additions import Mechanism
+
+        opaque = [force for force in self.forces if isinstance(force, Columns)]
+        if opaque:
+            raise DescriptionError(f"columns {', '.join(opaque[0].names[:3])} ... are given by a function, which no file holds")
+        parts = own_parts(self)
+        return {**super()._content(), "friction": parts["friction"], "forces": parts["forces"]}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Mechanism:
+        """Return the robot that `to_dict` described.
+
+        Parameters
+        ----------
+        data : mapping
+            What `to_dict` returned.
+
+        Returns
+        -------
+        Mechanism
+            The same robot.
+        """
+        from dynident.mechanism.additions import with_laws_and_forces  # noqa: PLC0415 - additions import Mechanism
+
+        if not isinstance(data, Mapping):
+            return super().from_dict(data)
+        rest = {name: value for name, value in data.items() if name not in ("friction", "forces")}
+        return with_laws_and_forces(super().from_dict(rest), data.get("friction", []), data.get("forces", []))
+
+    # ---- what is in it ----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def root(self) -> str:
+        """Name of the base body."""
+        children = {joint.child for joint in self.joints}
+        return next(body.name for body in self.bodies if body.name not in children)
+
+    @cached_property
+    def tree(self) -> Tree:
+        """The spanning tree as flat arrays."""
+        return build_tree(self)
+
+    @cached_property
+    def coupling_map(self) -> tuple[Array, Array]:
+        """G (tree coordinates x independent coordinates) and g0 with q_tree = G q + g0."""
+        return linear_map(self.couplings, self.tree.coordinates)
+
+    @cached_property
+    def closure(self) -> Closure:
+        """What the loops leave free: independent coordinates, equations to solve, home configuration."""
+        return find_closure(self, self.independent)
+
+    @cached_property
+    def coordinate_names(self) -> tuple[str, ...]:
+        """Names of the robot's coordinates, columns of q, v and a: tree coordinates that follow no others and close no loop."""
+        if self.loops:
+            return tuple(self.tree.coordinates[i] for i in self.closure.independent)
+        following = {c.joint for c in self.couplings}
+        return tuple(name for name in self.tree.coordinates if name not in following)
+
+    @cached_property
+    def joint_names(self) -> tuple[str, ...]:
+        """Names of the moving joints that do not follow others, in the order of their coordinates."""
+        return tuple(dict.fromkeys(self._coordinate_joint[name].name for name in self.coordinate_names))
+
+    @cached_property
+    def _joint(self) -> dict[str, Joint]:
+        return {joint.name: joint for joint in self.joints}
+
+    def __repr__(self) -> str:
+        extras = (("loops", self.loops), ("couplings", self.couplings))
+        also = "".join(f", {len(items)} {what}" for what, items in extras if items)
+        return (
+            f"Mechanism('{self.name}': {self.dof} coordinates {', '.join(self.coordinate_names)}; "
+            f"{len(self.bodies)} bodies{also}, {len(self.parameters)} parameters)"
+        )
+
+    def summary(self) -> str:
+        """Return what the robot is made of as text. Joints, bodies, loops, drives."""
+        from dynident.mechanism.describe import description, description_text  # noqa: PLC0415 - it imports Mechanism
+
+        return description_text(description(self))
+
+    def plot(self, q: ArrayLike | None = None) -> Figure:
+        """Draw the robot in space, with the frames of its links, beside the graph of its bodies and joints.
+
+        Parameters
+        ----------
+        q : array_like, optional
+            Positions of all joints of the tree, dependent ones too, in the order of ``robot.tree.coordinates``; zero when
+            omitted.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+        """
+        from dynident.mechanism.plots import plot_mechanism  # noqa: PLC0415 - matplotlib is an extra
+
+        return plot_mechanism(self, q)
+
+    @cached_property
+    def dof(self) -> int:
+        """Degrees of freedom: number of independent coordinates."""
+        return len(self.coordinate_names)
+
+    @cached_property
+    def has_opaque_couplings(self) -> bool:
+        """Whether a coupling's function comes with numeric derivatives, so that only its numbers are known."""
+        return any(coupling.gradient is not None and coupling.hessian is not None for coupling in self.couplings)
+
+    def joint(self, name: str) -> Joint:
+        """Return a joint by name.
+
+        Parameters
+        ----------
+        name : str
+            Joint name.
+
+        Returns
+        -------
+        Joint
+            The joint.
+        """
+        try:
+            return self._joint[name]
+        except KeyError:
+            raise DescriptionError(f"robot '{self.name}' has no joint '{name}'; joints are {', '.join(self._joint)}") from None
+
+    @cached_property
+    def _coordinate_joint(self) -> dict[str, Joint]:
+        return {coordinate: joint for joint in self.joints for coordinate in joint.coordinates}
+
+    @cached_property
+    def joint_columns(self) -> tuple[tuple[str, str], ...]:
+        """(coordinate, term) of every joint-term parameter, in order; a free joint has none."""
+        columns = []
+        for coordinate in self.tree.coordinates:
+            joint = self._coordinate_joint[coordinate]
+            base = () if joint.kind == "free" else self.joint_terms.get(joint.name, self.terms)
+            named = dict.fromkeys((*base, *(key.split(".")[0] for key in joint.terms)))
+            law = self.friction[coordinate].law.linear if coordinate in self.friction else None
+            columns += [(coordinate, t) for t in named if law is None or not (TERMS[t].friction or t in law)]
+        return tuple(columns)
+
+    @cached_property
+    def actuator_columns(self) -> tuple[tuple[str, str], ...]:
+        """(actuator, term) of the motors that turn with several joints; the others' terms are their joint's."""
+        shared = [actuator.name for actuator in self.actuators if len(actuator.coupling) > 1]
+        # A constant torque of such a motor is already a combination of its joints' offsets.
+        return tuple((name, term) for name in shared for term in self.terms if term not in ("off", "k"))
+
+    @cached_property
+    def actuator_matrix(self) -> tuple[Array, Array]:
+        """N and n0 with q_motor = N q + n0 and tau_joint = N^T tau_motor; q are the tree coordinates of a robot with loops."""
+        names = self.tree.coordinates if self.loops else self.coordinate_names
+        index = {name: i for i, name in enumerate(names)}
+        matrix = np.zeros((len(self.actuators), len(names)))
+        for row, actuator in zip(matrix, self.actuators, strict=True):
+            for coordinate, coefficient in actuator.coupling.items():
+                row[index[coordinate]] = actuator.ratio * coefficient
+        return matrix, np.array([actuator.offset for actuator in self.actuators])
+
+    @cached_property
+    def parameters(self) -> Parameters:
+        """All standard parameters with their prior values: ten per rigid group, then joint terms, then motor terms."""
+        names: list[str] = []
+        units: list[str] = []
+        owners: list[str] = []
+        for body in self.tree.bodies:
+            names += [f"{symbol}_{body}" for symbol in inertial.SYMBOLS]
+            units += inertial.UNITS
+            owners += [body] * 10
+        values = self.tree.inertias.tolist()
+        for coordinate, symbol in self.joint_columns:
+            joint = self._coordinate_joint[coordinate]
+            sliding = joint.kind == "prismatic" or coordinate.endswith((".x", ".y", ".z"))
+            names.append(f"{symbol}_{coordinate}")
+            units.append(TERMS[symbol].unit_prismatic if sliding else TERMS[symbol].unit_revolute)
+            owners.append(joint.name)
+            values.append(joint.term(coordinate, symbol))
+        prior = {actuator.name: actuator.terms for actuator in self.actuators}
+        for actuator, symbol in self.actuator_columns:
+            names.append(self._motor_parameter(actuator, symbol))
+            units.append(TERMS[symbol].unit_revolute)
+            owners.append(actuator)
+            values.append(prior[actuator].get(symbol, 0.0))
+        for own in self.own_columns:
+            names.append(own.name)
+            units.append(own.unit)
+            owners.append(own.owner)
+            values.append(own.value)
+        return Parameters(tuple(names), np.array(values), tuple(units), tuple(owners), self.source or self.name)
+
+    @cached_property
+    def own_columns(self) -> tuple[OwnColumn, ...]:
+        """Columns of friction laws and of force elements, which come last among the parameters."""
+        found: list[OwnColumn] = []
+        for coordinate, friction in self.friction.items():
+            owner, linear = self._coordinate_joint[coordinate].name, len(friction.law.linear)
+            for i, (name, value) in enumerate(friction.parameters.items()):
+                kind = "linear" if i < linear else "settled" if name in friction.known else "shape"
+                found.append(OwnColumn(f"{name}_{coordinate}", "", owner, value, kind, coordinate))
+            if friction.law.shape:
+                found.append(OwnColumn(f"tangent_{coordinate}", "", owner, 1.0, "tangent", coordinate))
+        for force in self.forces:
+            if isinstance(force, Columns):
+                named = zip(force.names, force.units, force.values, strict=True)
+                found += [OwnColumn(name, unit, "", value, "opaque") for name, unit, value in named]
+            else:
+                at = next((self._coordinate_joint[c].name for c in force.coordinates), "")
+                found.append(
+                    OwnColumn(force.name, force.unit, at, float(force.value or 0.0), "known" if force.known else "force")
+                )
+        return tuple(found)
+
+    @cached_property
+    def known_columns(self) -> NDArray[np.int64]:
+        """Parameters that are not identified: their values are known."""
+        first = len(self.parameters) - len(self.own_columns)
+        known = [first + i for i, own in enumerate(self.own_columns) if own.kind in ("known", "tangent", "settled")]
+        return np.array(known, dtype=np.int64)
+
+    @cached_property
+    def rotor_columns(self) -> NDArray[np.bool_]:
+        """Which parameters behind those of the bodies are inertias of rotors."""
+        terms = [TERMS[symbol].rotor for _, symbol in (*self.joint_columns, *self.actuator_columns)]
+        return np.array([*terms, *(False for _ in self.own_columns)], dtype=np.bool_)
+
+    @cached_property
+    def law_values(self) -> Array:
+        """Numbers of all friction laws, one law after the other: where their columns are taken."""
+        return np.concatenate([np.zeros(0), *(friction.values for friction in self.friction.values())])
+
+    def _motor_parameter(self, actuator: str, symbol: str) -> str:
+        # Motors and joints may share a name; their parameters may not.
+        return f"{symbol}_{actuator}" if actuator not in self.tree.coordinates else f"{symbol}_{actuator}_motor"
+
+    def check_consistency(self, parameters: Parameters | None = None) -> tuple[inertial.Consistency, ...]:
+        """Check every rigid group for physical possibility.
+
+        Parameters
+        ----------
+        parameters : Parameters, optional
+            Standard parameters to check; the prior ones when omitted.
+
+        Returns
+        -------
+        tuple of Consistency
+            One verdict per rigid group, with numbers and a sentence.
+        """
+        values = (parameters or self.parameters).values
+        return tuple(inertial.check_consistency(values[10 * i : 10 * i + 10], body) for i, body in enumerate(self.tree.bodies))
+
+    # ---- changed copies ---------------------------------------------------------------------------------------------
+
+    altered = changes.altered
+    with_terms = changes.with_terms
+    with_friction = changes.with_friction
+    with_gravity = changes.with_gravity
+    without_friction = changes.without_friction
+    with_forces = changes.with_forces
+    with_parameters = changes.with_parameters
+    with_payload = changes.with_payload
+    without = changes.without
+    lock = changes.lock
+    with_free_base = changes.with_free_base
+    keep = changes.keep
+
+    def frame(self, name: str) -> tuple[int, Placement]:
+        """Return where a link is carried in the tree.
+
+        Parameters
+        ----------
+        name : str
+            Link name, moving or fixed.
+
+        Returns
+        -------
+        node : int
+            Tree node that carries it, -1 for the base.
+        placement : Placement
+            Its pose in that node's frame.
+        """
+        try:
+            return self.tree.frames[name]
+        except KeyError:
+            raise DescriptionError(
+                f"robot '{self.name}' has no link '{name}'; links are {', '.join(self.tree.frames)}"
+            ) from None
+
+    # ---- from and to other formats ----------------------------------------------------------------------------------
+
+    from_urdf = classmethod(formats.from_urdf)
+    from_mjcf = classmethod(formats.from_mjcf)
+    from_sdf = classmethod(formats.from_sdf)
+    from_text = classmethod(formats.from_text)
+    from_pinocchio = classmethod(formats.from_pinocchio)
+    from_mujoco = classmethod(formats.from_mujoco)
+    to_pinocchio = formats.to_pinocchio
+    to_mujoco = formats.to_mujoco
+    from_dh = classmethod(formats.from_dh)
+    from_regressor = classmethod(formats.from_regressor)
+
+    @cached_property
+    def own_regressor(self) -> bool:
+        """True for a robot of `from_regressor`: its parameters are columns known by their numbers only."""
+        return (
+            bool(self.own_columns)
+            and all(own.kind == "opaque" for own in self.own_columns)
+            and len(self.parameters) == len(self.own_columns)
+        )

@@ -1,0 +1,401 @@
+"""MJCF reader: MuJoCo's bodies, joints, constraints and actuators become a `Mechanism`.
+
+Link frames are MuJoCo's body frames and q is MuJoCo's qpos (rotation vectors in place of quaternions). A joint that is
+not at its body's origin, or one of several on a body, moves a massless frame; the body is fixed to the last of them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.errors import DescriptionError
+from dynident.friction.terms import TERMS
+from dynident.mechanism.elements import COORDINATES, STANDARD_GRAVITY, Body, Joint, Limits, Placement
+from dynident.mechanism.folders import Folders
+from dynident.mechanism.inertia import check_consistency, from_com, transform
+from dynident.mechanism.mechanism import Mechanism
+from dynident.mechanism.mjcf_file import TENDONS, UNSUPPORTED, MjcfFile, load_mjcf, polynomial_head
+from dynident.mechanism.mjcf_geoms import UnreadableShapeError, geom_inertia
+from dynident.mechanism.mjcf_links import read_actuators, read_constraints
+from dynident.mechanism.xml import naming_file, number, numbers, parse_numbers, quoted, unique_name, warn_description
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
+
+Array = NDArray[np.float64]
+
+KINDS = {"hinge": "revolute", "slide": "prismatic", "ball": "spherical", "free": "free"}
+WORLD = "world"
+
+CUSTOM = {
+    "offset": "off",
+    "damping": "fv",
+    "frictionloss": "fc",
+    "armature": "ia",
+    "stiffness": "k",
+    "damping_positive": "fvp",
+    "damping_negative": "fvn",
+    "frictionloss_positive": "fcp",
+    "frictionloss_negative": "fcn",
+}
+"""Joint terms that <custom><numeric name="dynident_KEY_JOINT"> may hold: one number, or one per coordinate.
+
+Other terms have their symbol as key. They win over the joint's attributes; MuJoCo itself ignores them.
+"""
+
+
+def custom_keys() -> dict[str, str]:
+    """Return the joint term of every key of a <numeric>."""
+    return CUSTOM | {symbol: symbol for symbol in TERMS if symbol not in CUSTOM.values()}
+
+
+@dataclass
+class MjcfTree:
+    """Bodies and joints read so far.
+
+    Parameters
+    ----------
+    file : MjcfFile
+        The file.
+    bodies, joints : list
+        Elements of the mechanism.
+    body_of : dict of Element to str
+        Name of every <body> element.
+    joint_of : dict of Element to (str, dict)
+        Name of every <joint> and <freejoint> element, and its attributes with the defaults behind them.
+    rest : dict of str to Placement
+        Pose of every body in the world at qpos0.
+    sites : dict of str to (str, Placement)
+        Body that carries a site, and where.
+    reference : dict of str to float
+        `ref` of every hinge and slide.
+    moving : set of str
+        Bodies that can move.
+    mocap : set of str
+        Bodies that a program moves at will.
+    unread : list of str
+        Bodies whose inertia comes from a shape that is not read.
+    """
+
+    file: MjcfFile
+    bodies: list[Body] = field(default_factory=lambda: [Body(WORLD)])
+    joints: list[Joint] = field(default_factory=list)
+    body_of: dict[Element, str] = field(default_factory=dict)
+    joint_of: dict[Element, tuple[str, dict[str, str]]] = field(default_factory=dict)
+    rest: dict[str, Placement] = field(default_factory=lambda: {WORLD: Placement()})
+    sites: dict[str, tuple[str, Placement]] = field(default_factory=dict)
+    reference: dict[str, float] = field(default_factory=dict)
+    moving: set[str] = field(default_factory=set)
+    mocap: set[str] = field(default_factory=set)
+    unread: list[str] = field(default_factory=list)
+
+
+def read_mjcf(path: str | os.PathLike[str], search: Sequence[str | os.PathLike[str]] = ()) -> Mechanism:
+    """Read a MuJoCo XML file; link frames, and so the frames of all parameters, are MuJoCo's body frames.
+
+    Joint attributes become terms, tau = armature a + damping v + frictionloss sign(v) + stiffness (q - springref):
+    `ia`, `fv`, `fc`, `k` and `off` = -stiffness springref.
+
+    Parameters
+    ----------
+    path : path-like
+        MJCF file; files it includes, from below its folder, are read too.
+    search : sequence of path-like
+        Further folders it may include from.
+
+    Returns
+    -------
+    Mechanism
+        The robot. Joints without an actuator are passive, unless no joint has one.
+
+    Warns
+    -----
+    DescriptionWarning
+        For inertias that come from meshes (their prior is zero), impossible inertias and what is ignored.
+    """
+    with naming_file(path):
+        tree = read_tree(path, folders=Folders(path, search))
+        file, source = tree.file, Path(path).name
+        _warn_of_ignored(tree, source)
+        _set_total_mass(tree)
+        loops, couplings, held = read_constraints(tree, source)
+        mechanism = Mechanism(
+            file.root.get("model") or Path(path).stem,
+            tuple(tree.bodies),
+            tuple(tree.joints),
+            couplings=tuple(couplings),
+            gravity=_gravity(file),
+            source=source,
+        )
+        _check_inertias(mechanism, tree)
+        mechanism = mechanism.lock(held) if held else mechanism
+        actuators = read_actuators(tree, mechanism, source)
+        # Without any actuator, `Mechanism` drives every joint, or none when there are loops.
+        # MuJoCo assembles loops at qpos0, where every joint is at its `ref`.
+        home = {name: ref for name, ref in tree.reference.items() if ref and name in mechanism.tree.coordinates}
+        return replace(mechanism, loops=tuple(loops), actuators=tuple(actuators), home=home if loops else {})
+
+
+def read_tree(path: str | os.PathLike[str], root: Element | None = None, folders: Folders | None = None) -> MjcfTree:
+    """Read bodies and joints of an MJCF file."""
+    tree = MjcfTree(load_mjcf(path, root, folders))
+    for world in tree.file.root.findall("worldbody"):
+        _read_children(tree, world, WORLD, world.get("childclass", ""), False)
+    if len(tree.bodies) == 1:
+        raise DescriptionError("<worldbody> has no <body>; describe at least one, or give the file that includes this one")
+    _read_custom(tree)
+    return tree
+
+
+def _warn_of_ignored(tree: MjcfTree, source: str) -> None:
+    """Say what MuJoCo would add to the forces or change in the inertias, and is not read."""
+    file = tree.file
+    for key in ("balanceinertia", "boundmass", "boundinertia"):
+        if file.compiler.get(key, "0") not in ("0", "false"):
+            warn_description(f"{source}: <compiler {key}> is ignored; inertias are taken as they stand")
+    options = [o for o in file.root.findall("option") if any(np.any(_given(o, key)) for key in ("density", "viscosity"))]
+    if options:
+        warn_description(f"{source}: <option density, viscosity>: the forces of the fluid around the robot are ignored")
+    lifted = [name for element, name in tree.body_of.items() if np.any(_given(element, "gravcomp"))]
+    if lifted:
+        warn_description(f"{source}: gravcomp of {quoted(lifted)} is ignored; torques carry the whole weight")
+    tendons = [e for e in file.sections("tendon") if e.tag in TENDONS]
+    forces = ("stiffness", "damping", "frictionloss", "armature")
+    pulling = [e.get("name", "") for e in tendons if any(np.any(_given(file.attributes(e), key)) for key in forces)]
+    if pulling:
+        warn_description(f"{source}: forces of tendons {quoted(pulling)} ({', '.join(forces)}) are ignored")
+
+
+def _given(element: Element | Mapping[str, str], key: str) -> Array:
+    return parse_numbers(element.get(key, "0"), None, key)
+
+
+# ---- bodies ---------------------------------------------------------------------------------------------------------
+
+
+def _flatten(tree: MjcfTree, element: Element, childclass: str, frame: Placement) -> Iterator[tuple[Element, str, Placement]]:
+    """Yield (child, default class, frame around it) with <frame> elements resolved."""
+    for child in element:
+        if child.tag in UNSUPPORTED:
+            raise DescriptionError(
+                f"<{child.tag}> is not supported; let MuJoCo write the model out (mj_saveLastXML) and read that file"
+            )
+        if child.tag == "frame":
+            inner = frame @ tree.file.placement(child.attrib, "<frame>")
+            yield from _flatten(tree, child, child.get("childclass", childclass), inner)
+        else:
+            yield child, childclass, frame
+
+
+def _read_children(tree: MjcfTree, element: Element, name: str, childclass: str, moving: bool) -> None:
+    for child, own_class, frame in _flatten(tree, element, childclass, Placement()):
+        if child.tag == "body":
+            _read_body(tree, child, name, child.get("childclass", own_class), frame, moving)
+        elif child.tag == "site" and child.get("name"):
+            attributes = tree.file.attributes(child, own_class)
+            where = f"site '{child.get('name')}'"
+            tree.sites[child.get("name", "")] = (name, frame @ tree.file.placement(attributes, where))
+
+
+def _read_body(tree: MjcfTree, element: Element, parent: str, childclass: str, frame: Placement, moving: bool) -> None:
+    taken = {body.name for body in tree.bodies}
+    name = element.get("name") or unique_name(f"body{len(tree.body_of) + 1}", taken.__contains__)
+    if name in taken:
+        raise DescriptionError(f"body name '{name}' is used twice; give every body its own name")
+    tree.body_of[element] = name
+    if element.get("mocap") == "true":
+        tree.mocap.add(name)
+    placement = frame @ tree.file.placement(element.attrib, f"body '{name}'")
+    tree.rest[name] = tree.rest[parent] @ placement
+    inside = list(_flatten(tree, element, childclass, Placement()))
+    joints = [(child, own, inner) for child, own, inner in inside if child.tag in ("joint", "freejoint")]
+    moving = moving or bool(joints)
+    if moving:
+        tree.moving.add(name)
+    phi = _body_inertia(tree, name, element.find("inertial"), inside, moving)
+    # A jointed body always has parameters; one fixed to another only if it adds something.
+    tree.bodies.append(Body(name, phi if np.any(phi) or joints else None))
+    _read_joints(tree, joints, parent, name, placement)
+    _read_children(tree, element, name, childclass, moving)
+
+
+def _read_joints(
+    tree: MjcfTree, elements: list[tuple[Element, str, Placement]], parent: str, body: str, placement: Placement
+) -> None:
+    """Append the chain of joints from `parent` to `body`, which rests at `placement` in its parent."""
+    carrier = parent
+    for i, (element, childclass, frame) in enumerate(elements):
+        attributes = dict(element.attrib) if element.tag == "freejoint" else dict(tree.file.attributes(element, childclass))
+        taken = {joint.name for joint in tree.joints}
+        name = element.get("name") or unique_name(f"{body}_joint", taken.__contains__)
+        where = f"joint '{name}'"
+        if name in taken:
+            raise DescriptionError(f"joint name '{name}' is used twice; give every joint its own name")
+        kind = "free" if element.tag == "freejoint" else attributes.get("type", "hinge")
+        if kind not in KINDS:
+            raise DescriptionError(f"{where}: type is '{kind}'; known types are {', '.join(KINDS)}")
+        tree.joint_of[element] = (name, attributes)
+        if kind == "free":
+            if parent != WORLD or len(elements) > 1:
+                raise DescriptionError(f"{where} is free; that needs a body directly in <worldbody> with no other joint")
+            # qpos of a free joint is the pose in the world; the body's own pose is only its initial value.
+            tree.joints.append(Joint(name, "free", parent, body, terms=_terms(tree, attributes, kind, where)))
+            return
+        anchor = frame @ Placement(np.eye(3), numbers(attributes, "pos", 3, np.zeros(3), where))
+        axis = frame.rotation @ numbers(attributes, "axis", 3, (0.0, 0.0, 1.0), where)
+        offset = Placement(np.eye(3), anchor.translation)
+        unit = tree.file.angle if kind == "hinge" else 1.0
+        reference = number(attributes, "ref", 0.0, where) * unit if kind in ("hinge", "slide") else 0.0
+        tree.reference[name] = reference
+        last = i == len(elements) - 1
+        here = {b.name for b in tree.bodies}
+        child = body if last and not np.any(anchor.translation) else unique_name(f"{body}/{name}", here.__contains__)
+        joint = Joint(name, KINDS[kind], carrier, child, placement @ offset, axis)
+        if reference:
+            joint = replace(joint, placement=joint.placement @ joint.transform(-reference))
+        limits = _limits(tree.file, attributes, kind, where)
+        tree.joints.append(replace(joint, limits=limits, terms=_terms(tree, attributes, kind, where)))
+        if child != body:
+            tree.bodies.append(Body(child))
+        carrier, placement = child, offset.inverse()
+    if carrier != body:
+        taken = {joint.name for joint in tree.joints}
+        label = unique_name(f"{body}_fixed", taken.__contains__)
+        tree.joints.append(Joint(label, "fixed", carrier, body, placement))
+
+
+def _limits(file: MjcfFile, attributes: dict[str, str], kind: str, where: str) -> Limits:
+    if kind == "ball":
+        return Limits()
+    found = {}
+    for key, flag in (("range", "limited"), ("actuatorfrcrange", "actuatorfrclimited")):
+        low, high = numbers(attributes, key, 2, (0.0, 0.0), where)
+        state = attributes.get(flag, "auto")
+        on = state == "true" or (state == "auto" and key in attributes and file.flag("autolimits", True))
+        found[key] = (low, high) if on and low < high else (-np.inf, np.inf)
+    unit = file.angle if kind == "hinge" else 1.0
+    low, high = found["range"]
+    return Limits(low * unit, high * unit, effort=float(np.max(np.abs(found["actuatorfrcrange"]))))
+
+
+def _terms(tree: MjcfTree, attributes: dict[str, str], kind: str, where: str) -> dict[str, float]:
+    terms: dict[str, float] = {}
+    for key, symbol in (("armature", "ia"), ("damping", "fv"), ("frictionloss", "fc"), ("stiffness", "k")):
+        value = polynomial_head(attributes, key, where)
+        if value is not None and (kind != "free" or value):
+            terms[symbol] = value
+    if kind == "free" and "ia" in terms:
+        raise DescriptionError(f"{where}: armature of a free joint is not supported; add the mass to its body")
+    unit = tree.file.angle if kind == "hinge" else 1.0
+    spring = number(attributes, "springref", 0.0, where) * unit if kind in ("hinge", "slide") else 0.0
+    if spring and terms.get("k"):
+        terms["off"] = -terms["k"] * spring
+    return terms
+
+
+def _read_custom(tree: MjcfTree) -> None:
+    """Add the joint terms that MJCF has no attribute for, see `CUSTOM`."""
+    data = {e.get("name", ""): e for e in tree.file.sections("custom") if e.tag == "numeric"}
+    for i, joint in enumerate(tree.joints):
+        terms = dict(joint.terms)
+        suffixes = COORDINATES[joint.kind]
+        for key, symbol in custom_keys().items():
+            element = data.get(f"dynident_{key}_{joint.name}")
+            if element is None:
+                continue
+            values = parse_numbers(element.get("data", ""), None, f"<numeric name='{element.get('name')}'>: data")
+            if values.size not in (1, len(suffixes)):
+                raise DescriptionError(
+                    f"<numeric name='{element.get('name')}'>: data has {values.size} numbers; "
+                    f"give 1 or {len(suffixes)}, one per coordinate of the joint"
+                )
+            if values.size == 1:
+                terms[symbol] = float(values[0])
+            else:
+                terms |= {f"{symbol}.{suffix}": float(x) for suffix, x in zip(suffixes, values, strict=True)}
+        tree.joints[i] = replace(joint, terms=terms)
+
+
+# ---- inertia --------------------------------------------------------------------------------------------------------
+
+
+def _body_inertia(
+    tree: MjcfTree,
+    name: str,
+    inertial: Element | None,
+    inside: list[tuple[Element, str, Placement]],
+    moving: bool,
+) -> Array:
+    """Return the body's inertial parameters, from <inertial> or from its geoms, as MuJoCo's compiler chooses."""
+    choice = tree.file.compiler.get("inertiafromgeom", "auto")
+    if choice not in ("auto", "true", "false"):
+        raise DescriptionError(f"<compiler>: inertiafromgeom is '{choice}'; give auto, true or false")
+    if inertial is not None and choice != "true":
+        return _inertial(tree.file, inertial, f"body '{name}' <inertial>")
+    phi = np.zeros(10)
+    if choice == "false":
+        return phi
+    for child, childclass, frame in inside:
+        if child.tag != "geom":
+            continue
+        where = f"geom '{child.get('name', '')}' of body '{name}'"
+        try:
+            phi = phi + geom_inertia(tree.file, tree.file.attributes(child, childclass), frame, where)
+        except UnreadableShapeError as error:
+            if moving:
+                tree.unread.append(f"{error}")
+            return np.zeros(10)
+    return phi
+
+
+def _inertial(file: MjcfFile, element: Element, where: str) -> Array:
+    mass = number(element, "mass", None, where)
+    if mass < 0.0:
+        raise DescriptionError(f"{where}: mass is {mass} kg; give a positive number")
+    pose = file.placement(element.attrib, where)
+    if "fullinertia" in element.attrib:
+        xx, yy, zz, xy, xz, yz = numbers(element, "fullinertia", 6, None, where)
+        inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    else:
+        inertia = np.diag(numbers(element, "diaginertia", 3, None, where))
+    return transform(from_com(mass, np.zeros(3), inertia), pose.rotation, pose.translation)
+
+
+def _set_total_mass(tree: MjcfTree) -> None:
+    total = float(parse_numbers(tree.file.compiler.get("settotalmass", "-1"), 1, "<compiler>: settotalmass")[0])
+    now = sum(float(body.inertia[0]) for body in tree.bodies if body.inertia is not None)
+    if total > 0.0 and now > 0.0:
+        tree.bodies = [b if b.inertia is None else Body(b.name, b.inertia * (total / now)) for b in tree.bodies]
+
+
+def _check_inertias(mechanism: Mechanism, tree: MjcfTree) -> None:
+    source = mechanism.source
+    if tree.unread:
+        warn_description(
+            f"{source}: {'; '.join(tree.unread)}; its inertia is not computed, so the body's prior is zero: add an "
+            "<inertial>, or let MuJoCo compute it: Mechanism.from_mujoco(mujoco.MjModel.from_xml_path(...))"
+        )
+    groups = zip(mechanism.tree.bodies, mechanism.tree.inertias.reshape(-1, 10), strict=True)
+    empty = [body for body, phi in groups if not np.any(phi)]
+    if empty and not tree.unread:
+        warn_description(f"{source}: moving bodies {quoted(empty)} have no inertia; their prior is zero")
+    checked = [check_consistency(b.inertia, b.name) for b in mechanism.bodies if b.inertia is not None and np.any(b.inertia)]
+    impossible = [verdict.sentence for verdict in checked if not verdict.ok]
+    if impossible:
+        warn_description(f"{source}: {'; '.join(impossible)}; the numbers are used as a prior all the same")
+
+
+def _gravity(file: MjcfFile) -> Array:
+    gravity = np.array(STANDARD_GRAVITY)
+    for option in file.root.findall("option"):
+        gravity = numbers(option, "gravity", 3, gravity, "<option>")
+        if any(flag.get("gravity") == "disable" for flag in option.findall("flag")):
+            return np.zeros(3)
+    return gravity

@@ -1,0 +1,306 @@
+"""The sidecar: a TOML file beside a URDF with what URDF cannot say (loops, couplings, drives, terms, gravity).
+
+.. code-block:: toml
+
+    gravity = [0.0, 0.0, -9.81]              # in the root frame [m/s^2]
+    terms = ["ia", "fv", "fc", "off"]        # joint terms of every joint
+    independent = ["q1"]                     # with loops: coordinates of the robot (chosen when absent)
+    home = { q1 = 0.3, q2 = 1.2 }            # with loops: a guess of one closed configuration, which selects the mode
+
+    [[loop]]                                 # a cut joint
+    name = "cut"
+    kind = "revolute"                        # point, revolute, universal, spherical, prismatic or weld
+    body_a = "coupler"
+    body_b = "crank"
+    xyz_a = [0.3, 0.0, 0.0]                  # frame of the cut in each body [m], [rad]
+    rpy_a = [0.0, 0.0, 0.0]
+    xyz_b = [0.2, 0.0, 0.0]
+    rpy_b = [0.0, 0.0, 0.0]
+    axis = [0.0, 0.0, 1.0]                   # of revolute and prismatic cuts; of universal in frame a
+    axis2 = [0.0, 1.0, 0.0]                  # of universal in frame b
+
+    [[coupling]]                             # q_joint = sum ratio_i q_i + offset
+    joint = "q3"
+    of = { q1 = 1.0, q2 = -1.0 }
+    offset = 0.0
+
+    [[actuator]]                             # q_motor = ratio (sum c_j q_j) + offset
+    name = "motor3"
+    coupling = { q2 = 1.0, q3 = 1.0 }
+    ratio = 100.0
+    offset = 0.0
+    gain = 0.05                              # motor torque per unit of logged effort
+
+    [joint_terms]                            # joint terms of single joints, in place of `terms`
+    q2 = ["ia", "fv", "fc", "k"]
+
+    [[friction]]                             # a friction law in place of the friction among the terms of a joint
+    joint = "q1"
+    law = "stribeck + viscous"               # to be fitted; with values = { fc = 1.0, ... } it has numbers
+
+    [[force]]                                # a spring, counterbalance, cable, known torque, ripple, ...
+    name = "spring"                          # name of its coefficient
+    joint = "q1"                             # joint it acts on
+    expression = "q - 0.3"                   # times the coefficient; or energy = "..." of q[joint], or on = { q1 = "..." }
+    value = 4.0                              # coefficient, or its prior value
+    known = false                            # true when it is not to be identified
+    unit = "N m/rad"
+    [known]                                  # for identification, see `dynident.Knowledge`
+    masses = { forearm = [3.2, 0.05] }       # weighed [kg], with its standard deviation
+    total_mass = 16.0
+    centres = { hand = [0.0, 0.0, 0.08] }    # [m]
+    without = ["cable"]                      # bodies without parameters of their own
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.errors import DescriptionError
+from dynident.files import read_toml, write_atomic
+from dynident.friction.terms import check_terms
+from dynident.mechanism.additions import force_of, friction_of, own_parts
+from dynident.mechanism.coupling import Coupling
+from dynident.mechanism.elements import Actuator, Loop, Placement, frozen
+from dynident.mechanism.mechanism import Mechanism
+from dynident.mechanism.xml import LARGEST, naming_file
+
+Array = NDArray[np.float64]
+
+_TOP = (
+    "gravity",
+    "terms",
+    "joint_terms",
+    "independent",
+    "home",
+    "loop",
+    "coupling",
+    "actuator",
+    "friction",
+    "force",
+    "known",
+)
+_LOOP = ("name", "kind", "body_a", "body_b", "xyz_a", "rpy_a", "xyz_b", "rpy_b", "axis", "axis2")
+_COUPLING = ("joint", "of", "offset")
+_ACTUATOR = ("name", "coupling", "ratio", "offset", "gain")
+
+
+def apply_sidecar(mechanism: Mechanism, path: str | os.PathLike[str], drives: tuple[Actuator, ...] = ()) -> Mechanism:
+    """Return the mechanism with what the sidecar adds.
+
+    Loops and couplings are added to those of the mechanism; actuators, terms and gravity replace them.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot read from its description.
+    path : path-like
+        TOML file, laid out as at the top of this module.
+    drives : tuple of Actuator
+        Actuators the description itself declares: all that is known when loops appear and the sidecar names none.
+
+    Returns
+    -------
+    Mechanism
+        The changed copy.
+    """
+    tables = read_toml(path, "the sidecar", DescriptionError)
+    with naming_file(path):
+        _known(tables, _TOP, "the sidecar")
+        loops = [_loop(table, i) for i, table in enumerate(_tables(tables, "loop"), 1)]
+        couplings = [_coupling(table, i) for i, table in enumerate(_tables(tables, "coupling"), 1)]
+        actuators = [_actuator(table, i) for i, table in enumerate(_tables(tables, "actuator"), 1)]
+        every_coupling = (*mechanism.couplings, *couplings)
+        if not actuators:
+            # A joint that follows now has no drive of its own, and in a loop no drive can be guessed.
+            following = {coupling.joint for coupling in couplings}
+            known = drives if loops else mechanism.actuators
+            actuators = [a for a in known if not following.intersection(a.coupling)]
+        changed = replace(
+            mechanism,
+            loops=(*mechanism.loops, *loops),
+            couplings=every_coupling,
+            actuators=tuple(actuators),
+            gravity=_vector(tables, "gravity", mechanism.gravity, "the sidecar"),
+            independent=_names(tables, "independent", mechanism.independent),
+            home={**mechanism.home, **(_ratios(tables, "home", "the sidecar") if "home" in tables else {})},
+        )
+        if "terms" in tables:
+            changed = changed.with_terms(check_terms(_names(tables, "terms", ())))
+        own = tables.get("joint_terms", {})
+        if not isinstance(own, dict):
+            raise DescriptionError(f"joint_terms is {own!r}; write it as a [joint_terms] table")
+        changed = changed.with_terms({name: check_terms(_names(own, name, ())) for name in own})
+        laws = {
+            str(table.get("joint")): friction_of(table, f"[[friction]] number {i}")
+            for i, table in enumerate(_tables(tables, "friction"), 1)
+        }
+        forces = [force_of(table, f"[[force]] number {i}") for i, table in enumerate(_tables(tables, "force"), 1)]
+        return changed.with_friction(laws).with_forces(*forces)
+
+
+def write_sidecar(mechanism: Mechanism, path: str | os.PathLike[str], structure: bool = True) -> Path:
+    """Write loops, couplings, actuators, terms, friction laws, force elements and gravity of a mechanism as a sidecar.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot.
+    path : path-like
+        TOML file to write.
+    structure : bool
+        False to leave out loops, couplings and actuators, which another file has already.
+
+    Returns
+    -------
+    pathlib.Path
+        The path written.
+    """
+    lines = [f"gravity = {_toml(mechanism.gravity)}", f"terms = {_toml(mechanism.terms)}"]
+    if not structure:
+        return write_atomic(path, "\n".join([*lines, *_own_lines(mechanism)]) + "\n")
+    if mechanism.independent:
+        lines.append(f"independent = {_toml(mechanism.independent)}")
+    if mechanism.home:
+        lines.append(f"home = {_toml(dict(mechanism.home))}")
+    lines += _own_lines(mechanism)
+    for loop in mechanism.loops:
+        lines += ["", "[[loop]]"]
+        fields: dict[str, Any] = {key: getattr(loop, key) for key in ("name", "kind", "body_a", "body_b")}
+        for side, placement in (("a", loop.placement_a), ("b", loop.placement_b)):
+            fields |= {f"xyz_{side}": placement.translation, f"rpy_{side}": rpy_of(placement.rotation)}
+        lines += [f"{key} = {_toml(value)}" for key, value in (fields | {"axis": loop.axis, "axis2": loop.axis2}).items()]
+    for coupling in mechanism.couplings:
+        lines += ["", "[[coupling]]"]
+        lines += [f"{key} = {_toml(getattr(coupling, key))}" for key in _COUPLING]
+    for actuator in mechanism.actuators:
+        lines += ["", "[[actuator]]"]
+        values = ((key, getattr(actuator, key)) for key in _ACTUATOR)
+        lines += [f"{key} = {_toml(value)}" for key, value in values if value is not None]
+    return write_atomic(path, "\n".join(lines) + "\n")
+
+
+def _own_lines(mechanism: Mechanism) -> list[str]:
+    """Return the tables of joint terms, friction laws and force elements."""
+    parts, lines = own_parts(mechanism), list[str]()
+    if parts["joint_terms"]:
+        lines += ["", "[joint_terms]", *(f"{_toml(name)} = {_toml(terms)}" for name, terms in parts["joint_terms"].items())]
+    for label, key in (("friction", "friction"), ("force", "forces")):
+        for table in parts[key]:
+            lines += ["", f"[[{label}]]", *(f"{field} = {_toml(value)}" for field, value in table.items())]
+    return lines
+
+
+def rpy_of(rotation: Array) -> Array:
+    """Return roll, pitch, yaw with R = Rz(yaw) Ry(pitch) Rx(roll)."""
+    R = rotation
+    pitch = np.arctan2(-R[2, 0], np.hypot(R[0, 0], R[1, 0]))
+    if np.hypot(R[0, 0], R[1, 0]) < 1e-9:
+        return np.array([0.0, pitch, np.arctan2(-R[0, 1], R[1, 1])])
+    return np.array([np.arctan2(R[2, 1], R[2, 2]), pitch, np.arctan2(R[1, 0], R[0, 0])])
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        # JSON-like escapes are TOML's basic strings.
+        return json.dumps(value)
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{_toml(key)} = {_toml(item)}" for key, item in value.items()) + " }"
+    if isinstance(value, np.ndarray | tuple | list):
+        return "[" + ", ".join(_toml(item) for item in value) + "]"
+    return repr(float(value))
+
+
+def _known(table: Mapping[str, Any], known: Sequence[str], where: str) -> None:
+    for key in table:
+        if key not in known:
+            raise DescriptionError(f"{where}: unknown key '{key}'; known keys are {', '.join(known)}")
+
+
+def _tables(tables: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
+    value = tables.get(key, [])
+    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+        raise DescriptionError(f"'{key}' is {value!r}; write it as [[{key}]] tables")
+    return value
+
+
+def _text(table: Mapping[str, Any], key: str, where: str) -> str:
+    value = table.get(key)
+    if not isinstance(value, str) or not value:
+        raise DescriptionError(f"{where}: {key} is {value!r}; give a name in quotes")
+    return value
+
+
+def _number(table: Mapping[str, Any], key: str, default: float, where: str) -> float:
+    value = table.get(key, default)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < LARGEST:
+        raise DescriptionError(f"{where}: {key} is {value!r}; give a finite number")
+    return float(value)
+
+
+def _vector(table: Mapping[str, Any], key: str, default: Any, where: str) -> Array:
+    value = frozen(table.get(key, default), (3,), f"{where}: {key}")
+    if np.max(np.abs(value)) > LARGEST:
+        raise DescriptionError(f"{where}: {key} is {value.tolist()}; give numbers below {LARGEST:g}")
+    return value
+
+
+def _ratios(table: Mapping[str, Any], key: str, where: str) -> dict[str, float]:
+    value = table.get(key)
+    if not isinstance(value, dict) or not value:
+        raise DescriptionError(f"{where}: {key} is {value!r}; give ratios such as {{ joint1 = 1.0 }}")
+    flat: dict[str, float] = {}
+    for name, ratio in value.items():
+        # An unquoted dotted key (base.x = 1.0) reads as a nested table.
+        items = {f"{name}.{suffix}": r for suffix, r in ratio.items()} if isinstance(ratio, dict) else {name: ratio}
+        flat |= {label: _number(items, label, 0.0, f"{where}: {key}") for label in items}
+    return flat
+
+
+def _names(table: Mapping[str, Any], key: str, default: tuple[str, ...]) -> tuple[str, ...]:
+    names = table.get(key, default)
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+        raise DescriptionError(f'{key} is {names!r}; give a list of names such as ["a", "b"]')
+    return tuple(names)
+
+
+def _loop(table: Mapping[str, Any], i: int) -> Loop:
+    where = f"[[loop]] number {i}"
+    _known(table, _LOOP, where)
+    zero = np.zeros(3)
+    placements = [
+        Placement.from_rpy(_vector(table, f"xyz_{side}", zero, where), _vector(table, f"rpy_{side}", zero, where))
+        for side in "ab"
+    ]
+    name, kind, a, b = (_text(table, key, where) for key in ("name", "kind", "body_a", "body_b"))
+    axes = (_vector(table, "axis", (0.0, 0.0, 1.0), where), _vector(table, "axis2", (0.0, 1.0, 0.0), where))
+    return Loop(name, kind, a, b, placements[0], placements[1], *axes)
+
+
+def _coupling(table: Mapping[str, Any], i: int) -> Coupling:
+    where = f"[[coupling]] number {i}"
+    _known(table, _COUPLING, where)
+    return Coupling(_text(table, "joint", where), _ratios(table, "of", where), _number(table, "offset", 0.0, where))
+
+
+def _actuator(table: Mapping[str, Any], i: int) -> Actuator:
+    where = f"[[actuator]] number {i}"
+    _known(table, _ACTUATOR, where)
+    gain = _number(table, "gain", 0.0, where) if "gain" in table else None
+    return Actuator(
+        _text(table, "name", where),
+        _ratios(table, "coupling", where),
+        _number(table, "ratio", 1.0, where),
+        _number(table, "offset", 0.0, where),
+        gain,
+    )

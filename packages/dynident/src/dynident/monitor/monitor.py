@@ -1,0 +1,412 @@
+"""`Monitor`: an identified model at work, one sample after the other."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.checks import number, per_actuator
+from dynident.errors import DynidentError, LogError
+from dynident.friction.friction import Friction
+from dynident.identify.fit import Fit
+from dynident.mechanics.functions import cached, coordinates
+from dynident.mechanics.kinematics import jacobian
+from dynident.mechanism.mechanism import Mechanism
+from dynident.monitor.equations import terms_of
+from dynident.monitor.level import false_alarm_rate, level_for
+from dynident.monitor.model import Model, model_of
+from dynident.monitor.step import BEYOND, CONFIRM, FILTER, GAP, HEAD, HOLD, LEFT, LEVEL, SETTLED, WORST, Layout, Machine
+
+if TYPE_CHECKING:
+    from dynident.monitor.record import MonitorRecord
+    from dynident.signals.log import Log
+
+Array = NDArray[np.float64]
+
+BANDWIDTH = 10.0  # where a fit does not say its band [Hz]
+FURTHER = 1.4  # of the largest of a healthy run: largest values of runs scatter by a tenth, and one in hundreds goes so far
+SINGULAR = 1e-6  # ratio of singular values below which a direction of the wrench is not seen
+WIDEST = 1e5  # bandwidth of an observer [Hz]
+LATE = 0.1  # longest step where a fit does not say its rate [s]
+FASTER = 10.0  # cut-off of the measurements over the bandwidth: friction must turn sharply before the observer smoothes it
+
+
+class Reading(NamedTuple):
+    """What a monitor says about one sample.
+
+    Parameters
+    ----------
+    t : float
+        Time of the sample [s].
+    torque : ndarray, (n,)
+        External torque on every joint, as estimated [N m, N]; positive where the environment pushes forward. NaN where nothing
+        can be said: a sample that is not a number, and the first ones after a start, until the low-pass has settled.
+    threshold : ndarray, (n,)
+        What the model and friction at rest may explain [N m, N]; NaN alike.
+    flag : bool
+        Whether something touches the robot, or it has changed.
+    share : float
+        Largest ratio of torque to threshold; NaN alike.
+    """
+
+    t: float
+    torque: Array
+    threshold: Array
+    flag: bool
+    share: float
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a monitor judges, as stated by its user."""
+
+    gains: Array
+    variance: Array
+    factor: Array
+    level: float
+    confirm: float
+    hold: float
+    rest: float
+    gap: float
+    cutoff: float
+
+
+class Monitor:
+    """Watches a robot with its identified model: virtual force sensor and collision flag.
+
+        dr/dt = K (tau_ext - r)                 generalised-momentum observer: no acceleration is needed
+
+    A robot with loops is watched by its motors: positions and efforts are those of the actuators, its loops are closed sample
+    by sample, and external torques act on its coordinates.
+
+    The threshold of every joint follows from what the fit states: its residual, larger where the terms of the model grow beyond
+    what was trained (`Fit.predict`), its covariance seen through the same observer, and, where a joint stands, friction
+    anywhere within its limits.
+
+    Parameters
+    ----------
+    fit : Fit
+        Identified model.
+    bandwidth : float or array_like (n,), optional
+        Of the observer [Hz], K = 2 pi bandwidth; the band of the fit when omitted.
+    cutoff : float, optional
+        Of the low-pass that positions and efforts pass alike [Hz]; ten times the bandwidth, at most a tenth of the fit's
+        sampling rate, when omitted.
+    false_alarms : float
+        Stated rate [1/h] at which noise like that of the fit raises the flag.
+    confirm : float
+        Time beyond the threshold before the flag is raised [s].
+    hold : float
+        Time for which the flag stays after that [s].
+    rest : float
+        Speed below which a joint counts as standing [rad/s, m/s].
+    gap : float, optional
+        Longest step between samples that are numbers; the observer starts anew after a longer one [s]. When omitted, one period
+        of the cut-off, after which the low-pass no longer knows how the robot moved (0.1 s where the fit does not say at what
+        rate it was sampled).
+    friction : mapping of str to Friction, optional
+        Laws that replace the friction terms of their joints, such as those that depend on a logged temperature.
+    absent : sequence of str
+        Bodies that the robot does not carry, such as the payload of the fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dynident as di
+    >>> arm = di.Mechanism.from_dh([(0.5, 0, 0, 0)], gravity=(0, -9.81, 0)).with_payload(2.0).with_terms(())
+    >>> rng = np.random.default_rng(0)
+    >>> t = np.arange(2000) / 1000
+    >>> motion = di.Motion(t, np.sin(t)[:, None], np.cos(t)[:, None], -np.sin(t)[:, None])
+    >>> effort = di.inverse_dynamics(arm, motion) + 0.01 * rng.standard_normal((2000, 1))
+    >>> monitor = di.monitor.Monitor(di.WLS().fit(di.Regression.from_motion(arm, motion, effort)).result_)
+    >>> for k in range(1000):
+    ...     reading = monitor.update(t[k], motion.q[k], effort[k] - 1.0 * (k > 500))
+    >>> bool(reading.flag), reading.torque.round(1)
+    (True, array([1.]))
+    """
+
+    def __init__(
+        self,
+        fit: Fit,
+        *,
+        bandwidth: ArrayLike | None = None,
+        cutoff: float | None = None,
+        false_alarms: float = 0.01,
+        confirm: float = 0.0,
+        hold: float = 0.25,
+        rest: float = 0.02,
+        gap: float | None = None,
+        friction: Mapping[str, Friction] | None = None,
+        absent: Sequence[str] = (),
+    ) -> None:
+        model = model_of(fit, friction, absent)
+        n, band = model.mechanism.dof, model.bandwidth
+        wide = per_actuator(BANDWIDTH if band is None else band, n, "bandwidth")
+        if bandwidth is not None:
+            wide = per_actuator(bandwidth, n, "bandwidth")
+        if not (wide.min() > 0.0 and wide.max() <= WIDEST):
+            raise DynidentError(f"bandwidth is {wide.tolist()}; give frequencies above zero, up to {WIDEST:g} Hz")
+        gains = 2.0 * np.pi * wide
+        # White noise behind the observer has a band of pi/3 times its own; that of the fit was measured in the band of the fit.
+        wider = np.ones(n) if band is None else np.maximum(1.0, np.pi / 3.0 * wide / band)
+        own = FASTER * float(wide.max()) if model.rate is None else min(FASTER * float(wide.max()), 0.1 * model.rate)
+        own = number("cutoff", own if cutoff is None else cutoff, above=0.0, unit="Hz")
+        longest = LATE if model.rate is None else 1.0 / own
+        watched = np.isfinite(model.sigma)
+        times = {"hold": hold, "confirm": confirm}
+        for name, value in times.items():
+            number(name, value, least=0.0, unit="s")
+        settings = Settings(
+            gains,
+            model.sigma**2 * wider,
+            np.ones(n),
+            level_for(number("false_alarms", false_alarms, above=0.0), gains[watched]),
+            confirm,
+            hold,
+            number("rest", rest, above=0.0, unit="rad/s, m/s"),
+            number("gap", longest if gap is None else gap, above=0.0, unit="s"),
+            own,
+        )
+        self._build(model, settings)
+
+    def _build(self, model: Model, settings: Settings) -> None:
+        self.model, self.settings = model, settings
+        robot = model.mechanism
+        self.terms = terms_of(model.rows, model.laws, settings.rest)
+        self.home = robot.closure.home if robot.loops else None
+        tree = len(robot.tree.coordinates) if robot.loops else 0
+        directions, terms = len(model.values) - 1 - len(model.shares), len(model.shares)
+        warm = tuple(self.terms.warm.values())
+        self.layout = Layout(robot.dof, len(robot.parameters), directions, len(self.channels), tree, terms, warm)
+        laws = tuple((j, f.law, f.values.tobytes()) for j, f in model.laws.items())
+        key = ("monitor", settings.rest, directions, terms, model.rows.projection if robot.loops else "", laws)
+        self.machine = cached(robot, key, lambda: Machine(self.terms, self.layout, self.home))
+        n = robot.dof
+        self._phi = np.ascontiguousarray(model.values)
+        self._setting = np.empty(self.layout.setting_size)
+        numbers = {LEVEL: settings.level, CONFIRM: settings.confirm, HOLD: settings.hold, GAP: settings.gap}
+        for place, value in {**numbers, FILTER: 2.0 * np.pi * settings.cutoff}.items():
+            self._setting[place] = value
+        for name, values in (("K", settings.gains), ("variance", settings.variance), ("factor", settings.factor)):
+            self._setting[self.layout.setting[name] :][:n] = values
+        self._setting[self.layout.setting["error"] :] = model.shares.ravel()
+        self._now, self._result = np.zeros(self.layout.now_size), np.empty(self.layout.result_size)
+        self._state, self._t = np.zeros(self.layout.state_size), np.nan
+        arrays = (self._now, self._setting, self._phi, self._state, self._result)
+        self._where = [array.ctypes.data for array in arrays]
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """The robot."""
+        return self.model.mechanism
+
+    @property
+    def joints(self) -> tuple[str, ...]:
+        """Names of its coordinates, on which external torques act."""
+        return self.mechanism.coordinate_names
+
+    @property
+    def channels(self) -> tuple[str, ...]:
+        """What is measured: its joints, or its motors where it has loops."""
+        return self.model.rows.efforts
+
+    @property
+    def settling(self) -> float:
+        """Time after a start, or a gap, in which there is no result [s]."""
+        return SETTLED / (2.0 * np.pi * self.settings.cutoff)
+
+    @property
+    def false_alarms(self) -> float:
+        """Rate [1/h] at which noise like that of the fit raises the flag."""
+        return false_alarm_rate(self.settings.level, self.settings.gains[np.isfinite(self.settings.variance)])
+
+    @property
+    def state(self) -> dict[str, Array]:
+        """What the monitor carries from sample to sample, by name.
+
+        ``position``, ``velocity``, ``effort`` (m,) of the channels behind the low-pass; ``momentum`` (n,) p of them and
+        ``rate``, what the model and the effort make of dp/dt; ``torque`` the external torque; ``rest`` the part of the
+        threshold that friction at rest makes; ``spread`` (k, n) the torques of the directions in which the model is uncertain;
+        ``beyond`` and ``left`` [s] of the flag; ``closed`` the positions of all joints of a robot with loops.
+        """
+        n, m, s, at = self.mechanism.dof, self.layout.m, self._state, self.layout
+        observers = s[at.first :].reshape(1 + at.k + at.e, 3, n).copy()
+        return {
+            "position": s[at.filters["q"] + m :][:m].copy(),
+            "effort": s[at.filters["tau"] + m :][:m].copy(),
+            "torque": s[at.filters["r"] + n :][:n].copy(),
+            "velocity": s[at.filters["q"] + 2 * m :][:m].copy(),
+            "momentum": observers[0, 1],
+            "rate": observers[0, 2],
+            "rest": WORST * s[HEAD + 2 * n : HEAD + 3 * n],
+            "spread": observers[1 : 1 + at.k, 0],
+            "beyond": s[BEYOND : BEYOND + 1].copy(),
+            "left": s[LEFT : LEFT + 1].copy(),
+            **({"closed": s[at.pose :][: at.tree].copy()} if at.tree else {}),
+        }
+
+    def reset(self) -> None:
+        """Forget all samples."""
+        self._state[:] = 0.0
+        self._t = np.nan
+
+    def update(self, t: float, q: ArrayLike, effort: ArrayLike, temperature: ArrayLike | None = None) -> Reading:
+        """Take one sample.
+
+        Parameters
+        ----------
+        t : float
+            Time [s].
+        q, effort : array_like, (m,)
+            Positions and torques or forces of the channels as measured: of the joints, or of the motors of a robot with loops.
+        temperature : array_like (m,), optional
+            Their temperature [degree Celsius], where a friction law needs it.
+
+        Returns
+        -------
+        Reading
+            External torque, threshold and flag. A sample with something that is not a number is passed over and has no
+            torque; the observer starts anew where that lasts longer than `gap`, where time goes back, and where the loops
+            cannot be closed.
+        """
+        n, m, now = self.mechanism.dof, self.layout.m, self._now
+        try:
+            now[1 : 1 + m], now[1 + m : 1 + 2 * m] = q, effort
+            if temperature is not None:
+                now[1 + 2 * m :] = temperature
+        except (ValueError, TypeError) as error:
+            names, kind = ", ".join(self.channels), "motor" if self.mechanism.loops else "joint"
+            raise DynidentError(f"a sample has the wrong size ({error}); give one number per {kind}: {names}") from None
+        if temperature is None and self.terms.warm:
+            raise DynidentError(f"the friction of {', '.join(self.terms.warm)} needs a temperature; give temperature=")
+        now[0], self._t = t - self._t, t
+        self.machine.sample(*self._where)
+        result = self._result.copy()
+        return Reading(t, result[:n], result[n : 2 * n], bool(result[2 * n]), float(result[2 * n + 1]))
+
+    @property
+    def setting(self) -> Array:
+        """Numbers by which it judges, as machine code and C take them."""
+        return self._setting.copy()
+
+    def feed_arrays(self, t: Array, q: Array, effort: Array, temperature: Array | None = None) -> Array:
+        """Take many samples at once and return what `update` would say of each.
+
+        Parameters
+        ----------
+        t : ndarray, (N,)
+            Times [s].
+        q, effort : ndarray, (N, m)
+            What was measured.
+        temperature : ndarray (N, m), optional
+            Temperature of the channels.
+
+        Returns
+        -------
+        ndarray, (N, 2 n + 2)
+            External torques, thresholds, flag and share.
+        """
+        m, count = self.layout.m, len(t)
+        if self.terms.warm and temperature is None:
+            raise LogError(f"the friction of {', '.join(self.terms.warm)} needs a temperature, which the log does not have")
+        now = np.zeros((count, self.layout.now_size))
+        now[:, 0] = np.diff(t, prepend=self._t)
+        for name, values in (("q", q), ("tau", effort), ("T", temperature)):
+            if values is not None:
+                now[:, self.layout.now[name] : self.layout.now[name] + m] = values
+        result = np.empty((count, self.layout.result_size))
+        self.machine.run(now, self._setting, self._phi, self._state, result)
+        self._t = float(t[-1]) if count else self._t
+        return result
+
+    def run(self, log: Log) -> MonitorRecord:
+        """Watch a whole log, from a fresh start.
+
+        Parameters
+        ----------
+        log : Log
+            What was measured; velocities are taken from it, or found from the positions where it has none.
+
+        Returns
+        -------
+        MonitorRecord
+            External torques, thresholds and events.
+        """
+        from dynident.monitor.record import watch_log  # noqa: PLC0415 - record needs Monitor
+
+        return watch_log(self, log)
+
+    def calibrated(self, log: Log) -> Monitor:
+        """Return a monitor whose noise is at least what a healthy run shows, with room for the largest values of other runs.
+
+        Parameters
+        ----------
+        log : Log
+            A run in which nothing touched the robot.
+
+        Returns
+        -------
+        Monitor
+            A fresh one; thresholds are never lowered.
+        """
+        shares = np.abs(self.run(log).shares)
+        z = self.settings.level
+        used = shares[np.isfinite(shares).all(axis=1)]
+        factor = np.maximum(1.0, np.maximum(z * np.sqrt(np.mean(used**2, axis=0)), FURTHER * used.max(axis=0, initial=0.0)))
+        copy = object.__new__(Monitor)
+        copy._build(self.model, replace(self.settings, factor=self.settings.factor * factor**2))
+        return copy
+
+    def wrench(self, q: ArrayLike, torque: ArrayLike, frame: str, moment: bool = True) -> tuple[Array, Array]:
+        """Return the wrench on a link that explains external torques, J^T w = torque, the smallest one.
+
+        Parameters
+        ----------
+        q, torque : array_like, (N, n) or (n,)
+            Positions and external torques.
+        frame : str
+            Link that is touched.
+        moment : bool
+            False for a force at the link's origin alone.
+
+        Returns
+        -------
+        wrench : ndarray, (N, 6)
+            Force and moment at the link's origin, in its axes [N, N m]; NaN where positions or torques are.
+        left : ndarray, (N, n)
+            Torques that no such wrench explains; large ones say that another link was touched.
+        """
+        given = [np.atleast_2d(np.asarray(values, dtype=np.float64)) for values in (q, torque)]
+        lost = np.zeros(1) if given[0].shape != given[1].shape else np.sum(np.isnan(given), axis=(0, 2))[:, None] > 0
+        whole = [np.where(lost, 0.0, values) for values in given]
+        x, tau = (coordinates(self.mechanism, values, name) for values, name in zip(whole, ("q", "torque"), strict=True))
+        J = jacobian(self.mechanism, x, frame)[:, : 6 if moment else 3]
+        w = np.zeros((len(x), 6))
+        w[:, : J.shape[1]] = np.einsum("sij,sj->si", np.linalg.pinv(np.swapaxes(J, 1, 2), rcond=SINGULAR), tau)
+        left = tau - np.einsum("sij,si->sj", J, w[:, : J.shape[1]])
+        return np.where(lost, np.nan, w), np.where(lost, np.nan, left)
+
+    def to_c(self, folder: str | os.PathLike[str], name: str = "monitor") -> list[Path]:
+        """Write the monitor as C99 with its numbers, and a program that checks itself.
+
+        Parameters
+        ----------
+        folder : path-like
+            Where to write; made when absent.
+        name : str
+            Prefix of files and functions.
+
+        Returns
+        -------
+        list of pathlib.Path
+            ``name.h``, ``name.c``, ``name_test.c``.
+        """
+        from dynident.monitor.print_c import write_c  # noqa: PLC0415 - rarely needed
+
+        return write_c(self, folder, name)

@@ -1,0 +1,306 @@
+"""One sample of the observer, and a whole record, as machine code; the same routines are printed as C.
+
+    x'' + 2 d w x' + w^2 x = w^2 y                                 y: position or effort; x' of the position is v
+    o = (o + K (p - p_before - dt (u + tau - f))) / (1 + K dt)      do/dt = K (tau_ext - o), means of both ends
+    r'' + K r' + K^2 r = K^2 o                                     o and this together are Butterworth's filter of third order
+    b = 3/2 (K / (s + K))^3 limit                                  friction of standing joints, anywhere within its limits
+    e^2 = max(sigma^2, sum_k eta_k^2 o_k^2)                        o_k: the same observer for what term k of the model makes
+    threshold = z sqrt(c^2 e^2 + sum_j o_j^2) + b                  o_j: the same observer for direction j of the model
+
+Positions and efforts pass the same low-pass, so both are late by the same time and velocities need not be measured. `state`
+holds what is carried from sample to sample: four counters, b, the filters, and (o, p, u) of the model, of every direction in
+which it is uncertain and of every term whose error is told apart.
+
+A sample with something that is not a number is passed over, as if it had not come. After a step that is too long, or goes back,
+the observer starts anew and has no result until the low-pass has settled.
+
+Of a robot with loops motors are measured. Behind the low-pass its loops are closed from where they were at the sample before,
+or from home at the first, by Newton's method with bounded steps; where that fails, or ends on another branch, there is no
+result and the observer starts anew. c is 1, or what a healthy run asked for.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.graph.elementary import absolute, both, either, maximum, opposite, sqrt, where
+from dynident.graph.expression import Graph, Node, total
+from dynident.graph.print_routine import compile_routines
+from dynident.graph.routine import Place, Routine
+from dynident.monitor.equations import Terms
+
+Array = NDArray[np.float64]
+
+#: Places in `state` before the arrays: time since it started, time beyond the threshold, time the flag still stands, time since
+#: the last sample that was a number [s].
+AGE, BEYOND, LEFT, SINCE, HEAD = 0, 1, 2, 3, 4
+#: Places in `setting` before the arrays: z, time to confirm, time to hold, longest step [s], w of the filter [rad/s].
+LEVEL, CONFIRM, HOLD, GAP, FILTER, SETTINGS = 0, 1, 2, 3, 4, 5
+HUGE = 1e300
+FLAT = 0.7071067811865476  # damping of a filter of second order that is flat as long as possible
+THIRD = 0.5  # and of the second-order part of one of third order
+WORST = 1.5  # the response of r to a push is at most so many times that of three equal poles, at any time after it
+TINY = 1e-300  # age after the first sample
+SETTLED = 20.0  # times 1/w until the filter has forgotten that it did not know the velocity
+REACH = 0.1  # largest step of a coordinate [rad, m] towards closed loops: short ones go straight and keep the branch
+CLOSE = 1e-9  # step [rad, m] after which the loops are closed
+STEPS = 200  # most of them in one sample
+
+
+class Layout:
+    """Where everything is in the arrays of one monitor.
+
+    Parameters
+    ----------
+    dof, parameters, directions : int
+        n joints, p standard parameters, k directions in which the model is uncertain.
+    channels : int
+        m measured positions and efforts: n of a tree, those of the motors with loops.
+    tree : int
+        Positions of a robot with loops, 0 without.
+    terms : int
+        Terms of the model whose errors are told apart.
+    warm : tuple of int
+        Channels whose temperature a friction law needs.
+    """
+
+    def __init__(
+        self, dof: int, parameters: int, directions: int, channels: int, tree: int, terms: int = 0, warm: tuple[int, ...] = ()
+    ) -> None:
+        self.n, self.p, self.k, self.m, self.tree, self.e, self.warm = dof, parameters, directions, channels, tree, terms, warm
+        n, m = dof, channels
+        self.now = {"dt": 0, "q": 1, "tau": 1 + m, "T": 1 + 2 * m}
+        self.setting = {name: SETTINGS + i * n for i, name in enumerate(("K", "variance", "factor", "error"))}
+        self.filters = {"r": HEAD + 3 * n, "q": HEAD + 6 * n, "tau": HEAD + 6 * n + 3 * m}  # input, output and its rate
+        self.pose = HEAD + 6 * n + 6 * m  # closed positions of a robot with loops, and the sign of its branch
+        self.first = self.pose + tree + (tree > 0)
+        self.state_size = self.first + 3 * n * (1 + directions + terms)
+        self.now_size, self.setting_size = 1 + 3 * m, SETTINGS + (3 + terms) * n
+        self.result = {"r": 0, "threshold": n, "flag": 2 * n, "share": 2 * n + 1}
+        self.result_size = 2 * n + 2
+
+    def observer(self, j: int | Node) -> int | Node:
+        """Return where r, p, u of direction j begin; 0 is the model itself, terms come after the directions."""
+        return self.first + 3 * self.n * j
+
+
+ARRAYS = ("now", "setting", "phi", "state", "result")
+
+
+def routines(terms: Terms, layout: Layout, home: Array | None, prefix: str = "monitor") -> tuple[Routine, Routine]:
+    """Return ``sample(now, setting, phi, state, result)`` and ``run(count, ...)`` over the samples of a record.
+
+    `home` are closed positions of a robot with loops, from which the first sample is reached.
+    """
+    graph = Graph()
+    sample = _Sample(graph, terms, layout, home, f"{prefix}_sample").routine
+    run = Routine(graph, f"{prefix}_run", ("count", *ARRAYS))
+    with run.repeat(run.load("count")) as k:
+        places: dict[str, str | Place] = {name: name for name in ARRAYS}
+        places |= {"now": ("now", k * layout.now_size), "result": ("result", k * layout.result_size)}
+        run.call(sample, **places)
+    return sample, run
+
+
+class _Sample:
+    """The statements of one sample."""
+
+    def __init__(self, graph: Graph, terms: Terms, layout: Layout, home: Array | None, name: str) -> None:
+        self.graph, self.terms, self.at, self.n, self.home = graph, terms, layout, layout.n, home
+        one = self.routine = Routine(graph, name, ARRAYS)
+        for array in ("v", "p", "u", "f", "limit", "spread", *(("error",) if layout.e else ())):
+            one.local(array, self.n)
+        for array in ("q", "tau"):
+            one.local(array, layout.m)
+        self.dt = one.load("now", 0) + one.load("state", SINCE)
+        warm = [one.load("now", layout.now["T"] + c) for c in layout.warm]
+        size = total([absolute(x) for x in (*one.load_all("now", 1, 2 * layout.m), *warm)])
+        finite = size < HUGE  # false where anything is not a number
+        with one.when(either(opposite(self.dt > 0.0), self.dt > one.load("setting", GAP))):
+            one.store("state", AGE, 0.0)
+        one.store("state", SINCE, where(finite, 0.0, self.dt))
+        with one.when(finite):
+            self._observe()
+        with one.otherwise():
+            self._nothing()
+
+    def _nothing(self) -> None:
+        """Say that a sample shows nothing."""
+        one, nan = self.routine, self.graph.const(float("nan"))
+        one.store_all("result", 0, [nan] * (2 * self.n))
+        one.store_all("result", 2 * self.n, [one.load("state", LEFT) > 0.0, nan])
+
+    def _observe(self) -> None:
+        one, n, at = self.routine, self.n, self.at
+        began = one.load("state", AGE) > 0.0  # a first sample has no step before it
+        w = [one.load("setting", FILTER)] * at.m
+        q, rate = self._filtered("q", one.load_all("now", at.now["q"], at.m), w, FLAT, began)
+        tau, _ = self._filtered("tau", one.load_all("now", at.now["tau"], at.m), w, FLAT, began)
+        one.store_all("q", 0, q)
+        one.store_all("tau", 0, tau)
+        variance = one.load_all("setting", at.setting["variance"], n)
+        if not at.tree:
+            one.store_all("v", 0, rate)
+            self._judge(tau, variance, "q")
+            return
+        closed = self._close(began)
+        with one.when(closed):
+            one.local("w", at.m)
+            one.local("push", n)
+            one.local("weights", n * n)
+            one.store_all("w", 0, rate)
+            assert self.terms.drive is not None
+            pose = "state", at.pose
+            one.call(self.terms.drive, q=pose, w="w", tau="tau", v="v", push="push", weights="weights")
+            weights = one.load_all("weights", 0, n * n)
+            noise = [total([weights[i * n + k] * variance[k] for k in range(n)]) for i in range(n)]
+            self._judge(one.load_all("push", 0, n), noise, pose)
+        with one.otherwise():
+            one.store("state", AGE, 0.0)
+            self._nothing()
+
+    def _close(self, began: Node) -> Node:
+        """Close the loops at the filtered motor positions, in `state`; return whether it could be done on this branch."""
+        one, at, w = self.routine, self.at, self.at.tree
+        assert self.terms.closing is not None and self.home is not None
+        one.local("next", w)
+        one.local("report", 2)
+        places: dict[str, str | Place] = {"q": ("state", at.pose), "rho": "q", "next": "next", "report": "report"}
+        with one.when(opposite(began)):
+            one.store_all("state", at.pose, self.home.tolist())
+            one.call(self.terms.closing, **places)
+            one.store("state", at.pose + w, one.load("report", 1))
+        with one.until(STEPS):
+            one.call(self.terms.closing, **places)
+            size = one.load("report", 0)
+            share = REACH / maximum(size, REACH)
+            old, new = one.load_all("state", at.pose, w), one.load_all("next", 0, w)
+            one.store_all("state", at.pose, [a + share * (b - a) for a, b in zip(old, new, strict=True)])
+            one.leave(size < CLOSE)
+        same = one.load("report", 1) * one.load("state", at.pose + w) > 0.0
+        closed: Node = both(one.load("report", 0) < CLOSE, same)
+        return closed
+
+    def _judge(self, tau: list[Node], variance: list[Node], pose: str | Place) -> None:
+        """Take a sample behind the low-pass to the observers and say what they see."""
+        one, n, at = self.routine, self.n, self.at
+        self.pose = pose
+        age = one.load("state", AGE)
+        began = age > 0.0
+        ready = age * one.load("setting", FILTER) > SETTLED
+        gain = one.load_all("setting", at.setting["K"], n)
+        places: dict[str, str | Place] = {"q": pose, "v": "v", "tau": "tau", "T": ("now", at.now["T"])}
+        one.call(self.terms.friction, **places, phi="phi", f="f", limit="limit")
+        f = one.load_all("f", 0, n)
+        seen = self._advance(0, ready, gain, [a - b for a, b in zip(tau, f, strict=True)])
+        r, _ = self._filtered("r", seen, gain, THIRD, ready)
+        error = self._error(variance, gain, ready)
+        factor = one.load_all("setting", at.setting["factor"], n)
+        one.store_all("spread", 0, [c * x for c, x in zip(factor, error, strict=True)])
+        if at.k:
+            with one.repeat(at.k) as k:
+                before = one.load_all("spread", 0, n)
+                side = self._advance(k + 1.0, ready, gain, [self.graph.zero] * n)
+                one.store_all("spread", 0, [s + x * x for s, x in zip(before, side, strict=True)])
+        bound = self._rest(one.load_all("limit", 0, n), gain, ready)
+        z, spread = one.load("setting", LEVEL), one.load_all("spread", 0, n)
+        threshold = [z * sqrt(s) + b for s, b in zip(spread, bound, strict=True)]
+        one.store_all("result", at.result["r"], [where(ready, x, float("nan")) for x in (*r, *threshold)])
+        self._flag(r, threshold, began, ready)
+        one.store("state", AGE, age + where(began, self.dt, TINY))
+
+    def _error(self, variance: list[Node], gain: list[Node], ready: Node) -> list[Node]:
+        """Return the variance of what the model leaves: that of the training, or more where its terms have grown."""
+        one, n, at = self.routine, self.n, self.at
+        if not at.e:
+            return variance
+        one.store_all("error", 0, [self.graph.zero] * n)
+        with one.repeat(at.e) as k:
+            before = one.load_all("error", 0, n)
+            side = self._advance(k + (1.0 + at.k), ready, gain, [self.graph.zero] * n)
+            share = [one.load("setting", k * n + (at.setting["error"] + i)) for i in range(n)]
+            one.store_all("error", 0, [s + w * x * x for s, w, x in zip(before, share, side, strict=True)])
+        return [maximum(a, b) for a, b in zip(variance, one.load_all("error", 0, n), strict=True)]
+
+    def _rest(self, limit: list[Node], gain: list[Node], ready: Node) -> list[Node]:
+        """Return what friction within its limits can have made of the residual, whatever it did."""
+        one, n = self.routine, self.n
+        stage = limit
+        for i in range(3):
+            old = one.load_all("state", HEAD + i * n, n)
+            stage = [
+                where(ready, (b + k * self.dt * x) / (1.0 + k * self.dt), x) for b, k, x in zip(old, gain, stage, strict=True)
+            ]
+            one.store_all("state", HEAD + i * n, stage)
+        return [WORST * x for x in stage]
+
+    def _filtered(
+        self, name: str, new: list[Node], w: list[Node], damping: float, began: Node
+    ) -> tuple[list[Node], list[Node]]:
+        """Take numbers to their low-pass of second order by the trapezoidal rule; return its output and its rate."""
+        one, n, dt = self.routine, len(new), self.dt
+        old, x, y = (one.load_all("state", self.at.filters[name] + i * n, n) for i in range(3))
+        out, rate = [], []
+        for i in range(n):
+            half, quarter = damping * w[i] * dt, 0.25 * w[i] * w[i] * dt * dt
+            push = w[i] * w[i] * dt * (0.5 * (new[i] + old[i]) - x[i])
+            after = where(began, ((1.0 - half - quarter) * y[i] + push) / (1.0 + half + quarter), 0.0)
+            rate.append(after)
+            out.append(where(began, x[i] + 0.5 * dt * (y[i] + after), new[i]))
+        one.store_all("state", self.at.filters[name], [*new, *out, *rate])
+        return out, rate
+
+    def _advance(self, j: int | Node, ready: Node, gain: list[Node], torque: list[Node]) -> list[Node]:
+        """Take the sample to the observer of direction j and return its residual."""
+        one, n, first = self.routine, self.n, self.at.observer(j)
+        one.call(self.terms.momentum, q=self.pose, v="v", phi=("phi", j * self.at.p), p="p", u="u")
+        p = one.load_all("p", 0, n)
+        u = [a + b for a, b in zip(one.load_all("u", 0, n), torque, strict=True)]
+        r, p0, u0 = (one.load_all("state", first + i * n, n) for i in range(3))
+        new = [
+            where(ready, (r[i] + gain[i] * (p[i] - p0[i] - 0.5 * self.dt * (u[i] + u0[i]))) / (1.0 + gain[i] * self.dt), 0.0)
+            for i in range(n)
+        ]
+        one.store_all("state", first, [*new, *p, *u])
+        return new
+
+    def _flag(self, r: list[Node], threshold: list[Node], began: Node, ready: Node) -> None:
+        """Raise the flag when the residual was beyond its threshold for long enough, and hold it."""
+        one, zero = self.routine, self.graph.zero
+        share = zero
+        for x, level in zip(r, threshold, strict=True):
+            share = maximum(share, absolute(x) / level)
+        over = share > 1.0
+        beyond = where(over, one.load("state", BEYOND) + where(began, self.dt, 0.0), zero)
+        left = maximum(one.load("state", LEFT) - where(began, self.dt, 0.0), 0.0)
+        sure = where(over, opposite(beyond < one.load("setting", CONFIRM)), zero)
+        left = where(sure, one.load("setting", HOLD), left)
+        one.store("state", BEYOND, beyond)
+        one.store("state", LEFT, left)
+        told = where(ready, share, float("nan"))
+        one.store_all("result", self.at.result["flag"], [either(sure, left > 0.0), told])
+
+
+class Machine:
+    """The routines of one monitor as machine code.
+
+    Parameters
+    ----------
+    terms : Terms
+        Functions of the robot.
+    layout : Layout
+        Places in the arrays.
+    home : ndarray or None
+        Closed positions of a robot with loops.
+    """
+
+    def __init__(self, terms: Terms, layout: Layout, home: Array | None) -> None:
+        sample, run = routines(terms, layout, home)
+        code = compile_routines([sample, run], "monitor")
+        self.sample, self._run = code[sample.name], code[run.name]
+
+    def run(self, now: Array, setting: Array, phi: Array, state: Array, result: Array) -> None:
+        """Take all samples of a record, (N, ...) each of `now` and `result`; `state` goes on."""
+        count = np.array([float(now.shape[0])])
+        self._run(*(array.ctypes.data for array in (count, now, setting, phi, state, result)))

@@ -1,0 +1,9 @@
+from .comparison import write_comparison as write_comparison
+from .identification import Identification as Identification
+from .report import write_report as write_report
+
+__all__ = [
+    "Identification",
+    "write_comparison",
+    "write_report",
+]

@@ -1,0 +1,289 @@
+"""The sections of the report about trust: headline, verdict, predictions against measurements, residuals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import count
+
+import numpy as np
+
+from dynident.identify.fit import Fit
+from dynident.identify.score import Score
+from dynident.mechanism.describe import effort_units
+from dynident.pages import Html, badge, details, join, number, percent, section, several, table, tag
+from dynident.report.drawings import paired_bars
+from dynident.report.embed import share
+from dynident.signals.dependence import effective_samples
+from dynident.validate.verdict import Verdict
+
+LAYERS = (("measured", "measured"), ("predicted", "blue"), ("other", "orange"), ("band", "band"))
+HINT = "Drag to zoom, double-click to see all, shift-drag to move; the time axes of a log move together."
+
+
+def held_out_errors(verdict: Verdict) -> list[float]:
+    """Return the relative error of every held-out log of the verdict."""
+    values = [entry["relative"] for entry in verdict.scores if not entry["training"]]
+    return [float(v) for v in values if v is not None]
+
+
+def headline(fit: Fit, verdict: Verdict) -> Html:
+    """Return the title, the verdict in one sentence and the key numbers."""
+    errors = held_out_errors(verdict)
+    worst = max(errors, default=float("nan"))
+    failed = [check.name.replace("_", " ") for check in verdict.checks if not check.ok]
+    logs = several(len(errors), "held-out log")
+    predicts = f"On {logs} the model predicts the efforts with a relative error of {percent(worst)}"
+    predicts += " (the worst log)" if len(errors) > 1 else ""
+    missed = (
+        f"{len(failed)} of {several(len(verdict.checks), 'check')} failed: {', '.join(failed)}"
+        if failed
+        else "all other checks passed"
+    )
+    if not verdict.validated:
+        kind, title = "bad", "NOT VALIDATED"
+        sentence = (
+            f"No held-out log was scored: the training error of {percent(fit.training_relative)} only shows that the model "
+            f"repeats the data it was fitted to. Score it on another log before using it; {missed}."
+        )
+    elif verdict.ok:
+        kind, title = "ok", "Validated"
+        sentence = f"{predicts}; all {len(verdict.checks)} checks passed."
+    else:
+        kind, title = "mid", "Checks failed"
+        sentence = f"{predicts}; {missed}."
+    estimated = int(np.count_nonzero(fit.solved))
+    good = sum(row.verdict == "good" for row in fit.observability())
+    cards = [
+        ("Held-out relative error", percent(worst), logs if errors else "not validated"),
+        ("Training relative error", percent(fit.training_relative), "not a validation"),
+        ("Description", percent(fit.description_relative), "training error before identification"),
+        ("Base parameters", f"{estimated} of {fit.base.rank}", f"estimated; {good} known to 10 % or better"),
+        ("Condition number", number(fit.condition, 3), "of the scaled regression"),
+        ("Equations", f"{fit.rows:,}".replace(",", "\N{THIN SPACE}"), f"of {several(len(fit.groups), 'joint')}"),
+    ]
+    if fit.sources:
+        seconds = sum(float(source.get("end", 0.0)) - float(source.get("start", 0.0)) for source in fit.sources)
+        cards.append(("Training data", f"{number(seconds, 3)} s", several(len(fit.sources), "log")))
+    boxes = (tag("div", tag("dt", name), tag("dd", value, tag("small", remark))) for name, value, remark in cards)
+    return join(
+        [
+            tag("h1", fit.mechanism.name),
+            tag(
+                "p",
+                f"Dynamic identification report, {several(fit.mechanism.dof, 'axis').replace('axiss', 'axes')}",
+                class_="lead",
+            ),
+            tag("div", tag("strong", title), tag("p", sentence), class_=f"banner {kind}", role="status"),
+            tag("dl", *boxes, class_="cards"),
+            tag(
+                "noscript", tag("p", "Curves and the moving robot need JavaScript; tables and findings do not.", class_="note")
+            ),
+        ]
+    )
+
+
+def checks(verdict: Verdict) -> Html:
+    """Return the table of checks."""
+    rows = [
+        (
+            check.name.replace("_", " "),
+            badge("passed", "ok") if check.ok else badge("failed", "bad"),
+            *check.shown,
+            join([check.sentence, tag("span", check.next_step, class_="next") if check.next_step else ""], " "),
+        )
+        for check in verdict.checks
+    ]
+    return section(
+        "verdict", "Verdict", table(("Check", "Result", "Value", "Limit", "Finding"), rows, numeric=(2, 3), wide=(4,))
+    )
+
+
+def _title(score: Score) -> str:
+    return f"{score.name}: " + ("TRAINING DATA, not a validation" if score.training else "held out")
+
+
+def predictions(fit: Fit, scores: Sequence[Score]) -> Html:
+    """Return, for every scored log, measured against predicted efforts and the metrics per joint."""
+    units = effort_units(fit.mechanism)
+    parts: list[object] = []
+    if all(score.training for score in scores):
+        text = "NOT VALIDATED: no held-out log was scored, so nothing here shows how the model predicts new motions."
+        parts.append(tag("div", tag("p", text), class_="banner bad"))
+    motor_log = count(len(scores))  # the motors of robots with loops follow the logs in the page's data
+    for index, score in enumerate(scores):
+        sentence = (
+            f"Relative error {percent(score.metrics.relative)} over {score.metrics.samples} samples of "
+            f"{several(len(score.joints), 'joint')} in the band that was fitted ({percent(score.all_samples.relative)} over "
+            f"all samples, not low-passed). {percent(score.coverage, 1)} of the measurements lie within the two-sigma band; "
+            "95 % are expected when model and noise are right."
+        )
+        if np.isfinite(score.description):
+            sentence += (
+                f" Before: the untouched description makes {percent(score.description)}; least squares alone, without belief "
+                f"and physical consistency, {percent(score.free)}."
+            )
+        if score.leverage is not None and np.nanmax(score.leverage) > 1.0:
+            worst = int(np.nanargmax(score.leverage))
+            sentence += (
+                f" What the parameters leave open is up to {number(float(score.leverage[worst]), 2)} times what it is on the "
+                f"training data ({score.joints[worst]})."
+            )
+        pictures: Sequence[object] = curves(
+            index, score, ("predicted", "description") if score.described is not None else ("predicted", "")
+        )
+        motors: Sequence[object] = _motors(next(motor_log), score, units) if score.motors is not None else ()
+        if score.training and not all(other.training for other in scores):
+            pictures, motors = [details("Curves of the training data", *pictures, *motors)], ()
+        parts += [tag("h3", _title(score)), tag("p", sentence), before_after(score), _metrics(score, units), *pictures, *motors]
+    return section("predictions", "Measured and predicted efforts", *parts)
+
+
+def _motors(log: int, score: Score, units: Mapping[str, str]) -> list[Html]:
+    """Return measured and rebuilt torques of the motors of a robot with loops, and their errors."""
+    assert score.motors is not None, "called for robots with loops"
+    text = "The equations above are projections of the motor torques. Motor by motor: least torques that do the same"
+    if score.preload:
+        text += f"; the preload, {percent(score.preload)} of what was measured, moves nothing and is left out"
+    drawn = curves(log, score.motors, ("predicted", ""))
+    return [tag("h4", "Motors"), tag("p", f"{text}."), _metrics(score.motors, units), *drawn]
+
+
+def before_after(score: Score) -> Html:
+    """Return the error of every joint before and after, as bars."""
+    if score.described is None:
+        return Html()
+    pairs = [
+        (name, share(score.measured[:, j], score.described[:, j]), share(score.measured[:, j], score.predicted[:, j]))
+        for j, name in enumerate(score.joints)
+    ]
+    return paired_bars(pairs, ("the untouched description", "the identified model"), "Relative error of every joint.")
+
+
+def curves(log: int, score: Score, labels: tuple[str, str]) -> list[Html]:
+    """Return the places of the curves of a log, with switches for joints and curves."""
+    words = {"measured": "measured", "predicted": labels[0], "other": labels[1], "band": "two standard deviations"}
+    layers = [
+        tag("button", _key(colour), words[name], type="button", class_="chip", aria_pressed="true", data_layer=name)
+        for name, colour in LAYERS
+        if words[name]
+    ]
+    joints = [
+        tag(
+            "button",
+            name,
+            type="button",
+            class_="chip",
+            aria_pressed="true",
+            data_joint=str(j),
+            aria_controls=f"log{log}joint{j}",
+        )
+        for j, name in enumerate(score.joints)
+    ]
+    reset = tag("button", "all of the time", type="button", class_="chip", data_reset=str(log))
+    blocks = [
+        tag(
+            "div",
+            plot("effort", f"Measured and predicted effort of {name} over time, log {score.name}", log, j),
+            plot("residual", f"Residual of {name} over time, log {score.name}", log, j),
+            class_="joint",
+            id=f"log{log}joint{j}",
+        )
+        for j, name in enumerate(score.joints)
+    ]
+    return [
+        tag("div", *layers, reset, class_="chips"),
+        tag("div", *joints, class_="chips"),
+        tag("p", HINT, class_="note hint"),
+        *blocks,
+    ]
+
+
+def plot(kind: str, alternative: str, log: int | None = None, joint: int | None = None) -> Html:
+    """Return the place of a picture that the page's script draws."""
+    where = {"data_log": "" if log is None else str(log), "data_joint": "" if joint is None else str(joint)}
+    return tag("div", class_="plot", data_plot=kind, role="img", aria_label=alternative, **where)
+
+
+def _key(colour: str) -> Html:
+    return Html(f'<span class="key" style="--key:var(--{colour})"></span>')
+
+
+def robot(fit: Fit, scores: Sequence[Score], drawn: Sequence[int]) -> Html:
+    """Return the places of the robot's animation along each log."""
+    text = (
+        "Blue dots are joints; they grow with the residual and turn orange beyond two standard deviations. Green circles are "
+        "the identified centres of mass, the blue line is the path of the last link."
+    )
+    hint = "Drag to turn; ctrl and wheel to come closer. The time is that of the curves below."
+    parts: list[object] = [tag("p", text, " ", tag("span", hint, class_="hint"), class_="note")]
+    for index in drawn:
+        picture = plot("robot", f"{fit.mechanism.name} moving along log {scores[index].name}", index)
+        whole = [tag("h3", _title(scores[index])), picture]
+        parts += whole if index == drawn[0] else [details(_title(scores[index]), picture)]
+    return section("robot", "The robot along the log", *parts)
+
+
+def _metrics(score: Score, units: Mapping[str, str]) -> Html:
+    m = score.metrics
+    e = np.abs(score.measured - score.predicted)
+    at = np.argmax(e, axis=0)
+    inside = np.mean(e <= 2.0 * score.std, axis=0)
+    rows = [
+        (
+            joint,
+            units.get(joint, ""),
+            number(float(m.rmse[i])),
+            percent(float(m.relative_per_joint[i])),
+            percent(float(m.nrms[i])),
+            f"{m.r2[i]:.4f}" if np.isfinite(m.r2[i]) else "\N{EN DASH}",
+            percent(float(inside[i]), 1),
+            number(float(e[at[i], i])),
+            f"{score.t[at[i]]:.3f}",
+        )
+        for i, joint in enumerate(m.joints)
+    ]
+    heads = ("Joint", "Unit", "RMSE", "Relative", "NRMS", "R²", "Within 2σ", "Worst error", "at [s]")
+    foot = ("all joints", "", "", percent(m.relative), "", "", percent(score.coverage, 1), "", "")
+    caption = "Relative: ||e||/||τ||. NRMS: RMSE over the range of the effort. Worst error: the largest |e| of the joint."
+    return table(heads, rows, caption, numeric=range(2, 9), foot=foot)
+
+
+def residuals(fit: Fit, scores: Sequence[Score]) -> Html:
+    """Return what the residuals look like."""
+    units = effort_units(fit.mechanism)
+    parts: list[object] = []
+    held_out = any(not score.training for score in scores)
+    for index, score in enumerate(scores):
+        e = score.measured - score.predicted
+        mean, std = e.mean(axis=0), e.std(axis=0)
+        mean[np.abs(mean) < 1e-9 * std] = 0.0  # round-off
+        independent = [effective_samples(e[:, j]) / len(e) for j in range(e.shape[1])]
+        rows = [
+            (
+                name,
+                units.get(name, ""),
+                number(mean[j], 3),
+                number(std[j], 3),
+                percent(independent[j], 0),
+                f"{max(1.0, 1.0 / np.sqrt(independent[j])):.1f}",
+            )
+            for j, name in enumerate(score.joints)
+        ]
+        heads = ("Joint", "Unit", "Mean", "Standard deviation", "Independent samples", "Std too small by up to")
+        parts += [tag("h3", _title(score)), table(heads, rows, numeric=range(2, 6))]
+        if held_out and score.training:
+            continue  # the table is enough
+        for j, name in enumerate(score.joints):
+            three = (
+                plot("distribution", f"Distribution of the residual of {name}", index, j),
+                plot("correlation", f"Autocorrelation of the residual of {name}", index, j),
+                plot("scatter", f"Residual against prediction of {name}", index, j),
+            )
+            parts.append(tag("div", *three, class_="three"))
+    text = (
+        "White residuals are noise; slow ones are what the model lacks. Standard deviations of parameters assume independent "
+        "samples: where only a share of them is, they are too small by up to the factor of the last column. The pictures: "
+        "distribution (line: standard normal), autocorrelation (ground: white noise), residual against prediction."
+    )
+    parts.insert(0, tag("p", text if scores else "No log was scored, so there are no residuals to look at.", class_="note"))
+    return section("residuals", "Residuals", *parts)

@@ -1,0 +1,443 @@
+"""Tables to a `Log`: the clock, the channels of every quantity, and all of it in SI."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.errors import LogError
+from dynident.signals.channels import REQUIRED, Found, find_channels, unwrap
+from dynident.signals.log import Log, check_effort_kind
+from dynident.signals.log_parts import FIELDS
+from dynident.signals.names import ROLES, is_time, split_unit, time_name
+from dynident.signals.schema import files_beside, rules_of
+from dynident.signals.tables import NOT_READ, Table, is_key, read_table
+from dynident.signals.units import canonical, to_si
+
+Array = NDArray[np.float64]
+PathLike = str | os.PathLike[str]
+#: LeRobot data sets hold degrees or parts of the range; an angle beyond this (rad) shows which.
+LARGEST_ANGLE = 4.0 * np.pi
+#: A median step this long (s) is no robot log; more likely the times are in ms, us or ns. One this short is none either.
+SLOWEST_STEP, FASTEST_STEP = 0.5, 1e-6
+#: Times beyond this (s) are counted from an epoch (1970), and are moved to start at zero.
+EPOCH = 1e8
+#: A clock since 1970 shows its unit by its size: these times lie between the years 2001 and 2100.
+_SINCE_1970 = {"s": (1e9, 4.1e9), "ms": (1e12, 4.1e12), "us": (1e15, 4.1e15), "ns": (1e18, 4.1e18)}
+
+
+def read_log(path: object, schema: PathLike | Mapping[str, object] | None, overrides: Mapping[str, object]) -> Log:
+    """Read files and apply a schema; `overrides`, the arguments of `Log.read` under their schema names, win over it."""
+    rules, files, folder = dict(overrides), path, Path()
+    if schema is not None or "unit" in overrides:
+        rules, folder = rules_of(schema, overrides)
+    if rules.get("files") is not None:
+        files = files_beside(rules["files"], Path(os.fspath(path)) if isinstance(path, str | os.PathLike) else folder)
+    tables, by_role = _tables(files, topics_of(rules))
+    return log_of(tables, by_role, rules, own=schema is None)
+
+
+def read_episodes(path: object, schema: PathLike | Mapping[str, object] | None, overrides: Mapping[str, object]) -> list[Log]:
+    """Read every run of a table that holds several; a table of one run gives that one."""
+    from dynident.signals.tidy import episodes_of  # noqa: PLC0415 - rarely needed
+
+    rules, _ = rules_of(schema, overrides)
+    tables, by_role = _tables(path, topics_of(rules))
+    found = episodes_of(_columns(tables, {}), tables[0].texts) if len(tables) == 1 else None
+    if found is None:
+        return [log_of(tables, by_role, rules, own=schema is None)]
+    name = str(rules.get("name") or tables[0].label.split(".")[0])
+    return [
+        log_of(tables, by_role, {**rules, "episode": episode, "name": f"{name} {episode}"}, own=False)
+        for episode in found[1].known
+    ]
+
+
+def log_of(tables: list[Table], by_role: Mapping[str, Table], rules: Mapping[str, Any], own: bool) -> Log:
+    """Tables to a log by the rules; `own` lets the metadata of a file that dynident wrote speak instead."""
+    log = _as_logged(tables, by_role, rules, own)
+    if rules.get("delay") is None:
+        return log
+    from dynident.signals.alignment import aligned  # noqa: PLC0415 - rarely needed
+
+    return aligned(log, rules["delay"])
+
+
+def _as_logged(tables: list[Table], by_role: Mapping[str, Table], rules: Mapping[str, Any], own: bool) -> Log:
+    """Tables to a log with every channel at the time that the file says."""
+    if own and len(tables) == 1 and tables[0].metadata is not None:
+        return _own_log(tables[0], rules)
+    kind = check_effort_kind(rules.get("effort_kind"))
+    notes = [note for t in tables for note in t.notes]
+    row_units = {name: unit for t in tables for name, unit in t.units.items()}
+    texts = tables[0].texts if len(tables) == 1 else {}
+    columns = _columns(tables, row_units)
+    if rules.get("episode") is not None or any(is_key(name) for name in (*columns, *texts)):
+        from dynident.signals.tidy import one_episode, wide  # noqa: PLC0415 - a column says what a row is of: rare
+
+        columns, texts = one_episode(columns, texts, rules.get("episode"), notes)
+        columns = wide(columns, texts, rules.get("time"), row_units, notes)
+    source = {role: _role_columns(table) for role, table in by_role.items()}
+    flat = {k: v for k, v in columns.items() if v.ndim == 1}
+    if rules.get("rate") is None and rules.get("time") is None and time_column(flat, []) is None:
+        rules = {**rules, **_rate_of(tables, notes)}
+    unread = "".join(f"{note}; " for t in tables for note in t.notes if note.startswith(NOT_READ))
+    clock, said, clock_column = find_clock(flat, rules, _rows(columns, tables), row_units, unread)
+    columns = _orient(columns, clock.size)
+    source = {role: _orient(part, clock.size) for role, part in source.items()}
+    found = find_channels(columns, source, rules, kind, row_units, tables)
+    notes += said + found.notes + _understood(found, columns)
+    arrays = _in_si(found, kind, rules, notes)
+    if np.any(clock[1:] == clock[:-1]) or not all(np.isfinite(values).all() for values in arrays.values()):
+        from dynident.signals.clock import on_one_clock, without_repeats  # noqa: PLC0415 - most clocks need no care
+
+        clock, arrays = on_one_clock(clock, arrays, notes)
+        clock, arrays = without_repeats(clock, arrays, rules.get("rate"), clock_column, notes)
+    unwrap(clock, arrays, found.joints, notes)
+    first = tables[0].label
+    return Log(
+        t=clock,
+        joints=tuple(found.joints),
+        effort_kind=kind,
+        gain=_gain(rules.get("gain"), tables),
+        position_side=rules.get("position_side") or "joint",
+        name=str(rules.get("name") or first.split(".")[0]),
+        provenance={
+            "files": [t.label for t in tables],
+            **({"sha256": [t.sha256 for t in tables]} if all(t.sha256 for t in tables) else {}),
+            "rows": int(clock.size),
+            "time_column": clock_column,
+            "conversions": notes,
+        },
+        **arrays,
+    )
+
+
+def _understood(found: Found, columns: Mapping[str, Array]) -> list[str]:
+    """Say how numbered channels were named, and which columns with numbers were not used."""
+    notes = []
+    if all(re.fullmatch(r"joint_\d+", name) for name in found.joints):
+        first, last = found.columns["position"][0], found.columns["position"][-1]
+        what = f"array '{first}'" if first == last else f"numbered columns '{first}' to '{last}'"
+        notes.append(f"{what}: channels {found.joints[0]} to {found.joints[-1]}, in this order")
+    if "reference" in found.arrays:
+        notes.append(f"reference: '{found.columns['reference'][0]}', ...")
+    used = {c for names in found.columns.values() for c in names}
+    left = [c for c in columns if c not in used and ":" not in c and not is_time(c)]
+    if left:
+        told = _families(left)
+        notes.append(f"not used: {', '.join(told[:8])}{f', ... ({len(left)} in all)' if len(told) > 8 else ''}")
+    return notes
+
+
+def _families(columns: list[str]) -> list[str]:
+    """Return names of columns; those that differ by a number alone, as Cur1 to Cur7, as one."""
+    members: dict[str, list[str]] = {}
+    for name in columns:
+        members.setdefault(re.sub(r"\d+", "#", name), []).append(name)
+    return [own[0] if len(own) == 1 else f"{own[0]} to {own[-1]}" for own in members.values()]
+
+
+def _in_si(found: Found, kind: str, rules: Mapping[str, Any], notes: list[str]) -> dict[str, Any]:
+    """All channels in SI: by the units given, else by those the columns name, else as they are."""
+    given = rules.get("unit") or {}
+    lerobot = found.columns["position"][0].lower() == "observation.state"
+    arrays: dict[str, Any] = {}
+    for role, values in found.arrays.items():
+        unit = given.get(role)
+        written = found.units[role]
+        if unit is None and any(written):
+            unit = [u or 1.0 for u in written]
+        beyond = lerobot and np.nanmax(np.abs(found.arrays["position"]), initial=0.0) > LARGEST_ANGLE
+        if unit is None and beyond and role in ("position", "reference"):
+            unit = "deg"
+            notes.append(f"{role}: a LeRobot data set with values beyond {LARGEST_ANGLE:.4g} is taken to be in degrees")
+        if unit is None:
+            arrays[role] = values
+            continue
+        try:
+            arrays[role], said = to_si(role, values, unit, effort_kind=kind, counts_per_unit=rules.get("counts_per_unit"))
+        except LogError as error:
+            if role in REQUIRED or given.get(role) is not None:
+                raise
+            notes.append(f"{role} left out: {error}")
+            continue
+        notes += said
+    return arrays
+
+
+# ---------------------------------------------------------------------- the clock
+def find_clock(
+    columns: Mapping[str, Any], rules: Mapping[str, Any], samples: int, units: Mapping[str, str], unread: str
+) -> tuple[Array, list[str], str]:
+    """Return the times (s), what was converted, and the column ("" if only a rate is known)."""
+    rate = rules.get("rate")
+    if rate is not None and (isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 < rate < np.inf):
+        raise LogError(f"rate is {rate!r}; give the sampling rate in Hz, a positive number")
+    name = rules.get("time")
+    if name is not None and (not isinstance(name, str) or name not in columns):
+        raise LogError(f"time column '{name}' is not there; the columns are {', '.join(list(columns)[:40])}")
+    notes: list[str] = []
+    if name is None:
+        name = time_column(columns, notes)
+    if name is None:
+        if rate is None:
+            from dynident_lab.campaigns.log import COLUMNS  # noqa: PLC0415 - a campaign reads logs itself
+
+            if set(COLUMNS) <= set(columns):
+                raise LogError("this is one recording of a campaign; give its folder, where campaign.json says what it holds")
+            among = f" among {', '.join(list(columns)[:12])} ..." if columns else ""
+            remedy = "give rate= (--rate) in Hz, or the column by schema={'time': ...} (--schema)"
+            raise LogError(f"no time column{among}; {unread}{'or ' * bool(unread)}{remedy}")
+        return np.arange(samples) / float(rate), [f"time: sample number / {rate} Hz (no time column)"], ""
+    known = time_name(name)
+    written = units.get(name) or (known[1] if known else split_unit(name, time=True)[1])
+    t, said = _from_column(name, columns[name], rate, (rules.get("unit") or {}).get("time"), written)
+    return t, notes + said, name
+
+
+def time_column(columns: Mapping[str, Any], notes: list[str]) -> str | None:
+    """The column that is the clock: the sensor's own stamp if there is one, else the bare name, else one in a structure."""
+    ranks: dict[int, list[str]] = {}
+    for column in columns:
+        known = time_name(column)
+        if known:
+            ranks.setdefault(known[0], []).append(column)
+    for rank in sorted(ranks):
+        found = ranks[rank]
+        if rank == 2 and all(np.array_equal(columns[found[0]], columns[other]) for other in found[1:]):
+            found = found[:1]  # Simulink writes the same times with every signal
+        if len(found) == 1:
+            if rank != 1 or len(ranks) > 1:
+                notes.append(f"time: column '{found[0]}'")
+            return found[0]
+        if rank > 0:
+            raise LogError(f"several columns look like time: {found[:8]}; say which with schema={{'time': ...}}")
+    return None
+
+
+def _from_column(name: str, raw: Any, rate: float | None, unit: object, written: str | None) -> tuple[Array, list[str]]:
+    """Convert one time column; `unit` is the user's word, `written` what the file says."""
+    bad = np.flatnonzero(~np.isfinite(raw))
+    if bad.size:
+        row = int(bad[0])
+        raise LogError(f"time column '{name}' is {raw[row]} at row {row + 1}; every row needs a time, remove that row")
+    # Stamps in ns since 1970 do not fit into a float: they are counted from the first one as whole numbers.
+    first = raw[0] if raw.size else 0
+    since = np.asarray(raw - first, dtype=np.float64)
+    if written is not None and unit is None and canonical(written) != "s":
+        unit = written
+    if unit is None and raw.size:
+        unit = next((u for u, (low, high) in _SINCE_1970.items() if u != "s" and low < float(first) < high), None)
+    step = np.diff(since)
+    if raw.size > 2 and unit is None and np.all(step == 1.0) and first == np.floor(first):
+        if rate is None:
+            raise LogError(f"time column '{name}' counts samples ({first:.0f}, {raw[1]:.0f}, ...); give rate= (--rate) in Hz")
+        return since / float(rate), [f"time: sample counter '{name}' / {rate} Hz"]
+    factor, notes = 1.0, list[str]()
+    if unit is not None:
+        factor = float(to_si("time", np.ones(1), unit)[0][0])
+        notes.append(f"time: '{name}' in {unit} times {factor:g} to s")
+    median = float(np.median(step)) * factor if step.size else 0.0
+    if np.any(step == 0.0):  # repeated rows, or stamps that are coarser than the samples
+        median = float(np.mean(step)) * factor
+    if median >= SLOWEST_STEP and unit is None:
+        raise LogError(
+            f"time column '{name}' advances by {median:g} per sample, too slow for seconds; "
+            "give units={'time': 'ms'} (or 'us', 'ns', 's')"
+        )
+    if 0.0 < median < FASTEST_STEP:
+        raise LogError(
+            f"time column '{name}' advances by {median:g} s per sample, too fast for a robot's log; "
+            "give its unit, units={'time': 's'} (or 'ms', 'us', 'ns'), or a factor to s"
+        )
+    if rate is not None and median > 0 and abs(rate * median - 1.0) > 0.05:
+        raise LogError(f"rate is {rate:g} Hz but time column '{name}' runs at {1 / median:g} Hz; leave out one of them")
+    if abs(float(first)) * factor > EPOCH:
+        return since * factor, [*notes, f"time: started at {float(first) * factor!r} s (epoch), moved to 0"]
+    return (np.asarray(raw, dtype=np.float64) if factor == 1.0 else np.asarray(raw * factor, dtype=np.float64)), notes
+
+
+# ---------------------------------------------------------------------- columns of all files
+def topics_of(rules: Mapping[str, Any]) -> list[str] | None:
+    """The topics asked for."""
+    topic = rules.get("topic")
+    if topic is None:
+        return None
+    topics = [topic] if isinstance(topic, str) else topic
+    if not isinstance(topics, list | tuple) or not topics or not all(isinstance(t, str) and t for t in topics):
+        raise LogError(f"topic is {topic!r}; give a name such as '/joint_states', or a list of names")
+    return list(topics)
+
+
+def _tables(path: object, topics: list[str] | None) -> tuple[list[Table], dict[str, Table]]:
+    """Read every file once; the second value says which file a role was assigned to."""
+    if isinstance(path, Mapping) and path and not any(isinstance(p, str | os.PathLike) for p in path.values()):
+        return [_frame(path)], {}
+    if isinstance(path, Mapping):
+        unknown = sorted(set(map(str, path)) - {*ROLES, "time"})
+        if unknown or not path:
+            raise LogError(f"files are given for {unknown}; the known quantities are time, {', '.join(ROLES)}")
+        if not all(isinstance(p, str | os.PathLike) for p in path.values()):
+            raise LogError("the mapping mixes files and arrays; give one or the other")
+        unique = {str(p): read_table(p, topics) for p in path.values()}
+        return list(unique.values()), {role: unique[str(p)] for role, p in path.items() if role != "time"}
+    if isinstance(path, str | os.PathLike):
+        return [_file(path, topics)], {}
+    if isinstance(path, list | tuple):
+        if not path or not all(isinstance(p, str | os.PathLike) for p in path):
+            raise LogError(f"path is a list of {len(path)} things that are not all files; give names of files")
+        return [read_table(p, topics) for p in path], {}
+    if path is None or isinstance(path, int | float | bytes):
+        raise LogError(f"path is {path!r}; give a file, a list of files, a mapping from quantity to file, or a table")
+    return [_frame(path)], {}
+
+
+def _file(path: PathLike, topics: list[str] | None) -> Table:
+    """Take a file, a bag, or the folder of a data set."""
+    if Path(path).is_dir():
+        from dynident.signals.lerobot import is_data_set, read_data_set  # noqa: PLC0415  (few logs are folders)
+
+        if is_data_set(path):
+            return read_data_set(path)
+    return read_table(path, topics)
+
+
+def _frame(table: object) -> Table:
+    """Take a table in memory."""
+    from dynident.signals.formats import read_frame  # noqa: PLC0415  (few programs have one)
+
+    return read_frame(table)
+
+
+def _role_columns(table: Table) -> dict[str, Array]:
+    return {name: values for name, values in table.columns.items() if not is_time(name)}
+
+
+def _columns(tables: list[Table], units: dict[str, str]) -> dict[str, Array]:
+    """Columns of all files, stamps in two parts joined; their units are added."""
+    columns = _merge(tables)
+    if any(re.search("nano|nsec", name, re.I) for name in columns):
+        from dynident.signals.clock import join_stamps  # noqa: PLC0415 - most clocks need no care
+
+        columns = join_stamps(columns, units)
+    return columns
+
+
+def _merge(tables: list[Table]) -> dict[str, Array]:
+    """Columns of all files; a name found in several files is kept once if equal, else as 'file:name'."""
+    if len(tables) == 1:
+        return dict(tables[0].columns)
+    merged: dict[str, Array] = {}
+    for table in tables:
+        for name, values in table.columns.items():
+            others = [t.columns[name] for t in tables if t is not table and name in t.columns]
+            if is_time(name):
+                for other in others:
+                    if other.shape != values.shape or not np.allclose(other, values, rtol=0.0, atol=_clock_slack(values)):
+                        raise LogError(
+                            f"the clocks of the files differ (column '{name}' has {values.shape[0]} and {other.shape[0]} "
+                            "rows or other values); bring them to one clock first"
+                        )
+            merged.setdefault(name, values)
+            merged[f"{table.label.split('.')[0]}:{name}"] = values
+    return merged
+
+
+def _clock_slack(t: Array) -> float:
+    return 1e-3 * float(np.median(np.abs(np.diff(t)))) if t.ndim == 1 and t.size > 1 else 0.0
+
+
+def _rate_of(tables: list[Table], notes: list[str]) -> dict[str, float]:
+    """The sampling rate (Hz) as a single number of the file says it: dt, rate, fs."""
+    for name, value in ((n.rpartition(".")[2].lower(), v) for t in tables for n, v in t.scalars.items()):
+        step = name in ("dt", "ts", "timestep", "time_step", "sample_time")
+        if (step or name in ("rate", "fs", "sample_rate", "sampling_rate", "frequency")) and 0.0 < value < np.inf:
+            notes.append(f"time: the file says {name} = {value:g} {'s' if step else 'Hz'}")
+            return {"rate": 1.0 / value if step else value}
+    return {}
+
+
+def _rows(columns: Mapping[str, Array], tables: list[Table]) -> int:
+    """Number of samples: the longest axis of the numeric content."""
+    if not columns:
+        said = "".join(f"; {note}" for t in tables for note in t.notes)
+        raise LogError(f"no numeric columns in {', '.join(t.label for t in tables)}; a log needs position and effort{said}")
+    return int(max(max(v.shape) for v in columns.values()))
+
+
+def _orient(columns: Mapping[str, Array], samples: int) -> dict[str, Array]:
+    """Keep what has one value per sample; arrays stored as (joints, samples) are turned."""
+    result = {}
+    for name, values in columns.items():
+        if values.shape[0] == samples:
+            result[name] = values
+        elif values.ndim == 2 and values.shape[1] == samples:
+            result[name] = np.ascontiguousarray(values.T)
+    return result
+
+
+def _gain(gain: object, tables: list[Table]) -> Array | None:
+    if gain is None:
+        return None
+    scalars = {name: value for table in tables for name, value in table.scalars.items()}
+    entries = list(gain) if isinstance(gain, list | tuple | np.ndarray) else [gain]
+    values = []
+    for entry in entries:
+        if isinstance(entry, str):
+            if entry not in scalars:
+                raise LogError(f"gain '{entry}' is not a single number in the file; it has {sorted(scalars)}")
+            values.append(scalars[entry])
+        elif isinstance(entry, int | float | np.number) and not isinstance(entry, bool):
+            values.append(float(entry))
+        else:
+            raise LogError(f"gain has the entry {entry!r}; give numbers, or names of single numbers in the file")
+    return np.array(values) if isinstance(gain, list | tuple | np.ndarray) else np.array(values[0])
+
+
+# ---------------------------------------------------------------------- our own files
+def _own_log(table: Table, rules: Mapping[str, Any]) -> Log:
+    """Rebuild a log from a file written by `Log.save`."""
+    meta = table.metadata or {}
+    try:
+        kind, joints, fields = check_effort_kind(meta["effort_kind"]), list(meta["joints"]), list(meta["fields"])
+    except (KeyError, TypeError) as error:
+        raise LogError(f"cannot read '{table.label}': its dynident metadata is incomplete ({error})") from error
+    if not joints or not all(isinstance(name, str) for name in joints):
+        raise LogError(f"cannot read '{table.label}': its metadata names the joints {str(joints)[:60]}; names are needed")
+    if not set(REQUIRED) <= set(map(str, fields)) <= set(FIELDS):
+        raise LogError(
+            f"cannot read '{table.label}': its metadata names the fields {fields}; {' and '.join(REQUIRED)} are needed, "
+            f"and of {', '.join(FIELDS)} each may be there"
+        )
+    asked = rules.get("effort_kind")
+    if asked is not None and check_effort_kind(asked) != kind:
+        raise LogError(f"effort kind '{asked}' was asked, but '{table.label}' says its effort is '{kind}'; leave it out")
+    other = sorted(set(rules) & {"unit", "counts_per_unit", "rate"})
+    if other:
+        raise LogError(f"{other} were given, but '{table.label}' was written by dynident in SI with its clock; leave them out")
+    arrays = {}
+    for name in fields:
+        keys = [name] if name in table.columns else [f"{FIELDS.get(name, name)}_{j}" for j in joints]
+        missing = [k for k in keys if k not in table.columns]
+        if missing or "t" not in table.columns:
+            raise LogError(f"cannot read '{table.label}': columns {missing or ['t']} named in its metadata are missing")
+        arrays[name] = table.columns[name] if keys == [name] else np.column_stack([table.columns[k] for k in keys])
+    log = Log(
+        t=table.columns["t"],
+        joints=tuple(joints),
+        effort_kind=kind,
+        gain=rules.get("gain", meta.get("gain")),
+        position_side=rules.get("position_side") or meta.get("position_side", "joint"),
+        name=str(rules.get("name") or meta.get("name", "log")),
+        provenance=dict(found) if isinstance(found := meta.get("provenance"), Mapping) else {},
+        truth=meta.get("truth"),
+        **arrays,
+    )
+    return log.select(rules["joints"]) if rules.get("joints") is not None else log

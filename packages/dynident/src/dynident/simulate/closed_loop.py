@@ -1,0 +1,204 @@
+"""The closed loop as a function of the model: what estimators that simulate need.
+
+    model, factors  ->  machine of that model with the same controller  ->  motion
+
+Drives hand their inertia and friction to the joint terms of the model (`VirtualRobot.model`), so that nothing counts twice;
+ratios, torque constants, encoders and control loops stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.checks import numbers
+from dynident.control.laws import PID, Cascade, OpenLoop
+from dynident.drive.drive import Drive
+from dynident.drive.transmission import Transmission
+from dynident.errors import SimulationError, require
+from dynident.mechanics.motion import Motion
+from dynident.mechanism.mechanism import Mechanism
+from dynident.signals.log import Log
+from dynident.simulate.robot import VirtualRobot
+from dynident.simulate.sensors import Sensors
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class ClosedLoop:
+    """A machine that can be run with any model of its robot.
+
+    Parameters
+    ----------
+    machine : VirtualRobot
+        Controller, drives and cycles as they are on the robot; its own masses and friction are not used.
+    references : Motion or sequence of Motion
+        What the robot was asked to do, one motion per log, each beginning at the first time of its log; see
+        `reference_motion`.
+    unknown : sequence of str
+        Numbers of the machine that are not known: "gain:<actuator>" is the torque constant of a drive,
+        "controller.<field>" a gain of the controller. Estimators find a factor for each.
+    """
+
+    machine: VirtualRobot
+    references: Motion | Sequence[Motion]
+    unknown: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        require(self.machine, VirtualRobot, "machine")
+        motions = (self.references,) if isinstance(self.references, Motion) else tuple(self.references)
+        for motion in motions:
+            require(motion, Motion, "references")
+        if not motions:
+            raise SimulationError("references is empty; give the motion that was asked for, one per log")
+        if self.machine.sensors.effort == "voltage":
+            raise SimulationError("a machine that logs voltages cannot stand for any model: its back-EMF is in the friction")
+        object.__setattr__(self, "references", motions)
+        object.__setattr__(self, "unknown", tuple(self.unknown))
+        self.machine_of(self.machine.model, dict.fromkeys(self.unknown, 1.0))
+
+    @property
+    def model(self) -> Mechanism:
+        """The model with the numbers of the machine as it was given."""
+        return self.machine.model
+
+    @property
+    def count(self) -> int:
+        """Number of references."""
+        return len(self.references)
+
+    def reference(self, log: int) -> Motion:
+        """Return what was asked for in a log.
+
+        Parameters
+        ----------
+        log : int
+            Number of the log.
+
+        Returns
+        -------
+        Motion
+            Its reference.
+        """
+        if not 0 <= log < self.count:
+            raise SimulationError(f"there are {self.count} references, but log {log + 1} needs one too; give one per log")
+        return self.references[log]  # type: ignore[index]
+
+    def machine_of(self, model: Mechanism, factors: Mapping[str, float] | None = None) -> VirtualRobot:
+        """Return the machine of another model.
+
+        Parameters
+        ----------
+        model : Mechanism
+            Bodies, rotors and friction.
+        factors : mapping of str to float, optional
+            Factors on the numbers named in `unknown`.
+
+        Returns
+        -------
+        VirtualRobot
+            The machine, without noise.
+        """
+        drives = [_bare(drive) for drive in self.machine.drives]
+        controller: Any = self.machine.controller
+        names = [drive.actuator for drive in drives]
+        for name, factor in (factors or {}).items():
+            kind, _, rest = name.partition(":" if name.startswith("gain:") else ".")
+            if kind == "gain" and rest in names:
+                drives, controller = _with_gain(drives, controller, names.index(rest), factor)
+            elif kind == "controller" and is_dataclass(controller) and rest in {f.name for f in fields(controller)}:
+                law: Any = controller  # whatever it is, it is a dataclass with that field
+                controller = replace(law, **{rest: factor * np.asarray(getattr(law, rest), dtype=np.float64)})
+            else:
+                raise SimulationError(
+                    f"unknown names '{name}'; it is 'gain:<actuator>' of {', '.join(names)}, or 'controller.<field>' of "
+                    f"{type(controller).__name__}"
+                )
+        sensors = Sensors(effort=self.machine.sensors.effort, side=self.machine.sensors.side)
+        return replace(
+            self.machine, mechanism=model, drives=drives, controller=controller, friction={}, thermal={}, sensors=sensors
+        )
+
+    def motion(self, model: Mechanism, log: int, t: Array, factors: Mapping[str, float] | None = None) -> Motion:
+        """Run the machine of a model and return how it moves.
+
+        Parameters
+        ----------
+        model : Mechanism
+            Bodies, rotors and friction.
+        log : int
+            Number of the reference.
+        t : ndarray, (N,)
+            Wanted times on the clock of the reference [s].
+        factors : mapping of str to float, optional
+            Factors on the numbers named in `unknown`.
+
+        Returns
+        -------
+        Motion
+            Noise-free motion at those times.
+        """
+        from scipy.interpolate import CubicSpline  # noqa: PLC0415 - scipy costs import time
+
+        reference = self.reference(log)
+        start = reference.t[0]
+        own = Motion(reference.t - start, reference.q, reference.v, reference.a)
+        run = self.machine_of(model, factors).simulate(own, duration=float(t[-1] - start))
+        found = run.truth.motion
+        inside = np.clip(t - start, found.t[0], found.t[-1])
+        return Motion(t, *(CubicSpline(found.t, x)(inside) for x in (found.q, found.v, found.a)))
+
+
+def reference_motion(log: Log, positions: Array | None = None) -> Motion:
+    """Return the motion that was asked for, from its positions at the times of a log.
+
+    Parameters
+    ----------
+    log : Log
+        Log whose clock is used.
+    positions : ndarray (N, n), optional
+        Positions of the robot's coordinates [rad, m]; the log's `reference` when omitted.
+
+    Returns
+    -------
+    Motion
+        Cubic splines through the positions, and their derivatives.
+    """
+    from scipy.interpolate import CubicSpline  # noqa: PLC0415 - scipy costs import time
+
+    require(log, Log, "log")
+    q = log.reference if positions is None else numbers(positions, "positions")
+    if q is None:
+        raise SimulationError(f"log '{log.name}' has no reference; give the positions that were asked for")
+    if q.ndim != 2 or len(q) != len(log.t) or not np.isfinite(q).all():
+        raise SimulationError(f"positions have the shape {q.shape} or are not finite; give {len(log.t)} rows, one per time")
+    curve = CubicSpline(log.t, q)
+    return Motion(log.t, q, curve(log.t, 1), curve(log.t, 2))
+
+
+def _with_gain(drives: list[Drive], controller: Any, i: int, factor: float) -> tuple[list[Drive], Any]:
+    """Return drives and controller where drive i gives another torque than the controller believes."""
+    if isinstance(controller, PID):  # it asks for torques, which the machine turns into currents by the true constant
+        scale = np.ones(len(drives))
+        scale[i] = factor
+        gains: dict[str, Any] = {
+            name: scale * np.asarray(getattr(controller, name), dtype=np.float64) for name in ("kp", "kd", "ki")
+        }
+        return drives, replace(controller, **gains)
+    if isinstance(controller, Cascade | OpenLoop):
+        motor = drives[i].motor
+        changed = replace(drives[i], motor=replace(motor, torque_constant=factor * motor.torque_constant))
+        return [*drives[:i], changed, *drives[i + 1 :]], controller
+    raise SimulationError(f"a gain of a drive under {type(controller).__name__} cannot be varied; PID and Cascade can")
+
+
+def _bare(drive: Drive) -> Drive:
+    """Return a drive without inertia, friction and elasticity of its own, and with an exact encoder on the same side."""
+    encoder = replace(drive.encoder, resolution=0.0, noise=0.0)
+    gear = Transmission(ratio=drive.transmission.ratio)
+    return replace(drive, motor=replace(drive.motor, inertia=0.0), transmission=gear, friction=None, encoder=encoder)

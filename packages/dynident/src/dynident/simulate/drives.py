@@ -1,0 +1,307 @@
+"""What pushes and what rubs, as expressions: motors, gears, shafts and friction of a machine at one state.
+
+A gear hands on the share e of the torque tau_g that reaches it: eta while power flows to the output, 1 / eta when it comes
+from there. At rest it holds any load between the two. Of a rigid drive tau_g = tau - J ratio rho'' with the inertia J in front
+of the gear, so
+
+    tau_rho = ratio e (tau - J ratio rho'')          linear in the accelerations once the direction of power is known
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from dynident.control.tick import clip
+from dynident.friction.terms import TERMS
+from dynident.graph.elementary import both, equal, maximum, minimum, where
+from dynident.graph.expression import Graph, Node, total
+from dynident.mechanics.equations import Equations
+from dynident.mechanics.solving import NodeRows
+from dynident.mechanics.vectors import cross, dot, plus, scale
+from dynident.simulate.friction import Given, Owner, Side, force_of
+from dynident.simulate.lumping import lumped_symbols
+from dynident.simulate.shape import INDUCTIVE, RESISTIVE, Memory, Shape, starts
+
+
+class Drive(NamedTuple):
+    """What one drive does, as expressions."""
+
+    theta: Node
+    omega: Node
+    current: Node
+    voltage: Node
+    motor: Node  # K_t i
+    friction: Node  # of the rotor
+    front: Node  # torque in front of the gear, without the inertia of a rigid drive
+    kept: Node  # share that the gear hands on
+    torque: Node  # behind the gear, what a gear at rest holds not yet taken away
+    rates: dict[str, list[Node]]  # of its own states
+
+
+def within(x: Any, low: Any, high: Any) -> Any:
+    """Return x between two limits, of expressions or arrays."""
+    return minimum(maximum(x, low), high)
+
+
+def within_voltage(current: Any, back: Any, top: Any, ohm: Any) -> Any:
+    """Return what an ideal source can hold of a current against a back-EMF: |R i + K_E omega| is within the voltage limit."""
+    return within(current, (-top - back) / ohm, (top - back) / ohm)
+
+
+def along(row: Sequence[float], x: Sequence[Node]) -> Node:
+    """Return c x of tree quantities."""
+    return total([x[0].graph.zero, *(x[i] * float(c) for i, c in enumerate(row) if c)])
+
+
+def inertial_torques(eq: Equations) -> list[Node]:
+    """Return the torques of bodies, rotors and force elements on the tree's coordinates."""
+    tree = eq.recursion.inverse_dynamics(eq.bodies(eq.phi))
+    for column, symbol, d, _ in eq.joint_columns:
+        if TERMS[symbol].rotor:
+            tree[d] = tree[d] + eq.phi[column] * eq.tree_a[d]
+    for column, symbol, row, _ in eq.motor_columns:
+        if TERMS[symbol].rotor:
+            more = eq.phi[column] * dot(row, eq.tree_a)
+            tree = [x + more * c for x, c in zip(tree, row, strict=True)]
+    return [x + y for x, y in zip(tree, eq.forces(), strict=True)]
+
+
+class Drives:
+    """Kinematics, friction and drives of a machine at the state y, with what is remembered (s) and its numbers (p)."""
+
+    def __init__(self, shape: Shape, memory: Memory, graph: Graph) -> None:
+        self.shape, self.memory, self.graph = shape, memory, graph
+        self.n, self.k = shape.mechanism.dof, len(shape.drives)
+        self.eq = Equations(shape.mechanism, graph)
+        self.eq.x, self.eq.v = self.y("q"), self.y("v")
+        self.eq.a = [graph.zero] * self.n
+        self.eq.phi = lumped_symbols(shape.mechanism, self.p("lumped"))
+
+    # ---- reading
+
+    def y(self, name: str) -> list[Node]:
+        """Return integrated numbers."""
+        first = self.memory.state.at(name)
+        return [self.graph.symbol(f"y[{first + i}]") for i in range(self.memory.state.count(name))]
+
+    def s(self, name: str) -> list[Node]:
+        """Return remembered numbers."""
+        return self.memory.state.symbols(self.graph, name)
+
+    def p(self, name: str) -> list[Node]:
+        """Return constants of the machine."""
+        return self.memory.numbers.symbols(self.graph, name)
+
+    def inputs(self, *more: str) -> dict[str, int]:
+        """Return the arrays that a function of the state takes."""
+        sizes = {
+            "y": self.memory.moving,
+            "s": self.memory.state.size,
+            "p": self.memory.numbers.size,
+            "z": self.memory.state.count("memory"),
+            "e": self.memory.work.count("push"),
+            "k": self.memory.moving,
+        }
+        return {name: sizes[name] for name in ("y", "s", "p", *more)}
+
+    # ---- kinematics -------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def A(self) -> NodeRows:
+        """Actuator rows (k, n)."""
+        return [self.eq.times_G(row) for row in self.shape.rows]
+
+    @cached_property
+    def rho(self) -> list[Node]:
+        """Actuator coordinates."""
+        return [along(row, self.eq.tree_q) for row in self.shape.rows]
+
+    @cached_property
+    def rate(self) -> list[Node]:
+        """Their velocities."""
+        return [along(row, self.eq.tree_v) for row in self.shape.rows]
+
+    def coordinate_rates(self, rates: Sequence[Node]) -> list[Node]:
+        """Return the rates of positions from velocities; those of balls and free bodies are quasi-velocities.
+
+        dr/dt = Jr(r)^-1 w with Jr^-1 = 1 + [r]x / 2 + (1/t^2 - cot(t/2) / (2 t)) [r]x^2, t = |r|, and dp/dt = exp([r]x) v.
+        """
+        out, q, graph = list(rates), self.y("q"), self.graph
+        for free, first in self.shape.balls:
+            turn = first + 3 if free else first
+            r, w = (q[turn], q[turn + 1], q[turn + 2]), (out[turn], out[turn + 1], out[turn + 2])
+            square = dot(r, r)
+            f, g = graph.call("sinc", square), graph.cosc(square)
+            near = square < 1e-4
+            e = where(near, 1.0 / 12.0 + square / 720.0, (1.0 - 0.5 * f / g) / where(near, 1.0, square))
+            once = cross(r, w)
+            out[turn : turn + 3] = plus(w, plus(scale(once, 0.5), scale(cross(r, once), e)))
+            if free:
+                x = (out[first], out[first + 1], out[first + 2])
+                once = cross(r, x)
+                out[first : first + 3] = plus(x, plus(scale(once, f), scale(cross(r, once), g)))
+        return out
+
+    @property
+    def position_rates(self) -> list[Node]:
+        """Rates of the positions that are integrated."""
+        return self.coordinate_rates(self.eq.tree_v if self.shape.mechanism.loops else self.eq.v)
+
+    # ---- friction ---------------------------------------------------------------------------------------------------
+
+    def owner_speed(self, owner: Owner) -> Node:
+        """Return the speed of an owner."""
+        if owner.motor < 0:
+            return along(owner.form, self.eq.tree_v)
+        return self.rate[owner.motor] if owner.gear else self._rotor(owner.motor)[1]
+
+    def _rotor(self, a: int) -> tuple[Node, Node]:
+        """Return angle and speed of a rotor."""
+        if self.shape.drives[a].shafts:
+            first = self.shape.shafts[a]
+            return self.y("theta")[first], self.y("omega")[first]
+        ratio = self.p("ratio")[a]
+        return ratio * self.rho[a], ratio * self.rate[a]
+
+    @cached_property
+    def forces(self) -> list[Side]:
+        """Friction of every owner in a direction, laws only."""
+        first, kept = starts(self.shape.owners, "numbers"), starts(self.shape.owners, "states")
+        numbers, z = self.p("law"), [self.graph.symbol(f"z[{i}]") for i in range(kept[-1])]
+        found = []
+        for i, owner in enumerate(self.shape.owners):
+            place = along(owner.form, self.eq.tree_q) if owner.motor < 0 else self._rotor(owner.motor)[0]
+            speed = self.owner_speed(owner)
+            given = Given(speed, place, self.s("load")[i], *(self.p(name)[i] for name in ("warm", "temperature", "ramp")))
+            found.append(force_of(owner, given, numbers[first[i] : first[i + 1]], z[kept[i] : kept[i + 1]]))
+        return found
+
+    def side(self, i: int) -> Node | None:
+        """Return the side to which an owner slides, 0 while it sticks; None for one that never does."""
+        return self.s("side")[self.shape.jumping.index(i)] if i in self.shape.jumping else None
+
+    def slid(self, i: int, force: Side) -> Node:
+        """Return the force of an owner that slides, and nothing where it sticks."""
+        side = self.side(i)
+        if side is None:
+            return force(1.0)
+        result: Node = where(equal(side, 0.0), 0.0, where(side > 0.0, force(1.0), force(-1.0)))
+        return result
+
+    def _owner(self, a: int, gear: bool) -> int | None:
+        return next((i for i, o in enumerate(self.shape.owners) if o.motor == a and o.gear == gear), None)
+
+    # ---- drives
+
+    @cached_property
+    def drives(self) -> list[Drive]:
+        """All drives."""
+        return [self._drive(a) for a in range(self.k)]
+
+    def _current(self, a: int, omega: Node) -> tuple[Node, Node, dict[str, list[Node]]]:
+        """Return current and voltage of a motor, and the rate of its winding."""
+        shape, command = self.shape.drives[a], self.s("command")[a]
+        R, L, emf = (self.p(name)[a] for name in ("resistance", "inductance", "emf"))
+        back = emf * omega
+        if shape.feed == RESISTIVE:
+            return (command - back) / R, command, {}
+        if shape.feed == INDUCTIVE:
+            current = self.y("coil")[self.shape.windings[a]]
+            return current, command, {"coil": [(command - R * current - back) / L]}
+        if not shape.limited:
+            return command, R * command + back, {}
+        top = self.p("voltage_limit")[a]
+        current = within_voltage(command, back, top, R)
+        return current, clip(R * current + back, top), {}
+
+    def _drive(self, a: int) -> Drive:
+        shape = self.shape.drives[a]
+        ratio, eta = self.p("ratio")[a], self.p("efficiency")[a]
+        theta, omega = self._rotor(a)
+        current, voltage, rates = self._current(a, omega)
+        motor = self.p("torque")[a] * current
+        i, j = self._owner(a, False), self._owner(a, True)
+        kept, loss = self.graph.one, self.graph.zero
+        if shape.shafts:
+            friction = self.graph.zero if i is None else self._shaft_friction(i, motor)
+            front, more = self._shafts(a, motor - friction)
+            rates |= more
+            loss = loss if j is None else self.slid(j, self.gear_loss(a, front))
+        else:
+            friction = self.graph.zero if i is None else self.slid(i, self.forces[i])
+            front = motor - friction
+        side = None if i is None else self.side(i)
+        if shape.loses_rigidly and side is not None:
+            ahead = equal(self.s("through")[a] > 0.0, side > 0.0)
+            kept = where(equal(side, 0.0), 1.0, where(ahead, eta, 1.0 / eta))
+        return Drive(theta, omega, current, voltage, motor, friction, front, kept, ratio * kept * front - loss, rates)
+
+    def gear_loss(self, a: int, front: Node) -> Side:
+        """Return what the gear of an elastic drive takes from the torque behind it, in a direction."""
+        ratio, eta = self.p("ratio")[a], self.p("efficiency")[a]
+
+        def loss(way: float) -> Node:
+            forward = ratio * front * way > 0.0
+            lost: Node = ratio * front * (1.0 - where(forward, eta, 1.0 / eta))
+            return lost
+
+        return loss
+
+    def limits(self, i: int) -> tuple[Node, Node]:
+        """Return the forces between which an owner that sticks is held: lowest and highest."""
+        owner = self.shape.owners[i]
+        if owner.gear:
+            loss = self.gear_loss(owner.motor, self.drives[owner.motor].front)
+            return loss(-1.0), loss(1.0)
+        low, high = self.forces[i](-1.0), self.forces[i](1.0)
+        if owner.motor < 0 or not self.shape.drives[owner.motor].loses_rigidly:
+            return low, high
+        # Friction of the rotor and loss of the gear behind it together, at the motor.
+        motor, eta = self.drives[owner.motor].motor, self.p("efficiency")[owner.motor]
+        ahead, back = motor - high, motor - low
+        return motor - back * where(back > 0.0, 1.0 / eta, eta), motor - ahead * where(ahead > 0.0, eta, 1.0 / eta)
+
+    def _twists(self, a: int) -> list[Node]:
+        """Return the torques of the shafts of a drive, from the rotor outward."""
+        shape, first, ratio = self.shape.drives[a], self.shape.shafts[a], self.p("ratio")[a]
+        last = first + shape.shafts
+        theta = [*self.y("theta")[first:last], ratio * self.rho[a]]
+        omega = [*self.y("omega")[first:last], ratio * self.rate[a]]
+        found = []
+        for e in range(shape.shafts):
+            k, c = self.p("stiffness")[first + e], self.p("damping")[first + e]
+            twist, rate = theta[e] - theta[e + 1], omega[e] - omega[e + 1]
+            if shape.play and e == shape.shafts - 1:
+                rest = twist - clip(twist, self.p("play")[a])
+                found.append(where(equal(rest, 0.0), 0.0, k * rest + c * rate))
+            else:
+                found.append(k * twist + c * rate)
+        return found
+
+    def _shaft_friction(self, i: int, motor: Node) -> Node:
+        """Return the friction of a rotor in front of a shaft, sliding or held."""
+        if self.side(i) is None:
+            return self.forces[i](1.0)
+        return self.slid(i, self.forces[i]) + self.shaft_held(i, motor)
+
+    def shaft_held(self, i: int, motor: Node) -> Node:
+        """Return the force that holds a rotor in front of a shaft: what brings it to rest within the step, if friction can."""
+        owner = self.shape.owners[i]
+        first = self.shape.shafts[owner.motor]
+        low, high = self.forces[i](-1.0), self.forces[i](1.0)
+        more = self.p("slack")[0] * (high - low)
+        net = motor - self._twists(owner.motor)[0]
+        wanted = self.p("shaft_inertia")[first] * self.y("omega")[first] / self.p("step")[0] + net
+        sticks = both(equal(self.side(i), 0.0), high > low)
+        result: Node = where(sticks, within(wanted, low - more, high + more), 0.0)
+        return result
+
+    def _shafts(self, a: int, torque: Node) -> tuple[Node, dict[str, list[Node]]]:
+        """Return the torque of the last shaft and the rates of the shaft masses, of which the rotor feels a torque."""
+        first, twists = self.shape.shafts[a], self._twists(a)
+        omega, J = self.y("omega"), self.p("shaft_inertia")
+        before = [torque, *twists]
+        rates = [(before[e] - before[e + 1]) / J[first + e] for e in range(len(twists))]
+        return twists[-1], {"theta": omega[first : first + len(twists)], "omega": rates}

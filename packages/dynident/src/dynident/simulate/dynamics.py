@@ -1,0 +1,299 @@
+"""The equation of motion of a machine as expressions: mechanism, drives, gears and friction at one state.
+
+    (G^T M G + sum_a J_a A_a^T A_a) nu_dot = sum_a A_a^T (tau_a + push_a) - sum_o c_o^T f_o + J^T w - G^T (h + M b)
+
+A_a = N_a G is the row of actuator a, tau_a the torque behind its gear: ratio times the torque tau_g in front of it, times what
+its efficiency leaves. tau_g is the torque of the last shaft of an elastic drive, K_t i - friction - J theta'' of a rigid one.
+J_a is the inertia that moves with rho.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property, reduce
+
+from dynident.control.tick import clip
+from dynident.graph.elementary import absolute, both, equal, minimum, opposite, where
+from dynident.graph.expression import Node, total
+from dynident.graph.function import Function
+from dynident.mechanics.equations import Equations
+from dynident.mechanics.matrices import energies
+from dynident.mechanics.solving import NodeRows, factor_symmetric, solve_factored
+from dynident.mechanics.vectors import dot
+from dynident.simulate.drives import Drives, along, inertial_torques, within
+from dynident.simulate.friction import Owner
+from dynident.simulate.shape import own_positions, parts_of
+
+TINY = 1e-13  # pivot of the mass matrix over its diagonal entry that is made of rounding errors
+
+
+def factor(M: NodeRows) -> tuple[NodeRows, list[Node], list[Node]]:
+    """Return L, pivots and inverse pivots of a mass matrix with its rows in reverse, from the tips to the base.
+
+    Tips are known first and branches of a tree do not feel each other: the factors wait for nothing and fill no zeros.
+    """
+    return factor_symmetric([row[::-1] for row in M[::-1]])
+
+
+def solve(L: NodeRows, inverses: Sequence[Node], right: NodeRows) -> NodeRows:
+    """Return M^-1 B from what `factor` gave."""
+    return solve_factored(L, inverses, right[::-1])[::-1]
+
+
+class Dynamics(Drives):
+    """The equation of motion of a machine, and what follows from its accelerations."""
+
+    # ---- equation of motion -----------------------------------------------------------------------------------------
+
+    @cached_property
+    def mass(self) -> NodeRows:
+        """Inertia of mechanism and drives (n, n), with what the losses of rigid gears make of it."""
+        M = [list(row) for row in self.eq.mass_matrix()]
+        for a in range(self.k):
+            self._add(M, self.A[a], self.p("reflected")[a] + self._lossy_inertia(a))
+        return M
+
+    def _lossy_inertia(self, a: int) -> Node:
+        """Return (e - 1) ratio^2 J: the share e that a rigid gear hands on acts on the inertia in front of it too."""
+        if not self.shape.drives[a].loses_rigidly:
+            return self.graph.zero
+        ratio = self.p("ratio")[a]
+        return (self.drives[a].kept - 1.0) * (ratio * ratio) * self.p("before")[a]
+
+    def _bend(self, a: int) -> Node:
+        """Return the part of the acceleration of rho that velocities make."""
+        return self.graph.zero if self.eq.G is None else along(self.shape.rows[a], self.eq.bias)
+
+    @staticmethod
+    def _add(M: NodeRows, row: Sequence[Node], inertia: Node) -> None:
+        for i in range(len(row)):
+            for j in range(len(row)):
+                M[i][j] = M[i][j] + inertia * (row[i] * row[j])
+
+    @cached_property
+    def motors(self) -> NodeRows:
+        """Inertia of the actuators alone, for the loops that join them to the mechanism step by step."""
+        M = [[self.graph.zero] * self.n for _ in range(self.n)]
+        for a in range(self.k):
+            self._add(M, self.A[a], self.p("joined")[a])
+        return M
+
+    @cached_property
+    def force(self) -> list[Node]:
+        """Right-hand side of the equation of motion, without what holds owners that stick."""
+        graph, eq = self.graph, self.eq
+        tree = inertial_torques(eq)
+        for i, owner in enumerate(self.shape.owners):
+            if owner.motor < 0:
+                rub = self.slid(i, self.forces[i])
+                tree = [x + rub * c if c else x for x, c in zip(tree, owner.form, strict=True)]
+        out = [-x for x in eq.project(tree)]
+        push = [graph.symbol(f"e[{i}]") for i in range(self.memory.work.count("push"))]
+        for a, drive in enumerate(self.drives):
+            torque = drive.torque - (self.p("reflected")[a] + self._lossy_inertia(a)) * self._bend(a)
+            if self.shape.pushed:
+                torque = torque + push[a]
+            out = [x + torque * c for x, c in zip(out, self.A[a], strict=True)]
+        for e, link in enumerate(self.shape.links):
+            J = eq.jacobian(link)
+            wrench = push[self.k + 6 * e : self.k + 6 * e + 6]
+            out = [x + dot(wrench, [row[j] for row in J]) for j, x in enumerate(out)]
+        return out
+
+    def motion(self) -> Function:
+        """Return dy/dt, and all that sticking, closure and the checks of a step need."""
+        graph, m = self.graph, self.memory.motion
+        M, shape = self.mass, self.shape
+        whole = factor(M)
+        L, pivots, inverses = factor(self.motors) if shape.loop else whole
+        force = self.force
+        # Where drives and mechanism are joined step by step, `decoupled` finds the accelerations.
+        acceleration = [graph.zero] * self.n if shape.loop else [x[0] for x in solve(L, inverses, [[x] for x in force])]
+        diagonal = self.motors if shape.loop else M
+        # Without row exchanges all pivots are positive exactly where the matrix is positive definite.
+        solid = [d - TINY * absolute(diagonal[i][i]) for i, d in enumerate(pivots[::-1])]
+        limits = [self.limits(i) for i in shape.jumping]
+        stuck = [both(equal(self.side(i), 0.0), high > low) for i, (low, high) in zip(shape.jumping, limits, strict=True)]
+        values: dict[str, Sequence[Node | None]] = {
+            "L": [L[i][j] if j < i else None for i in range(self.n) for j in range(self.n)],
+            "D": inverses,
+            "force": force,
+            "solid": [reduce(minimum, solid)],
+            "stuck": [total([graph.zero, *stuck[: shape.bound]])],
+            "high": [high for _, high in limits],
+            "low": [low for low, _ in limits],
+            "now": [self.owner_speed(shape.owners[i]) for i in shape.jumping],
+            "held": [self.shaft_held(i, self.drives[shape.owners[i].motor].motor) for i in shape.jumping[shape.bound :]],
+        }
+        if shape.mechanism.loops:
+            values |= {"pivot": [self.eq.pivot], "branch": [self.eq.branch]}
+            values["fix"] = self.coordinate_rates(self.eq.correction)
+        if shape.loop:
+            values["other"] = [x - y for row, more in zip(M, self.motors, strict=True) for x, y in zip(row, more, strict=True)]
+            values["L2"] = [whole[0][i][j] if j < i else None for i in range(self.n) for j in range(self.n)]
+            values["D2"] = whole[2]
+        return Function(
+            "motion",
+            self.inputs("z", "e"),
+            {"k": self._rates(acceleration), "m": [x for name in m if m.count(name) for x in values[name]]},
+        )
+
+    def _rates(self, acceleration: Sequence[Node]) -> list[Node]:
+        own = {name: [x for d in self.drives for x in d.rates.get(name, [])] for name in ("theta", "omega", "coil")}
+        return [*self.position_rates, *acceleration, *own["theta"], *own["omega"], *own["coil"]]
+
+    def at_limit(self) -> Function:
+        """Return which drives are at a limit: their command was cut, or the amplifier cannot hold it."""
+        found = []
+        for a, drive in enumerate(self.shape.drives):
+            beyond = self.s("beyond")[a] > 0.0
+            held = equal(self.drives[a].current, self.s("command")[a])
+            found.append(where(beyond, 1.0, opposite(held)) if drive.limited else beyond)
+        return Function("at_limit", self.inputs(), {"cut": found})
+
+    def owner_form(self, owner: Owner) -> list[Node]:
+        """Return the row c of an owner's speed c nu."""
+        row = self.eq.times_G(owner.form)
+        if owner.motor >= 0 and not owner.gear:
+            row = [self.p("ratio")[owner.motor] * x for x in row]
+        return row
+
+    @cached_property
+    def speeds(self) -> Function:
+        """Speeds of owners that may stick, then of those with memory."""
+        owners = [self.shape.owners[i] for i in (*self.shape.jumping, *self.shape.remembering)]
+        return Function("speeds", self.inputs(), {"u": [self.owner_speed(owner) for owner in owners]})
+
+    @cached_property
+    def senses(self) -> Function:
+        """What sensors can see: rho and its velocity, the rotor, the current."""
+        current = [self._current(a, self._rotor(a)[1])[0] for a in range(self.k)]
+        theta, omega = (list(x) for x in zip(*map(self._rotor, range(self.k)), strict=True))
+        outputs = {"rho": self.rho, "rho_v": self.rate, "theta": theta, "omega": omega, "current": current}
+        return Function("senses", self.inputs(), outputs)
+
+    def drift(self) -> Function:
+        """Return the rates of the positions."""
+        return Function("drift", self.inputs(), {"d": self.position_rates})
+
+    # ---- after the accelerations are known -----------------------------------------------------------------------------
+
+    @cached_property
+    def acceleration(self) -> list[Node]:
+        """Accelerations of the coordinates that were found."""
+        first = self.memory.state.at("v")
+        return [self.graph.symbol(f"k[{first + i}]") for i in range(self.n)]
+
+    def gears(self) -> Function:
+        """Return the torque through every rigid gear with losses, and whether all have the assumed directions."""
+        through, agree = [], self.graph.one
+        for a, drive in enumerate(self.drives):
+            old = self.s("through")[a]
+            i = self._owner(a, False)
+            if not self.shape.drives[a].loses_rigidly or i is None:
+                through.append(old)
+                continue
+            turned = self.p("ratio")[a] * (dot(self.A[a], self.acceleration) + self._bend(a))
+            new = drive.front - self.p("before")[a] * turned
+            through.append(new)
+            same = equal(new > 0.0, old > 0.0)
+            agree = where(equal(self.side(i), 0.0), agree, both(agree, same))
+        return Function("gears", self.inputs("z", "k"), {"t": through, "agree": [agree]})
+
+    def _total(self, i: int, slid: Node) -> Node:
+        """Return the force of an owner that moves with the mechanism, held or sliding."""
+        if i not in self.shape.jumping:
+            return slid
+        side, held = self.side(i), self.s("held")[self.shape.jumping.index(i)]
+        low, high = self.limits(i)
+        result: Node = where(equal(side, 0.0), where(high > low, held, 0.0), slid)
+        return result
+
+    @cached_property
+    def joint_forces(self) -> dict[int, Node]:
+        """Friction of the joints by owner."""
+        return {i: self._total(i, self.slid(i, self.forces[i])) for i, owner in enumerate(self.shape.owners) if owner.motor < 0}
+
+    def seen(self, a: int) -> tuple[Node, Node, Node]:
+        """Return friction of a rotor, loss of its gear and torque behind it, with what holds them."""
+        drive, shape, ratio = self.drives[a], self.shape.drives[a], self.p("ratio")[a]
+        i, j = self._owner(a, False), self._owner(a, True)
+        if j is not None:
+            loss = self._total(j, self.slid(j, self.gear_loss(a, drive.front)))
+            return drive.friction, loss, ratio * drive.front - loss
+        if shape.shafts or i is None:
+            return drive.friction, self.graph.zero, drive.torque
+        whole = self._total(i, drive.friction)
+        if not shape.lossy:
+            return whole, self.graph.zero, ratio * (drive.motor - whole)
+        rests = equal(self.side(i), 0.0)
+        rub = within(whole, self.forces[i](-1.0), self.forces[i](1.0))
+        friction = where(rests, rub, drive.friction)
+        loss = ratio * where(rests, whole - rub, (1.0 - drive.kept) * self.s("through")[a])
+        return friction, loss, ratio * (drive.motor - friction) - loss
+
+    def loads(self) -> Function:
+        """Return what the drives leave of every owner after its friction: the load of its links."""
+        torque = [self.seen(a)[2] for a in range(self.k)]
+        found: list[Node | None] = []
+        for i, owner in enumerate(self.shape.owners):
+            if i not in self.shape.loading:
+                found.append(None)
+            elif owner.motor >= 0:
+                found.append(torque[owner.motor] / self.p("ratio")[owner.motor])
+            else:
+                given = [t * float(self.shape.rows[a][owner.joint]) for a, t in enumerate(torque)]
+                found.append(total(given) - self.joint_forces[i])
+        return Function("loads", self.inputs("z", "k"), {"load": found})
+
+    @cached_property
+    def record(self) -> Function:
+        """One row of true signals."""
+        eq, graph, shape = self.eq, self.graph, self.shape
+        seen = [self.seen(a) for a in range(self.k)]
+        nt = len(shape.mechanism.tree.coordinates)
+        friction, power = [graph.zero] * nt, [graph.zero] * nt
+        for i, force in self.joint_forces.items():
+            owner = shape.owners[i]
+            friction = [x + force * c if c else x for x, c in zip(friction, owner.form, strict=True)]
+            if owner.joint >= 0:
+                power[owner.joint] = power[owner.joint] + force * self.owner_speed(owner)
+        values = {
+            "q": [self.y("q")[i] for i in own_positions(shape.mechanism)],
+            "v": self.y("v"),
+            "a": self.acceleration,
+            "torques": [t for _, _, t in seen],
+            "motor_torque": [d.motor for d in self.drives],
+            "current": [d.current for d in self.drives],
+            "friction": [f for f, _, _ in seen],
+            "rho": self.rho,
+            "rho_v": self.rate,
+            "theta": [d.theta for d in self.drives],
+            "omega": [d.omega for d in self.drives],
+            "voltage": [d.voltage for d in self.drives],
+            "gear_loss": [loss for _, loss, _ in seen],
+            "joint_friction": friction,
+            "joint_power": power,
+            "energy": self._energy(eq),
+        }
+        return Function("record", self.inputs("z", "k"), {name: values[name] for name in self.memory.record})
+
+    def _energy(self, eq: Equations) -> tuple[Node, Node]:
+        """Return kinetic and potential energy: bodies, rotors, shaft masses, shafts, springs."""
+        kinetic, potential = energies(eq.recursion, eq.bodies(self.p("phi")))
+        kinetic, potential = kinetic + eq.rotor_energy(), potential + eq.force_energy()
+        for i, part, number, _ in parts_of(self.shape.owners):
+            if part.what == "k" and self.shape.owners[i].motor < 0:
+                x = along(self.shape.owners[i].form, eq.tree_q)
+                potential = potential + 0.5 * self.p("law")[number] * (x * x)
+        for a, shape in enumerate(self.shape.drives):
+            kinetic = kinetic + 0.5 * self.p("reflected")[a] * (self.rate[a] * self.rate[a])
+            masses = self.shape.shafts[a]
+            theta = [*self.y("theta")[masses : masses + shape.shafts], self.p("ratio")[a] * self.rho[a]]
+            for e in range(shape.shafts):
+                speed, twist = self.y("omega")[masses + e], theta[e] - theta[e + 1]
+                if shape.play and e == shape.shafts - 1:
+                    twist = twist - clip(twist, self.p("play")[a])
+                kinetic = kinetic + 0.5 * self.p("shaft_inertia")[masses + e] * (speed * speed)
+                potential = potential + 0.5 * self.p("stiffness")[masses + e] * (twist * twist)
+        return kinetic, potential

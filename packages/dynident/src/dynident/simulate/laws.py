@@ -1,0 +1,282 @@
+"""Control laws as the compiled tick knows them: their shape, their numbers, and the reference as they read it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from math import gcd, inf
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.checks import number, per_actuator
+from dynident.control.distribution import actuator_rows, coupling_rows
+from dynident.control.feedforward import feedforward_torques
+from dynident.control.laws import PID, Cascade, ComputedTorque, OpenLoop
+from dynident.control.task import TaskCascade, TaskComputedTorque, TaskPID, bound_space
+from dynident.control.tick import low_pass_share
+from dynident.drive.drive import Drive
+from dynident.errors import SimulationError
+from dynident.mechanics.dynamics import inverse_dynamics, mass_matrix
+from dynident.mechanics.functions import at_rest, tree_motion
+from dynident.mechanics.motion import Motion
+from dynident.mechanism.mechanism import Mechanism
+from dynident.simulate.friction import Owner, owners_of
+from dynident.simulate.lumping import lumped_values
+from dynident.simulate.model import joint_side
+from dynident.simulate.shape import GAINS, LawShape, parts_of
+from dynident.simulate.tick_model import reference_in, task_jacobian, task_table
+
+Array = NDArray[np.float64]
+Put = Callable[[str, Any], None]
+
+COMPILED = (Cascade, PID, ComputedTorque, OpenLoop, TaskPID, TaskComputedTorque, TaskCascade)
+NAMES = {"kp": "position_gain", "kd": "velocity_gain", "ki": "velocity_integral", "share": "velocity_feedforward"}
+NAMES |= {"speed_limit": "speed_limit"}  # of a cascade
+ROWS = ("kp", "share")  # gains of a cascade that are per row of a work space
+WHOLE = 1e-6  # how far a cycle time may be from a whole number of steps
+
+
+def whole_steps(cycle: float, step: float) -> int:
+    """Return the whole number of steps in a cycle; 0 where it is none."""
+    ratio = cycle / step
+    return round(ratio) if 1.0 - WHOLE <= ratio < inf and abs(ratio - round(ratio)) <= WHOLE * ratio else 0
+
+
+def ticks(cycle: float, step: float, what: str) -> int:
+    """Return the whole number of steps in a cycle, or say that it is none."""
+    count = whole_steps(cycle, step)
+    if not count:
+        raise SimulationError(f"{what} = {cycle:g} s is {cycle / step:.6g} times the step {step:g} s; make it a whole multiple")
+    return count
+
+
+def delay_steps(law: object, step: float) -> int:
+    """Return the steps that a command needs from its tick to the motor; what has no `delay` acts at once."""
+    delay = number("controller: delay", getattr(law, "delay", 0.0), least=0.0, unit="s", kind=SimulationError)
+    return ticks(delay, step, "delay") if delay > 0.0 else 0
+
+
+def loops_of(controller: object) -> Cascade | None:
+    """Return the loops of a cascade, in a work space or not."""
+    loops = controller.loops if isinstance(controller, TaskCascade) else controller
+    return loops if isinstance(loops, Cascade) else None
+
+
+def fed_with_voltage(controller: object) -> bool:
+    """Tell whether a controller feeds the motors with voltages."""
+    loops = loops_of(controller)
+    if loops is not None:
+        return loops.current is not None
+    return getattr(controller, "command", "torque") == "voltage"
+
+
+def believed(controller: Any, mechanism: Mechanism) -> Any:
+    """Return a controller whose models have the robot's actuator coordinates, after checking that they fit."""
+    if isinstance(controller, TaskCascade):
+        return replace(controller, loops=believed(controller.loops, mechanism))
+    fields = {Cascade: "torque_feedforward", PID: "feedforward", TaskPID: "feedforward"}
+    fields |= {ComputedTorque: "model", TaskComputedTorque: "model"}
+    label = fields.get(type(controller))
+    model = None if label is None else getattr(controller, label)
+    if model is None or label is None:
+        return controller
+    motors = [actuator.name for actuator in mechanism.actuators]
+    theirs = [actuator.name for actuator in model.actuators]
+    if model.coordinate_names != mechanism.coordinate_names or theirs != motors:
+        raise SimulationError(
+            f"controller: its model '{model.name}' has the coordinates {', '.join(model.coordinate_names)} and motors "
+            f"{', '.join(theirs)}, the robot {', '.join(mechanism.coordinate_names)} and {', '.join(motors)}; they must agree"
+        )
+    if len(motors) < mechanism.dof:
+        raise SimulationError(
+            f"controller: a model needs a motor for every freedom, but robot '{mechanism.name}' has {len(motors)} "
+            f"({', '.join(motors)}) for {mechanism.dof}; leave the model out (PID, Cascade) or add actuators"
+        )
+    return replace(controller, **{label: joint_side(model)})
+
+
+def shape_of(law: object, mechanism: Mechanism) -> LawShape:
+    """Return what the compiled tick of a law depends on."""
+    k, n = len(mechanism.actuators), mechanism.dof
+    if isinstance(law, Cascade):
+        return LawShape("cascade", mechanism, current_loop=law.current is not None)
+    if isinstance(law, PID):
+        # A robot with as many motors as freedoms has no internal torques: nothing to remove.
+        internal = k > n and (law.project or bool(np.any(law.preload)))
+        return LawShape("projected" if internal else "pid", mechanism)
+    if isinstance(law, ComputedTorque | TaskComputedTorque):
+        model = law.model
+        owners = tuple(owners_of(model, {}, ()))
+        if isinstance(law, TaskComputedTorque):
+            return LawShape("task computed", model, owners, space=law.space)
+        return LawShape("computed", model, owners, on_reference=law.on == "reference")
+    if isinstance(law, OpenLoop):
+        return LawShape("open", mechanism, torque=law.command == "torque")
+    if isinstance(law, TaskPID):
+        return LawShape("task forces", mechanism, space=law.space)
+    if isinstance(law, TaskCascade):
+        return LawShape("task cascade", mechanism, current_loop=law.loops.current is not None, space=law.space)
+    return LawShape("held", mechanism)
+
+
+def fill(put: Put, law: Any, shape: LawShape, drives: Sequence[Drive], step: float, x: Array) -> None:
+    """Write all numbers of a control law, its sensors and its model; `put(field, values)` does the writing."""
+    k, n, model = len(drives), shape.model.dof, shape.model
+    plan: dict[str, float] = {"sense": 1, "outer": 1, "inner": 1, "current_every": 0, "windup": 0, "remove": 0, "late_wish": 0}
+    plan["late"] = delay_steps(law, step)
+    gains: dict[str, Any] = dict.fromkeys(GAINS, 0.0) | {"slow_out": 1.0, "slow_in": 1.0, "speed_limit": np.inf}
+    loops = loops_of(law)
+    rows = k if shape.space is None else bound_space(law.owner, shape.space, model).rows
+    if loops is not None:
+        name = law.owner if isinstance(law, TaskCascade) else "cascade"
+        plan["windup"], plan["late_wish"] = float(loops.anti_windup), loops.late_ticks
+        plan["outer"] = ticks(loops.position_cycle, step, "position_cycle")
+        plan["inner"] = ticks(loops.velocity_cycle, step, "velocity_cycle")
+        plan["sense"] = gcd(int(plan["outer"]), int(plan["inner"]))
+        for label, field in NAMES.items():
+            gains[label] = per_actuator(getattr(loops, field), rows if label in ROWS else k, f"{name}: {field}")
+        if loops.current is not None:
+            plan["current_every"] = ticks(loops.current.cycle, step, "cycle of the current loop")
+            gains["kpc"] = per_actuator(loops.current.gain, k, f"{name}: kpc")
+            gains["kic"] = per_actuator(loops.current.integral, k, f"{name}: kic")
+        slow = per_actuator(loops.position_filter, rows, f"{name}: position_filter")
+        gains["slow_out"] = low_pass_share(slow, loops.position_cycle)
+        gains["slow_in"] = low_pass_share(per_actuator(loops.velocity_filter, k, "velocity_filter"), loops.velocity_cycle)
+    elif isinstance(law, PID | ComputedTorque | TaskPID | TaskComputedTorque):
+        count = n if isinstance(law, ComputedTorque) else rows
+        name = getattr(law, "owner", "PID" if isinstance(law, PID) else "computed torque")
+        gain = f"{name}: gain" if shape.space is not None else f"gain of the {name}"
+        plan["outer"] = plan["sense"] = ticks(law.cycle, step, f"cycle of the {name}")
+        plan["remove"] = float(getattr(law, "project", False))
+        gains |= {label: per_actuator(getattr(law, label), count, gain) for label in ("kp", "kd", "ki")}
+        gains["preload"] = per_actuator(law.preload, k, f"{name}: preload")
+        slow = per_actuator(law.derivative_filter, count, f"{name}: derivative_filter")
+        gains["slow_out"] = low_pass_share(slow, law.cycle)
+    elif not isinstance(law, OpenLoop):
+        plan["sense"] = plan["outer"] = ticks(float(getattr(law, "cycle", step)), step, "cycle of the controller")
+    plan["every"] = plan["sense"]
+    for label, value in plan.items():
+        put(label, float(value))
+    for label, values in gains.items():
+        put(label, values)
+    if shape.space is not None:
+        _fill_posture(put, law, shape, drives, x)
+    _fill_sensors(put, drives, plan["sense"] * step)
+    put("model_phi", lumped_values(model))
+    N = coupling_rows(model)
+    if not model.loops and all(c.function is None for c in model.couplings):
+        G, g0 = model.coupling_map
+        put("model_inverse", np.linalg.pinv(N @ G).ravel())
+        put("model_zero", N @ g0)
+    put("model_law", [x for _, part, *_ in parts_of(shape.frictions) for x in part.numbers])
+    if shape.frictions:
+        slow = sticking(model, x, shape.frictions, plan["outer"] * step)
+        put("model_slope", 1.0 / slow)
+
+
+def _fill_posture(put: Put, law: Any, shape: LawShape, drives: Sequence[Drive], x: Array) -> None:
+    """Write what a law in a work space does with the freedoms that it leaves."""
+    rotors = np.array([drive.reflected_inertia for drive in drives])
+    put("task_inertia", rotors)
+    model, space = shape.model, bound_space(law.owner, shape.space, shape.model)
+    if space.rows == model.dof:
+        return
+    A = actuator_rows(model, x)[0]
+    M = mass_matrix(model, x)[0] + (A.T @ (rotors[:, None] * A) if shape.kind != "task computed" else 0.0)
+    if np.linalg.eigvalsh(M)[0] <= 0.0:
+        raise SimulationError(
+            f"robot '{model.name}': the mass matrix that the controller knows is not positive definite, so the freedoms that "
+            "the work space leaves have no inertia; give every moving link one"
+        )
+    if isinstance(law, TaskCascade):
+        put("posture", [law.posture, 0.0])
+        put("posture_share", float(np.min(law.loops.velocity_feedforward)))
+    elif law.posture is not None:
+        put("posture", law.posture)
+    elif isinstance(law, TaskComputedTorque):
+        put("posture", [float(np.min(law.kp)), float(np.min(law.kd))])
+    else:
+        J = task_jacobian(shape, x)
+        kp = float(np.min(np.asarray(law.kp) * np.einsum("ij,ji->i", J, np.linalg.solve(M, J.T))))
+        put("posture", [kp, 2.0 * np.sqrt(kp)])
+
+
+def _fill_sensors(put: Put, drives: Sequence[Drive], cycle: float) -> None:
+    encoders, meters = [drive.encoder for drive in drives], [drive.current_sensor for drive in drives]
+    put("resolution", [e.resolution for e in encoders])
+    put("on_motor", [float(e.side == "motor") for e in encoders])
+    put("exact_speed", [float(e.velocity == "exact") for e in encoders])
+    put("blend", [float(low_pass_share(np.array(e.filter), cycle)) for e in encoders])
+    put("current_step", [m.resolution for m in meters])
+    put("current_gain", [1.0 + m.gain_error for m in meters])
+
+
+def reflected(drives: Sequence[Drive]) -> Array:
+    """Return the inertias of drives that move with the actuator coordinates (k,): of an elastic one that of its last mass."""
+    return np.array([d.transmission.ratio**2 * (d.inertia if d.rigid else d.transmission.inertias[-1]) for d in drives])
+
+
+def sticking(
+    mechanism: Mechanism, x: Array, owners: Sequence[Owner], step: float, drives: Sequence[Drive] | None = None
+) -> Array:
+    """Return the speed that a unit force takes away from each owner within one step, of a robot with or without its drives.
+
+        v_s = f h / J,      J = 1 / (c M^-1 c^T) the inertia that form c feels at the pose x
+
+    When several forms that feel each other stick at once, all are made softer by their common gain, so that the slopes together
+    stay within what one step can follow. A rotor in front of an elastic shaft moves on its own.
+    """
+    still = tree_motion(mechanism, at_rest(mechanism, x))
+    G = np.eye(still.q.shape[1]) if still.G is None else (still.G if still.G.ndim == 2 else still.G[0])
+    M, rows = mass_matrix(mechanism, x)[0], np.array([owner.form for owner in owners]) @ G
+    alone = np.zeros(len(owners))
+    if drives is not None:
+        A = coupling_rows(mechanism) @ G
+        M = M + A.T @ (reflected(drives)[:, None] * A)
+        for i, owner in enumerate(owners):
+            if owner.motor >= 0 and not owner.gear:
+                drive = drives[owner.motor]
+                rows[i] *= drive.transmission.ratio
+                alone[i] = 0.0 if drive.rigid else drive.motor.inertia
+    compliance = rows @ np.linalg.pinv(M) @ rows.T
+    inverse, free = np.abs(np.diagonal(compliance)).copy(), alone > 0.0
+    inverse[free] = 1.0 / alone[free]
+    inverse[inverse == 0.0] = 1.0
+    scaled = compliance / np.sqrt(np.outer(inverse, inverse))
+    scaled[free, :] = scaled[:, free] = 0.0
+    common = max(1.0, float(np.abs(np.linalg.eigvalsh(scaled)).max(initial=0.0)))
+    return np.asarray(step * inverse * common)
+
+
+def _task_reference(mechanism: Mechanism, law: Any, motion: Motion) -> Array:
+    """Return the reference of a law in a work space."""
+    shape = shape_of(law, mechanism)
+    fields = task_table(shape, len(mechanism.actuators))
+    table = np.zeros((len(motion), fields.size))
+    model = law.loops.torque_feedforward if isinstance(law, TaskCascade) else getattr(law, "feedforward", None)
+    columns = {"q": motion.q, "v": motion.v, "a": motion.a, **reference_in(shape, motion)}
+    if model is not None:
+        columns["feed"] = (feedforward_torques if isinstance(law, TaskCascade) else inverse_dynamics)(model, motion)
+    for name, values in columns.items():
+        fields.view(table.T, name)[: values.shape[1]] = values.T
+    return table
+
+
+def table_of(mechanism: Mechanism, law: Any, motion: Motion) -> Array:
+    """Return the reference as a law reads it, one row per sample of the motion."""
+    if isinstance(law, TaskPID | TaskComputedTorque | TaskCascade):
+        return _task_reference(mechanism, law, motion)
+    if isinstance(law, ComputedTorque):
+        return np.ascontiguousarray(np.concatenate([motion.q, motion.v, motion.a], axis=1))
+    N = coupling_rows(mechanism)
+    moved = tree_motion(mechanism, motion)
+    rho, rho_v = moved.q @ N.T, moved.v @ N.T
+    if not isinstance(law, Cascade | PID):  # a controller in Python is told everything
+        return np.ascontiguousarray(np.concatenate([rho, rho_v, motion.q, motion.v, motion.a], axis=1))
+    model = law.torque_feedforward if isinstance(law, Cascade) else law.feedforward
+    feed = np.zeros_like(rho)
+    if model is not None:
+        feed = feedforward_torques(model, motion, friction=law.friction if isinstance(law, PID) else None)
+    return np.ascontiguousarray(np.concatenate([rho, rho_v, feed], axis=1))

@@ -1,0 +1,293 @@
+"""A machine that can be moved: its compiled code, shared by all machines of its shape, and its own numbers and state."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import OrderedDict
+from collections.abc import Hashable, Mapping, Sequence
+from copy import copy
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.control.controller import Measurement
+from dynident.control.tick import clip
+from dynident.drive.drive import Drive
+from dynident.errors import SimulationError
+from dynident.friction.terms import TERMS
+from dynident.graph.expression import Graph
+from dynident.graph.machine import SLOW
+from dynident.graph.print_routine import compile_routines
+from dynident.mechanics.functions import at_rest, node_values, tree_motion
+from dynident.mechanism.mechanism import Mechanism
+from dynident.simulate.drives import within_voltage
+from dynident.simulate.dynamics import Dynamics
+from dynident.simulate.friction import Law, joint_terms, owners_of, ramp_of
+from dynident.simulate.laws import fed_with_voltage, fill, reflected, shape_of, sticking
+from dynident.simulate.lumping import lumped_values
+from dynident.simulate.shape import FINE, DriveShape, Memory, Shape, parts_of
+from dynident.simulate.step import Step
+from dynident.simulate.tick import Tick
+
+Array = NDArray[np.float64]
+
+KEPT = 128  # machines whose code is kept in memory
+FASTEST = 1e6  # velocity [rad/s, m/s] or current [A] beyond which a run counts as unstable
+
+log = logging.getLogger(__name__)
+_codes: OrderedDict[Hashable, Code] = OrderedDict()
+_lock = threading.RLock()
+
+
+class Code:
+    """Machine code of all machines of one shape."""
+
+    def __init__(self, shape: Shape) -> None:
+        start = perf_counter()
+        self.shape, self.memory = shape, Memory(shape)
+        graph = Graph()
+        dynamics = Dynamics(shape, self.memory, graph)
+        tick = Tick(dynamics)
+        routines = [Step(dynamics, tick.control()).run()]
+        if shape.law.kind == "held":
+            routines.append(tick.measure())
+        self.functions = compile_routines(routines, f"the simulation of '{shape.mechanism.name}'")
+        seconds = perf_counter() - start
+        log.log(logging.INFO if seconds > SLOW else logging.DEBUG, "'%s': made in %.1f s", shape.mechanism.name, seconds)
+
+
+def code_of(shape: Shape) -> Code:
+    """Return the machine code for a shape, made once per process."""
+    key = shape.key
+    with _lock:
+        found = _codes.get(key)
+        if found is None:
+            found = _codes[key] = Code(shape)
+            while len(_codes) > KEPT:
+                _codes.popitem(last=False)
+        _codes.move_to_end(key)
+        return found
+
+
+class Tables(NamedTuple):
+    """What some steps read: the reference, noise of the sensors and external forces, and where their first rows are."""
+
+    table: Array  # one row per tick of the law
+    noise: Array  # one row per tick of the sensors
+    push: Array  # one row every `push_every` steps
+    first: tuple[int, int, int] = (0, 0, 0)  # numbers of their first rows, counted from the start of time
+    push_every: int = 1
+
+
+class Machine:
+    """One machine with its numbers and its state; not shared between threads."""
+
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        drives: Sequence[Drive],
+        law: Any,
+        *,
+        step: float,
+        x: ArrayLike,
+        v: ArrayLike | None = None,
+        friction: Mapping[str, Law] | None = None,
+        method: str = "coupled",
+        loop: str = "exact",
+        integrator: str = "rk4",
+        pushed: bool = False,
+        links: Sequence[str] = (),
+    ) -> None:
+        self.mechanism, self.drives, self.law, self.step = mechanism, tuple(drives), law, step
+        self.shape = Shape(
+            mechanism,
+            tuple(DriveShape.of(drive, fed_with_voltage(law)) for drive in drives),
+            tuple(owners_of(mechanism, friction or {}, self.drives)),
+            shape_of(law, mechanism),
+            loop if method == "decoupled" and loop != "exact" else "",
+            integrator,
+            pushed,
+            tuple(links),
+        )
+        self.code = code_of(self.shape)
+        self.memory = self.code.memory
+        self.numbers, self._work = np.zeros(self.memory.numbers.size), np.zeros(self.memory.work.size)
+        self._motion, self._call = np.zeros(self.memory.motion.size), np.zeros(self.memory.call.size)
+        start = np.array(x, dtype=np.float64)
+        self._fill(start)
+        ring = (self.number("late") + self.number("late_wish")) * len(drives)
+        self.state = np.zeros(self.memory.state.size + int(ring))
+        self._given: Tables | None = None
+        self.asked: dict[Any, Array] = {}  # the last reference as the law reads it, shared by fresh machines
+        self._begin(start, np.zeros_like(start) if v is None else np.array(v, dtype=np.float64))
+
+    def fresh(self) -> Machine:
+        """Return another machine that is as this one is now."""
+        other = copy(self)
+        other.numbers, other.state, other._given = self.numbers.copy(), self.state.copy(), None
+        other._work, other._motion, other._call = self._work.copy(), self._motion.copy(), self._call.copy()
+        return other
+
+    def number(self, name: str) -> float:
+        """Return a constant by its name."""
+        return float(self.numbers[self.memory.numbers.at(name)])
+
+    def of(self, name: str) -> Array:
+        """Return a part of the state by its name; what is written into it acts."""
+        return self.memory.state.view(self.state, name)
+
+    @property
+    def stage(self) -> Array:
+        """What the last evaluation looked at, in the order of the state."""
+        return self.memory.work.view(self._work, "stage")
+
+    @property
+    def tick(self) -> int:
+        """Steps between two rows of the reference."""
+        return int(self.number("every"))
+
+    @property
+    def done(self) -> int:
+        """Steps made so far."""
+        return int(self.of("step")[0])
+
+    def _put(self, name: str, values: Any) -> None:
+        field = self.memory.numbers.view(self.numbers, name)
+        given = np.asarray(values, dtype=np.float64)
+        field[: given.size if given.ndim else None] = given
+
+    def _fill(self, x: Array) -> None:
+        """Write the numbers."""
+        put, drives = self._put, self.drives
+        put("step", self.step)
+        put("limit", FASTEST)
+        put("phi", node_values(self.mechanism, np.array(self.mechanism.parameters.values)))
+        put("lumped", lumped_values(self.mechanism))
+        for name in ("ratio", "efficiency"):
+            put(name, [getattr(drive.transmission, name) for drive in drives])
+        for name in ("torque_constant", "emf_constant", "resistance", "inductance", "current_limit", "voltage_limit"):
+            put(name.removesuffix("_constant"), [getattr(drive.motor, name) for drive in drives])
+        put("play", [0.5 * drive.transmission.backlash for drive in drives])
+        put("before", [drive.input_inertia for drive in drives])
+        put("reflected", reflected(drives))
+        put("joined", reflected(drives) + self._rotors())
+        shafts = [
+            shaft
+            for d in drives
+            if not d.rigid
+            for shaft in zip(
+                (d.motor.inertia, *d.transmission.inertias[:-1]), d.transmission.stiffness, d.transmission.damping, strict=True
+            )
+        ]
+        for name, values in zip(("shaft_inertia", "stiffness", "damping"), zip(*shafts, strict=True), strict=False):
+            put(name, values)
+        owners = self.shape.owners
+        put("law", [x for _, part, *_ in parts_of(owners) for x in part.numbers])
+        put("warm", 1.0)
+        put("temperature", 20.0)
+        if any(ramp_of(owner, 1e300) > 0.0 for owner in owners):
+            slow = sticking(self.mechanism, x, owners, self.step, drives)
+            put("ramp", [ramp_of(owner, float(s)) for owner, s in zip(owners, slow, strict=True)])
+        fill(put, self.law, self.shape.law, drives, self.step, x)
+
+    def _rotors(self) -> Array:
+        """Return rotor inertias of driven joints at their actuators: in the decoupled form they turn with these."""
+        found, left = np.zeros(len(self.drives)), dict[int, float]()
+        for form, symbol, value in joint_terms(self.mechanism):
+            used = np.flatnonzero(form)
+            if TERMS[symbol].rotor and used.size == 1:
+                left[int(used[0])] = left.get(int(used[0]), 0.0) + value * form[used[0]] ** 2
+        for a, row in enumerate(self.shape.rows):
+            used = np.flatnonzero(row)
+            if used.size == 1:
+                found[a] = left.pop(int(used[0]), 0.0) / row[used[0]] ** 2
+        return found
+
+    def _begin(self, x: Array, v: Array) -> None:
+        """Write the state at the start."""
+        still = tree_motion(self.mechanism, at_rest(self.mechanism, x, v))
+        N = self.shape.rows
+        self.of("q")[:] = still.q[0] if self.mechanism.loops else x
+        self.of("v")[:] = v
+        count = [drive.states for drive in self.drives]
+        ratio = np.array([drive.transmission.ratio for drive in self.drives])
+        self.of("theta")[:] = np.repeat(ratio * (N @ still.q[0]), count)
+        self.of("omega")[:] = np.repeat(ratio * (N @ still.v[0]), count)
+        speed = np.array([np.asarray(owner.form) @ still.v[0] for owner in self.shape.owners])
+        for i, owner in enumerate(self.shape.owners):
+            if owner.motor >= 0 and not owner.gear:
+                speed[i] *= ratio[owner.motor]
+        jumping = self.shape.jumping
+        self.of("side")[:], self.of("begin")[:] = np.sign(speed[jumping]), speed[jumping]
+        for i, part, _, at in parts_of(self.shape.owners):
+            if part.states:
+                self.of("memory")[at + part.states - 1] = speed[i]
+        model = self.shape.law.model
+        pose = self.of("pose")
+        if pose.size == still.q.shape[1] and model.loops and model is self.mechanism:
+            pose[:] = still.q[0]
+        else:
+            pose[:] = tree_motion(model, at_rest(model, x)).q[0] if model.loops else x
+
+    # ---- moving
+
+    def _arguments(self, tables: Tables) -> None:
+        if tables is self._given:
+            return
+        self._given = tables
+        for name, first, array in zip(("table", "noise", "push"), tables.first, tables[:3], strict=True):
+            self._argue(**{name: first, f"{name}_rows": array.shape[0]})
+        self._argue(noise_width=tables.noise.shape[1], push_every=tables.push_every)
+
+    def _argue(self, **values: float) -> None:
+        for name, value in values.items():
+            self._call[self.memory.call.at(name)] = value
+
+    def run(self, steps: int, tables: Tables, record: Array, first: int = 0, every: int = 1) -> tuple[int, int]:
+        """Advance by a number of steps; can be called again to go on."""
+        self._arguments(tables)
+        self._argue(steps=steps, record=first, record_rows=record.shape[0], record_every=every)
+        own = (self._call, self.state, self.numbers, self._work, self._motion)
+        self.code.functions["run"](*(array.ctypes.data for array in (*own, *tables[:3], record)))
+        return int(self._call[self.memory.call.at("status")]), int(self._call[self.memory.call.at("index")])
+
+    def measure(self, tables: Tables) -> Measurement:
+        """Read the sensors now, for a controller in Python; call it once per sensing tick."""
+        self._arguments(tables)
+        arrays = (self.state, self.numbers, self._work, self._call, tables.noise)
+        self.code.functions["measure"](*(array.ctypes.data for array in arrays))
+        if int(self.memory.call.view(self._call, "status")[0]) != FINE:
+            raise SimulationError(
+                f"robot '{self.mechanism.name}': the sensed actuator positions belong to no pose at t = "
+                f"{self.done * self.step:.6g} s; it is too close to a singularity"
+            )
+        x, v = (self.memory.work.view(self._work, name).copy() for name in ("x", "v"))
+        rho, rho_v, current = (self.of(name).copy() for name in ("sensed", "sensed_v", "sensed_current"))
+        return Measurement(rho, rho_v, x, v, current)
+
+    def hold(self, kind: str, values: ArrayLike) -> NDArray[np.bool_]:
+        """Hold a command of a controller in Python, within the limits of motors and amplifiers; return which were cut."""
+        wanted = np.array(values, dtype=np.float64)
+        names = ("ratio", "torque", "voltage_limit", "current_limit", "resistance", "emf")
+        ratio, torque, top, most, R, emf = (self.memory.numbers.view(self.numbers, name) for name in names)
+        if kind == "torque":
+            wanted = wanted / (ratio * torque)
+        if kind == "voltage":
+            held = clip(wanted, top)
+        else:
+            held, back = clip(wanted, most), emf * ratio * self.of("sensed_v")
+            bound = (R > 0.0) & np.isfinite(top)
+            ohm, reach = np.where(bound, R, 1.0), np.where(bound, top, 0.0)
+            held = np.where(bound, within_voltage(held, back, reach, ohm), held)
+        self.of("sent")[:], self.of("beyond")[:] = held, held != wanted
+        if self.number("late") == 0.0:
+            self.of("command")[:] = held
+        return np.asarray(held != wanted)
+
+    def warm(self, ratio: Array, temperature: Array) -> None:
+        """Give all owners of friction another temperature: ratio of warm to cold friction, and degrees Celsius, per owner."""
+        self._put("warm", ratio)
+        self._put("temperature", temperature)

@@ -1,0 +1,135 @@
+"""What identification should find of a virtual robot: its mechanism with drive inertia and friction as joint terms.
+
+The drive of an actuator with rho = c q and theta = ratio rho adds, seen at its joint,
+
+    ia = ratio^2 J,   fv = ratio^2 fv_m,   fc = |ratio| fc_m,   off = ratio off_m        (times c^2, |c|, c)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from dynident.drive.drive import Drive
+from dynident.errors import SimulationError
+from dynident.friction.friction import Friction
+from dynident.friction.law import FrictionLaw
+from dynident.friction.laws import Coulomb, Offset, Polynomial, SmoothStribeck, Stribeck, Tanh, Viscous
+from dynident.friction.modifiers import Asymmetric, TemperatureDependent
+from dynident.friction.terms import TERMS
+from dynident.mechanism.mechanism import Mechanism
+from dynident.simulate.friction import Law
+
+
+def joint_side(mechanism: Mechanism) -> Mechanism:
+    """Return the robot with its actuator coordinates behind the gears, rho = c q: the gears are the drives' own."""
+    if all(actuator.ratio == 1.0 and actuator.offset == 0.0 for actuator in mechanism.actuators):
+        return mechanism
+    bare = tuple(replace(actuator, ratio=1.0, offset=0.0) for actuator in mechanism.actuators)
+    return replace(mechanism, actuators=bare)
+
+
+def check_gears(mechanism: Mechanism, drives: Sequence[Drive]) -> None:
+    """Refuse a drive whose ratio contradicts the gear that the mechanism states for its actuator."""
+    for actuator, drive in zip(mechanism.actuators, drives, strict=True):
+        ratio = drive.transmission.ratio
+        if 1.0 not in (ratio, actuator.ratio) and abs(ratio - actuator.ratio) > 1e-6 * abs(actuator.ratio):
+            raise SimulationError(
+                f"drive '{drive.actuator}' has the ratio {ratio:g} but the mechanism's actuator has {actuator.ratio:g}; give "
+                f"Transmission(ratio={actuator.ratio:g}), or leave the ratio out of the actuator"
+            )
+
+
+def terms_of(law: Law | None) -> tuple[dict[str, float], bool]:
+    """Return a friction law as joint terms, and whether that is all of it."""
+    if law is None:
+        return {}, True
+    terms, exact = dict[str, float](), isinstance(law, Friction)
+    for part in law.steady.parts:
+        found, whole = _member_terms(part.law, part.parameters)
+        exact = exact and whole
+        _add(terms, found)
+    return terms, exact
+
+
+def _member_terms(law: FrictionLaw, own: Mapping[str, float]) -> tuple[dict[str, float], bool]:
+    short = {name.split(".")[-1]: value for name, value in own.items()}
+    plain = isinstance(law, Asymmetric) and set(short) <= {"fcp", "fcn", "fvp", "fvn"}
+    if isinstance(law, Coulomb | Viscous | Offset) or plain:
+        return short, True
+    if isinstance(law, Polynomial):
+        kept = {symbol: own[name] for symbol, name in (("fc", "a0"), ("fv", "a1")) if name in own}
+        return kept, law.degree <= 1
+    if isinstance(law, Stribeck | Tanh | SmoothStribeck):
+        return {"fc": own["fc"]}, False
+    if isinstance(law, TemperatureDependent):
+        return terms_of(law.law.using({name: own[name] for name in law.law.parameters}))[0], False
+    return {}, False
+
+
+def seen_from(terms: Mapping[str, float], turns: float) -> dict[str, float]:
+    """Return terms at the other side of a gear."""
+    out: dict[str, float] = {}
+    for symbol, value in terms.items():
+        name, factor = TERMS[symbol].reflected(turns)
+        out[name] = out.get(name, 0.0) + factor * value
+    return out
+
+
+def identified_model(
+    mechanism: Mechanism, drives: Sequence[Drive], friction: Mapping[str, Law], effort: str
+) -> tuple[Mechanism, tuple[str, ...]]:
+    """Return the mechanism that a log of the robot should be fitted with, and what it leaves out."""
+    added: dict[str, dict[str, float]] = {}
+    notes: list[str] = []
+    actuators, coupled = [], False
+    for actuator, drive in zip(mechanism.actuators, drives, strict=True):
+        motor, ratio = drive.motor, drive.transmission.ratio
+        terms, exact = terms_of(drive.friction)
+        terms["ia"] = drive.inertia
+        gain: float | None = motor.torque_constant or None
+        if effort == "voltage":
+            gain = motor.torque_constant / motor.resistance
+            terms["fv"] = terms.get("fv", 0.0) + gain * motor.emf_constant
+        if not exact:
+            notes.append(f"friction of drive '{drive.actuator}' is more than viscous and Coulomb terms")
+        if drive.transmission.efficiency < 1.0:
+            notes.append(f"drive '{drive.actuator}' has an efficiency below 1: friction that grows with the load")
+        if not drive.rigid:
+            notes.append(f"drive '{drive.actuator}' is elastic; the model moves its masses together")
+        if len(actuator.coupling) == 1:
+            coordinate, c = next(iter(actuator.coupling.items()))
+            _add(added.setdefault(coordinate, {}), seen_from(terms, ratio * c))
+            own: Mapping[str, float] = actuator.terms
+        else:
+            coupled = True
+            own = dict(actuator.terms)
+            _add(own, seen_from({k: v for k, v in terms.items() if k not in ("off", "k")}, ratio))
+        actuators.append(replace(actuator, ratio=ratio, gain=gain, terms=own))
+    for coordinate, law in friction.items():
+        terms, exact = terms_of(law)
+        _add(added.setdefault(coordinate, {}), terms)
+        if not exact:
+            notes.append(f"friction of joint '{coordinate}' is more than viscous and Coulomb terms")
+    joints = []
+    for joint in mechanism.joints:
+        terms = dict(joint.terms)
+        for coordinate in joint.coordinates:
+            for symbol, value in added.get(coordinate, {}).items():
+                if value != 0.0 or symbol in terms:
+                    key = symbol + coordinate.removeprefix(joint.name)
+                    terms[key] = joint.term(coordinate, symbol) + value
+        joints.append(replace(joint, terms=terms))
+    every = mechanism.terms
+    if coupled:  # a motor that turns with several joints has a parameter only for terms that all joints have
+        used = [s for actuator in actuators if len(actuator.coupling) > 1 for s, value in actuator.terms.items() if value]
+        every = (*every, *(s for s in dict.fromkeys(used) if s not in every))
+    source = f"virtual robot on {mechanism.source or mechanism.name}"
+    return replace(mechanism, joints=tuple(joints), actuators=tuple(actuators), terms=every, source=source), tuple(notes)
+
+
+def _add(terms: dict[str, float], more: Mapping[str, float]) -> None:
+    for symbol, value in more.items():
+        terms[symbol] = float(np.add(terms.get(symbol, 0.0), value))

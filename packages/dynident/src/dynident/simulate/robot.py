@@ -1,0 +1,335 @@
+"""The virtual robot: mechanism, drives and controller in one object that can be run like a real one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, replace
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.checks import number
+from dynident.control.checks import check_preload
+from dynident.control.controller import Controller
+from dynident.control.laws import PID, Cascade, ComputedTorque, OpenLoop
+from dynident.control.task import TaskCascade, TaskComputedTorque, TaskPID, bound_space
+from dynident.drive.drive import Drive
+from dynident.errors import SimulationError, require
+from dynident.friction.dynamic import DynamicLaw
+from dynident.friction.friction import Friction
+from dynident.mechanics.inverse_kinematics_damped import position_limits
+from dynident.mechanics.motion import Motion
+from dynident.mechanism.force import Force
+from dynident.mechanism.mechanism import Mechanism
+from dynident.results import Frozen
+from dynident.simulate.friction import Law
+from dynident.simulate.inputs import Disturbance, Reference, reference_of
+from dynident.simulate.laws import COMPILED
+from dynident.simulate.model import check_gears, identified_model, joint_side
+from dynident.simulate.record import Run
+from dynident.simulate.run import run_machine
+from dynident.simulate.schedule import End, Options
+from dynident.simulate.sensors import Sensors, check_channels, check_voltage
+from dynident.simulate.start import Start
+from dynident.simulate.stream import StreamedRun, stream
+from dynident.simulate.thermal import Heating, ThermalLaw, ThermalModel, heating_of
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class VirtualRobot(Frozen):
+    """A robot with its drives and its controller, to be run in time.
+
+    The actuator coordinates rho are those behind the gears, rho = c q; a rotor turns by theta = ratio rho with the ratio of its
+    drive's transmission, so a gear ratio that the mechanism states for an actuator must be that of its drive.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        The robot: tree, couplings or loops, with its own joint terms.
+    drives : sequence of Drive
+        One for every actuator of the mechanism, in any order.
+    controller : Cascade, PID, ComputedTorque, OpenLoop, TaskPID, TaskComputedTorque, TaskCascade or Controller
+        Control law; anything else that has `cycle`, `command`, `reset` and `update` is called from Python once per cycle.
+    friction : mapping of str to Friction or DynamicLaw
+        Laws on tree coordinates, beside the joint terms of the mechanism. A load-dependent one looks at what the drives left of
+        the joint after its friction one step before; one that looks at the temperature reads `thermal`, or the ambient one.
+    thermal : mapping of str to ThermalModel, ThermalLaw or Heating
+        Thermal models by tree coordinate or actuator; they scale the friction found under that name, except for laws that look
+        at the temperature themselves. A `Thermal` brings its friction law along.
+    sensors : Sensors
+        How the log is recorded.
+    step : float
+        Step of the plant [s]; all cycle times are whole multiples of it.
+    name : str
+        Name in logs and reports; the mechanism's when empty.
+    ambient : float
+        Temperature of the surroundings [degree Celsius].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dynident as di
+    >>> from dynident.control import PID
+    >>> from dynident.drive import Drive, Motor
+    >>> from dynident.simulate import VirtualRobot
+    >>> arm = di.Mechanism.from_dh([(0.3, 0, 0, 0)], gravity=(0, -9.81, 0)).with_payload(1.0)
+    >>> robot = VirtualRobot(arm, [Drive("joint_1", Motor(1.0))], PID(400.0, 20.0, cycle=1e-3))
+    >>> run = robot.simulate(di.Motion([0.0, 0.5], np.zeros((2, 1)), np.zeros((2, 1)), np.zeros((2, 1))))
+    >>> len(run.log)
+    501
+    """
+
+    mechanism: Mechanism
+    drives: Sequence[Drive]
+    controller: Cascade | PID | ComputedTorque | OpenLoop | TaskPID | TaskComputedTorque | TaskCascade | Controller
+    _: KW_ONLY
+    friction: Mapping[str, Law] = field(default_factory=dict)
+    thermal: Mapping[str, ThermalModel | ThermalLaw | Heating] = field(default_factory=dict)
+    sensors: Sensors = field(default_factory=Sensors)
+    step: float = 1.25e-4
+    name: str = ""
+    ambient: float = 20.0
+
+    def __post_init__(self) -> None:
+        require(self.mechanism, Mechanism, "mechanism")
+        require(self.sensors, Sensors, "sensors")
+        set_ = object.__setattr__
+        set_(self, "drives", _ordered(self.mechanism, self.drives))
+        check_gears(self.mechanism, self.drives)
+        set_(self, "mechanism", joint_side(self.mechanism))
+        set_(self, "step", number("step", self.step, above=0.0, unit="s", kind=SimulationError))
+        set_(self, "ambient", number("ambient", self.ambient, unit="degree Celsius", kind=SimulationError))
+        if not isinstance(self.name, str):
+            raise SimulationError(f"name is a {type(self.name).__name__}; give a text")
+        _check_controller(self.controller, self.mechanism)
+        self._check_friction()
+
+    def _check_friction(self) -> None:
+        tree = self.mechanism.tree.coordinates
+        motors = [drive.actuator for drive in self.drives]
+        for label in ("friction", "thermal"):
+            if not isinstance(getattr(self, label), Mapping):
+                raise SimulationError(f"{label} is a {type(getattr(self, label)).__name__}; give a mapping of names")
+        for force in self.mechanism.forces:
+            if not isinstance(force, Force) or "a" in force.looks_at or force.jumps:
+                what = (
+                    "is known by its numbers only"
+                    if not isinstance(force, Force)
+                    else "jumps with the velocity or needs accelerations"
+                )
+                raise SimulationError(
+                    f"force '{force.names[0]}' {what}, so it cannot be simulated; use a friction law or a body"
+                )
+        laws, heat, drives = dict(self.friction), {}, list(self.drives)
+        for name, value in self.thermal.items():
+            if name not in tree and name not in motors:
+                raise SimulationError(f"thermal names '{name}'; joints are {', '.join(tree)} and actuators {', '.join(motors)}")
+            heat[name] = heating_of(value, name)
+            if isinstance(value, ThermalLaw):
+                self._bring_law(name, value.friction, laws, drives)
+        for name, law in laws.items():
+            if name not in tree:
+                raise SimulationError(f"friction names '{name}'; joints are {', '.join(tree)}")
+            if not isinstance(law, Friction | DynamicLaw):
+                raise SimulationError(
+                    f"friction['{name}'] is a {type(law).__name__}; give a law with numbers, as in Coulomb().using(fc=1.0)"
+                )
+        object.__setattr__(self, "friction", MappingProxyType(laws))
+        object.__setattr__(self, "thermal", MappingProxyType(heat))
+        object.__setattr__(self, "drives", tuple(drives))
+
+    def _bring_law(self, name: str, law: Friction, laws: dict[str, Law], drives: list[Drive]) -> None:
+        """Put the law of a `Thermal` where its name says: on the joint, or else on the drive."""
+        motors = [drive.actuator for drive in drives]
+        if name in self.mechanism.tree.coordinates:
+            if laws.get(name, law) is not law:
+                raise SimulationError(f"joint '{name}' has a law in friction and another in thermal; give one of them")
+            laws[name] = law
+            return
+        i = motors.index(name)
+        if drives[i].friction is not None and drives[i].friction is not law:
+            raise SimulationError(f"drive '{name}' has a friction law and another in thermal; give one of them")
+        drives[i] = replace(drives[i], friction=law)
+
+    def __repr__(self) -> str:
+        title = self.name or self.mechanism.name
+        law = type(self.controller).__name__
+        return f"VirtualRobot('{title}': {self.mechanism.dof} coordinates, {len(self.drives)} drives, {law})"
+
+    @cached_property
+    def prepared(self) -> dict[Any, Any]:
+        """The machine of the last run before it moved, by start and options."""
+        return {}
+
+    @cached_property
+    def _asked(self) -> dict[str, tuple[object, Reference]]:
+        """The last motion as a reference: many runs follow one."""
+        return {}
+
+    @cached_property
+    def position_limits(self) -> tuple[Array, Array]:
+        """Lowest and highest positions of the coordinates, (n,) each."""
+        return position_limits(self.mechanism)
+
+    @cached_property
+    def _identified(self) -> tuple[Mechanism, tuple[str, ...]]:
+        check_voltage(self)
+        return identified_model(self.mechanism, self.drives, self.friction, self.sensors.effort)
+
+    @property
+    def model(self) -> Mechanism:
+        """What identification should find: drive inertia and friction as joint terms, gears and gains as actuators."""
+        return self._identified[0]
+
+    @property
+    def model_notes(self) -> tuple[str, ...]:
+        """What `model` cannot say, one sentence each: friction beyond viscous and Coulomb, elasticity, efficiency."""
+        return self._identified[1]
+
+    def reference(self, source: object) -> Reference:
+        """Return a motion, trajectory, plan or plan file as a reference of this robot.
+
+        Parameters
+        ----------
+        source : Motion, trajectory, Plan or path-like
+            What the robot is asked to do, in its coordinates.
+
+        Returns
+        -------
+        Reference
+            The wanted motion as a function of time.
+        """
+        known, made = self._asked.get("last", (None, None))
+        if known is not source or made is None or not isinstance(source, Motion):
+            made = reference_of(source, self.mechanism)
+            self._asked["last"] = source, made
+        return made
+
+    def simulate(
+        self,
+        reference: object,
+        *,
+        start: Start | End | None = None,
+        duration: float | None = None,
+        method: str = "coupled",
+        loop: str = "exact",
+        integrator: str = "rk4",
+        seed: int | np.random.SeedSequence = 0,
+        log_cycle: float | None = None,
+        disturbance: Disturbance | ArrayLike | Callable[[float], ArrayLike] | None = None,
+        wrenches: Mapping[str, Any] | None = None,
+        thermal_cycle: float = 1.0,
+        progress: Callable[[float, float], object] | None = None,
+    ) -> Run:
+        """Run the robot along a reference and record what a real one would have recorded.
+
+        The same seed gives the same numbers to the last bit. Joints that dry friction can hold stand still.
+
+        Parameters
+        ----------
+        reference : Motion, trajectory, Plan or path-like
+            What is wanted, in the robot's coordinates: a `Motion` (quintics between its samples), a curve of
+            `dynident.trajectory`, or a plan of `dynident.excitation` or its file (one cycle; more with a longer duration). At
+            rest after its end.
+        start : mapping or End, optional
+            ``{"q": ...}``, ``{"actuators": ...}`` or ``{"pose": ..., "frame": ...}`` with ``"velocity"``, see
+            `dynident.simulate.start.start_state`; on the reference when omitted. The ``end`` of another run of this machine
+            goes on from there: time, reference, control and noise too.
+        duration : float, optional
+            How long to run [s]; that of the reference when omitted.
+        method : {"coupled", "decoupled"}
+            Constrained forward dynamics with the drives; or every actuator alone, with the mechanism's inverse dynamics as its
+            disturbance [Roldan2017].
+        loop : {"exact", "iterated", "delayed"}
+            How "decoupled" treats the algebraic loop of the accelerations; the last two diverge where the mechanism's inertia
+            is above that of the actuators, and a warning says so.
+        integrator : {"rk4", "midpoint", "euler"}
+            Fourth order, second order, or semi-implicit first order.
+        seed : int or numpy.random.SeedSequence
+            Seed of all noise.
+        log_cycle : float, optional
+            Time between two samples of the log [s], a whole multiple of the step; 1 ms, or the fastest control cycle where
+            that is longer, when omitted.
+        disturbance : Disturbance, array_like (k,) or callable, optional
+            Torques on the actuator coordinates beside those of the motors [N m, N].
+        wrenches : mapping of str to array_like (6,), callable or (times, table), optional
+            External force and moment on links, at their origin and in their axes [N, N m].
+        thermal_cycle : float
+            How often the friction of a robot that warms up is brought up to date [s].
+        progress : callable, optional
+            ``progress(seconds, duration)`` is called about twenty times on the way.
+
+        Returns
+        -------
+        Run
+            Log, truth, limits hit, energies.
+        """
+        options = Options(
+            start, duration, method, loop, integrator, seed, log_cycle, disturbance, wrenches, thermal_cycle, progress
+        )
+        check_channels(self)
+        return run_machine(self, self.reference(reference), options)
+
+    def stream(self, reference: object, folder: str | os.PathLike[str], **options: Any) -> StreamedRun:
+        """Run the robot for as long as wanted, at constant memory: pieces of log and truth are written to a folder on the way.
+
+        The pieces together are the run that `simulate` would have made.
+
+        Parameters
+        ----------
+        reference : Motion, trajectory, Plan or path-like
+            What is wanted, as for `simulate`.
+        folder : path-like
+            Where to; an empty one.
+        **options
+            As of `simulate`.
+
+        Returns
+        -------
+        StreamedRun
+            Where the pieces are, limits hit, energies.
+        """
+        check_channels(self)
+        return stream(self, self.reference(reference), Options(**options), folder)
+
+
+def _ordered(mechanism: Mechanism, drives: object) -> tuple[Drive, ...]:
+    """Return the drives in the order of the actuators, or say which one is missing, unknown or repeated."""
+    if isinstance(drives, Drive) or not isinstance(drives, Sequence):
+        raise SimulationError(f"drives is a {type(drives).__name__}; give a list with one Drive for every actuator")
+    wanted = [actuator.name for actuator in mechanism.actuators]
+    if not wanted:
+        raise SimulationError(f"robot '{mechanism.name}' has no actuators; declare which joints are driven")
+    found: dict[str, Drive] = {}
+    for drive in drives:
+        require(drive, Drive, "drives: an element")
+        if drive.actuator not in wanted:
+            raise SimulationError(f"drive '{drive.actuator}' has no actuator; robot '{mechanism.name}' has {', '.join(wanted)}")
+        if drive.actuator in found:
+            raise SimulationError(f"actuator '{drive.actuator}' has two drives; give one")
+        found[drive.actuator] = drive
+    missing = [name for name in wanted if name not in found]
+    if missing:
+        raise SimulationError(f"actuators {', '.join(missing)} have no drive; give a Drive for each")
+    return tuple(found[name] for name in wanted)
+
+
+def _check_controller(controller: object, mechanism: Mechanism) -> None:
+    if isinstance(controller, COMPILED):
+        owner = getattr(controller, "owner", type(controller).__name__)
+        check_preload(owner, getattr(controller, "preload", 0.0), mechanism)
+        if isinstance(controller, TaskPID | TaskComputedTorque | TaskCascade):
+            bound_space(owner, controller.space, getattr(controller, "model", mechanism))
+        return
+    lacking = [name for name in ("cycle", "command", "reset", "update") if not hasattr(controller, name)]
+    if lacking:
+        raise SimulationError(
+            f"controller is a {type(controller).__name__} without {', '.join(lacking)}; give a Cascade, PID, ComputedTorque, "
+            "OpenLoop, a law in a work space, or an object with cycle, command, reset and update"
+        )

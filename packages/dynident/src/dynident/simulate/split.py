@@ -1,0 +1,145 @@
+"""Where the torque of a run went: inertia, velocity and gravity torques of the mechanism, friction, and the drives themselves.
+
+ratio K_t i = mechanism (inertia, velocity, gravity, external, friction) + internal + drive (inertia, elastic, friction, loss)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.mechanics.actuation import actuator_torques, preload
+from dynident.mechanics.dynamics import inverse_dynamics
+from dynident.mechanics.functions import at_rest, project, tree_motion
+from dynident.mechanics.kinematics import jacobian
+from dynident.mechanics.motion import Motion
+from dynident.results import Result
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from dynident.simulate.record import Truth
+    from dynident.simulate.robot import VirtualRobot
+
+Array = NDArray[np.float64]
+
+MECHANISM = ("inertia", "velocity", "gravity", "external", "friction")
+PARTS = (*MECHANISM, "internal", "drive_inertia", "drive_elastic", "drive_friction", "drive_loss")
+
+
+@dataclass(frozen=True, eq=False)
+class TorqueSplit(Result):
+    """Torques at the actuator coordinates, part by part; their sum is what the motors gave.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Actuators.
+    t : ndarray, (N,)
+        Times [s].
+    parts : mapping of str to ndarray (N, k)
+        ``inertia`` (links), ``velocity`` (centrifugal and Coriolis), ``gravity``, ``external`` (disturbances and wrenches,
+        with the sign of the torque that holds them), ``friction`` (and springs) of the joints, ``internal`` (preload of a
+        redundant robot, which moves nothing), ``drive_inertia`` (all masses of the drive, as if they moved with rho),
+        ``drive_elastic`` (what masses in front of elastic shafts need beside that, as they move differently),
+        ``drive_friction`` (of the rotors), ``drive_loss`` (efficiency of the gears) [N m, N].
+    total : ndarray, (N, k)
+        Motor torques behind the gears [N m, N].
+    """
+
+    names: tuple[str, ...]
+    t: Array
+    parts: Mapping[str, Array]
+    total: Array
+
+    @property
+    def mechanism(self) -> Array:
+        """What the mechanism asks of the drives, (N, k): all parts but the internal and the drives' own."""
+        return np.asarray(sum(self.parts[name] for name in MECHANISM))
+
+    @property
+    def rest(self) -> Array:
+        """Total less all parts, (N, k): rounding, and of a robot with loops the gap within which they are closed."""
+        return np.asarray(self.total - sum(self.parts.values()))
+
+    def rms(self) -> dict[str, Array]:
+        """Return the root mean square of every part, of the rest and of the total, (k,) each [N m, N]."""
+        every = {**self.parts, "rest": self.rest, "total": self.total}
+        return {name: np.sqrt(np.mean(values**2, axis=0)) for name, values in every.items()}
+
+    def plot(self, actuators: Sequence[str] | None = None) -> Figure:
+        """Draw the parts over time, one panel per actuator.
+
+        Parameters
+        ----------
+        actuators : sequence of str, optional
+            Which; all when omitted.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+        """
+        from dynident.simulate.plots import plot_torque_split  # noqa: PLC0415 - matplotlib is an extra
+
+        return plot_torque_split(self, actuators)
+
+    def summary(self) -> str:
+        """Return the root mean square torques as a table, without the parts that are nothing. One line per actuator."""
+        table = {name: values for name, values in self.rms().items() if np.any(values) or name in ("rest", "total")}
+        lines = ["RMS torque [N m, N]  " + "  ".join(f"{name:>14s}" for name in table)]
+        for j, name in enumerate(self.names):
+            lines.append(f"{name:<20s} " + "  ".join(f"{values[j]:14.4g}" for values in table.values()))
+        return "\n".join(lines)
+
+
+def split_torques(robot: VirtualRobot, truth: Truth) -> TorqueSplit:
+    """Return where the torques of a run went."""
+    mechanism, motion = robot.mechanism, truth.motion
+    bodies, values = mechanism.tree.inertias.size, mechanism.parameters.values
+    rigid, rotors = values.copy(), values.copy()
+    rigid[bodies:] = 0.0
+    rotors[:bodies] = 0.0
+    rotors[bodies:] *= mechanism.rotor_columns
+    zero = np.zeros_like(motion.q)
+    held = inverse_dynamics(mechanism, at_rest(mechanism, motion.q), rigid)
+    pushed = inverse_dynamics(mechanism, Motion(motion.t, motion.q, zero, motion.a), rigid)
+    moving = inverse_dynamics(mechanism, Motion(motion.t, motion.q, motion.v, zero), rigid)
+    tree = tree_motion(mechanism, motion)
+    outside = np.zeros_like(motion.q)
+    for link, wrench in truth.wrenches.items():
+        outside = outside + np.einsum("sij,si->sj", jacobian(mechanism, motion.q, link), wrench)
+    forces = values.copy()
+    forces[: values.size - sum(len(force.names) for force in mechanism.forces)] = 0.0
+    outside = outside - inverse_dynamics(mechanism, motion, forces)  # springs and other force elements
+    generalised = {
+        "inertia": pushed - held,
+        "velocity": moving - held,
+        "gravity": held,
+        "external": -outside,
+        "friction": project(tree.G, truth.joint_friction),
+        "drive_inertia": inverse_dynamics(mechanism, motion, rotors),
+    }
+    parts = {name: actuator_torques(mechanism, motion.q, force) for name, force in generalised.items()}
+    ratio = np.array([drive.transmission.ratio for drive in robot.drives])
+    reflected = np.array([drive.reflected_inertia for drive in robot.drives])
+    N = mechanism.actuator_matrix[0]
+    rho_a = (tree.a if mechanism.loops else motion.a) @ N.T
+    total, rubbed = truth.motor_torque * ratio, truth.friction * ratio
+    rigid_drives = np.array([drive.rigid for drive in robot.drives])
+    before = np.array([drive.input_inertia for drive in robot.drives])
+    # What is left of the torque between rotor and gear, less what the masses there would need if they moved with rho.
+    twisted = total - rubbed - truth.gear_loss - truth.torques - ratio**2 * before * rho_a
+    parts["drive_elastic"] = np.where(rigid_drives, 0.0, twisted)
+    parts["drive_friction"], parts["drive_loss"] = rubbed, truth.gear_loss
+    own_inertia = rho_a * reflected
+    handed = total - rubbed - truth.gear_loss - own_inertia - parts["drive_elastic"] + truth.external
+    parts["internal"] = preload(mechanism, motion.q, handed)
+    parts["external"] = parts["external"] - truth.external
+    parts["drive_inertia"] = parts["drive_inertia"] + own_inertia
+    names = tuple(actuator.name for actuator in mechanism.actuators)
+    return TorqueSplit(names, truth.t, {name: parts[name] for name in PARTS}, total)

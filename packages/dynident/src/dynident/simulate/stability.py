@@ -1,0 +1,348 @@
+"""Can a machine be run: is its step short enough, do small motions grow, and why did a run stop.
+
+Motors that swing between their limits stop an unstable loop from growing, so that a run ends although its loops cannot work.
+Where motors were at their limits the loops are looked at without limits:
+
+    z' = P z,    z = (positions, velocities, shafts, windings, memory of the controller),    unstable where |eig P| > 1
+
+P is the derivative of the compiled machine itself over a period, without friction, limits, counts and losses of gears. A law in
+Python has no such map.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import lcm
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.checks import choice
+from dynident.control.distribution import actuator_rows, coupling_rows
+from dynident.control.laws import OpenLoop
+from dynident.drive.drive import Drive
+from dynident.errors import DynidentError, SimulationError
+from dynident.mechanics.dynamics import mass_matrix
+from dynident.mechanics.functions import at_rest, tree_motion
+from dynident.mechanics.motion import Motion
+from dynident.mechanism.describe import effort_units
+from dynident.mechanism.mechanism import Mechanism
+from dynident.simulate.laws import COMPILED, believed, reflected, table_of
+from dynident.simulate.machine import FASTEST, Machine, Tables
+from dynident.simulate.shape import LOST_CLOSURE, LOST_TASK, SINGULAR_MASS, UNSTABLE, own_positions
+
+if TYPE_CHECKING:
+    from dynident.simulate.record import Truth
+    from dynident.simulate.robot import VirtualRobot
+
+Array = NDArray[np.float64]
+INTEGRATORS = ("rk4", "midpoint", "euler")
+NONE = 1e-6  # step_growth of a drive's own motion per step that counts as none: rounding of a rigid-body mode
+MARGIN = 0.8  # of the largest stable step, in the step that is proposed
+POSES = 32  # samples at a limit that are looked at
+GROWTH = 10.0  # of a small motion over a run, from which its loops count as unstable
+AT = 0.999  # of a limit
+TURNS = 4  # changes from one limit to the other that make a swing
+SMALL = 1e-4  # size of the motions that are compared
+#: What small motions are free of: friction, limits, counts, losses and play.
+FREE_OF = {"warm": 0.0, "resolution": 0.0, "current_step": 0.0, "efficiency": 1.0, "play": 0.0}
+FREE_OF |= {"current_limit": np.inf, "voltage_limit": np.inf, "speed_limit": np.inf}
+MOVING = (
+    *("v", "theta", "omega", "coil", "sensed", "sensed_v", "integral", "slope", "issued", "wish", "asked", "electric", "sent"),
+    "command",
+)
+HELD = 0.9  # mean current over a cycle of the log, over that at the sample, below which it turned in between
+RUNAWAY = 100.0  # velocity [rad/s, m/s] that no robot has: above it a lost closure is blamed on the control
+LATEST = 300  # rows of the record in which the reason is looked for
+WEIGHTLESS = 1e-9  # a joint's inertia over the largest one, below which the mass matrix is nearly singular
+CANCELLED = 3e-3  # smallest eigenvalue of the mass matrix, scaled to a unit diagonal, below which it is nearly singular
+ROUNDING = 1e-12  # below zero, of that eigenvalue
+
+
+def drive_matrix(drive: Drive, voltage: bool) -> Array:
+    """Return the state matrix of a drive that moves nothing but itself: y = (theta, omega of its masses, current).
+
+    A load on the last mass only slows it down, so its fastest eigenvalue bounds that of the robot.
+    """
+    motor = drive.motor
+    chain = drive.chain if drive.inertia > 0.0 else None
+    A, n = (chain.state_matrix(), len(chain)) if chain is not None else (np.zeros((0, 0)), 0)
+    winding = voltage and motor.inductance > 0.0
+    if winding:
+        A = np.pad(A, (0, 1))
+        A[-1, -1] = -motor.resistance / motor.inductance
+    if chain is not None and winding:
+        A[-1, n] = -motor.emf_constant / motor.inductance
+        A[n, -1] = motor.torque_constant / chain.inertias[0]
+    elif chain is not None and voltage and motor.resistance > 0.0:
+        A[n, n] -= motor.torque_constant * motor.emf_constant / (motor.resistance * chain.inertias[0])
+    return A
+
+
+def step_growth(A: Array, step: float, integrator: str) -> float:
+    """Return by which factor one step of the integrator multiplies the fastest growing motion of dy/dt = A y."""
+    if A.size == 0:
+        return 0.0
+    one, z = np.eye(A.shape[0]), step * A
+    if integrator == "rk4":
+        P = one + z @ (one + z / 2.0 @ (one + z / 3.0 @ (one + z / 4.0)))
+    elif integrator == "midpoint":
+        P = one + z @ (one + z / 2.0)
+    else:
+        n = A.shape[0] // 2
+        late, early = z.copy(), z.copy()
+        late[n:], early[:n] = 0.0, 0.0  # positions move with the velocities of the end of the step
+        P = (one + late) @ (one + early)
+    return float(np.abs(np.linalg.eigvals(P)).max()) if np.isfinite(P).all() else np.inf
+
+
+def check_step(drives: Sequence[Drive], step: float, integrator: str, voltage: bool, fastest: float) -> None:
+    """Refuse a step that is too long for the shafts or windings of a drive, and say which one works."""
+    choice("integrator", integrator, INTEGRATORS, SimulationError)
+    for drive in drives:
+        motor = drive.motor
+        if not voltage and motor.resistance > 0.0 and np.isfinite(motor.voltage_limit):
+            # At the voltage limit an ideal current falls with the speed, as that of a winding without inductance does.
+            A = drive_matrix(replace(drive, motor=replace(motor, inductance=0.0)), True)
+        else:
+            A = drive_matrix(drive, voltage)
+        if step_growth(A, step, integrator) <= 1.0 + NONE:
+            continue
+        low, high = 1e-6 * step, step
+        if step_growth(A, low, integrator) > 1.0 + NONE:
+            raise SimulationError(f"drive '{drive.actuator}' is unstable with the integrator '{integrator}'; use 'rk4'")
+        for _ in range(60):
+            middle = np.sqrt(low * high)
+            low, high = (middle, high) if step_growth(A, middle, integrator) <= 1.0 + NONE else (low, middle)
+        rate = np.abs(np.linalg.eigvals(A)).max()
+        what = "winding" if drive.rigid else f"shafts ({rate / (2.0 * np.pi):.4g} Hz)"
+        raise SimulationError(
+            f"step = {step:g} s is too long for the {what} of drive '{drive.actuator}' (time constant {1.0 / rate:.3g} s); "
+            f"give VirtualRobot(step={fastest / np.ceil(fastest / (MARGIN * low)):.9g}) or less"
+        )
+
+
+class Growth(NamedTuple):
+    """How small motions of a machine grow.
+
+    Parameters
+    ----------
+    factor : float
+        Over one period; the machine is unstable where it is above 1.
+    period : float
+        Cycle of the control, of its position loop in a cascade [s].
+    shape : ndarray, (n,)
+        Velocities of the motion that grows most.
+    """
+
+    factor: float
+    period: float
+    shape: Array
+
+
+def small_motions(robot: VirtualRobot, q: ArrayLike) -> Growth | None:
+    """Return how small motions of a machine about a pose grow over a cycle of its control, without friction and limits.
+
+    Parameters
+    ----------
+    robot : VirtualRobot
+        The machine.
+    q : array_like, (n,)
+        Pose, at which it is asked to rest.
+
+    Returns
+    -------
+    Growth or None
+        The motion that grows most; None for an open loop, and for a controller in Python, of which only commands are known.
+    """
+    law, mechanism, x = robot.controller, robot.mechanism, np.array(q, dtype=np.float64)
+    if not isinstance(law, COMPILED) or isinstance(law, OpenLoop):
+        return None
+    machine = Machine(mechanism, robot.drives, believed(law, mechanism), step=robot.step, x=x, friction=robot.friction)
+    for name, value in FREE_OF.items():
+        machine.memory.numbers.view(machine.numbers, name)[:] = value
+    n, late = mechanism.dof, [int(machine.number(name)) for name in ("late", "late_wish")]
+    period = lcm(int(machine.number("outer")), max(late[0], 1), int(machine.number("inner")) * max(late[1], 1))
+    still = Motion([0.0], x[None], np.zeros((1, n)), np.zeros((1, n)))
+    noise = np.zeros((1, machine.memory.noise_width(machine.numbers)))
+    tables = Tables(table_of(mechanism, machine.law, still), noise, np.zeros((1, machine.memory.work.count("push"))))
+    machine.of("step")[0] = 1000.0 * period  # not the first tick, which has no past
+    rest = tree_motion(mechanism, at_rest(mechanism, x))
+    machine.of("sensed")[:], G = coupling_rows(mechanism) @ rest.q[0], rest.G
+    start, record = machine.state.copy(), np.zeros((0, machine.memory.record.size))
+    fields = machine.memory.state
+    places = [fields.at(name, i) for name in MOVING for i in range(fields.count(name))]
+    places += range(fields.size, start.size)
+    lift = np.zeros((start.size, n + len(places)))  # the positions of loops move together
+    lift[: fields.count("q"), :n] = np.eye(n) if not mechanism.loops or G is None else (G if G.ndim == 2 else G[0])
+    lift[places, n + np.arange(len(places))] = 1.0
+
+    def end(z: Array) -> Array:
+        machine.state[:] = start + z
+        machine.run(period, tables, record)
+        return machine.state[own_positions(mechanism) + places]
+
+    P = np.column_stack([(end(SMALL * column) - end(-SMALL * column)) / (2.0 * SMALL) for column in lift.T])
+    values, vectors = np.linalg.eig(np.where(np.isfinite(P), P, 0.0))
+    worst = int(np.argmax(np.abs(values)))
+    cycle = float(machine.number("outer") * robot.step)
+    factor = float(np.abs(values[worst])) ** (cycle / (period * robot.step))
+    return Growth(factor, cycle, np.abs(vectors[n : 2 * n, worst]))
+
+
+def _swings(truth: Truth, actuator: int, hit: NDArray[np.bool_]) -> bool:
+    """Tell whether a motor went from one limit to the other and back, or did so between two samples of the log."""
+    if not np.any(hit):
+        return True  # its limits were hit between two samples alone
+    current, mean = truth.current[hit, actuator], truth.mean_current[hit, actuator]
+    turns = int(np.count_nonzero(np.diff(np.sign(current))))
+    return turns >= TURNS or bool(np.median(np.abs(mean) / np.maximum(np.abs(current), 1e-300)) < HELD)
+
+
+def limit_cycle(robot: VirtualRobot, truth: Truth, at_limit: Array, busy: NDArray[np.intp]) -> str:
+    """Return in one sentence that `busy` motors were at their limits because the loops are unstable there, or nothing."""
+    motors = [drive.motor for drive in robot.drives]
+    amperes, volts = np.array([m.current_limit for m in motors]), np.array([m.voltage_limit for m in motors])
+    hit = (np.abs(truth.current) >= AT * amperes) | (np.abs(truth.voltage) >= AT * volts)
+    busy = np.array([j for j in busy if _swings(truth, int(j), hit[:, j])], dtype=np.int64)
+    if not busy.size:
+        return ""
+    found = np.flatnonzero(hit[:, busy].any(axis=1))
+    found = found if found.size else np.arange(truth.t.size)  # all of them between two samples
+    found = found[np.unique(np.linspace(0, found.size - 1, POSES).astype(int))]
+    x, span = truth.motion.q[found], float(truth.t[-1] - truth.t[0])
+    stiff = np.array([drive.reflected_inertia for drive in robot.drives])  # with what shafts carry, as if they were rigid
+    inertia = inertia_of(robot.mechanism, stiff, x)
+    for i, row in enumerate(found):
+        case = small_motions(robot, x[i])
+        if case is not None and span / case.period * np.log(max(case.factor, 1e-300)) >= np.log(GROWTH):
+            joint = robot.mechanism.coordinate_names[int(np.argmax(case.shape * np.sqrt(np.abs(np.diag(inertia[i])))))]
+            worst = int(np.argmax(at_limit))
+            return (
+                f"instability: joint '{joint}' swings between the limits of the motors from t = {truth.t[row]:.6g} s on (motor "
+                f"of '{robot.drives[worst].actuator}' at its limit {100.0 * at_limit[worst]:.3g} % of the time), as its loops "
+                f"grow by {case.factor:.4g} per cycle of {case.period:g} s there; lower the gains or the cycle times"
+            )
+    return ""
+
+
+def reason(robot: VirtualRobot, machine: Machine, status: int, index: int, x: Array, v: Array, every: int) -> str:
+    """Return in one sentence why a run stopped; x and v are positions and velocities so far, one row every `every` steps."""
+    first = machine.memory.state.at("v")
+    when, name = f"t = {machine.done * machine.step:.6g} s", robot.name or robot.mechanism.name
+    speeds = np.abs(np.maximum(np.abs(machine.of("v")), np.abs(machine.stage[first : first + robot.mechanism.dof])))
+    speeds[~np.isfinite(speeds)] = np.inf
+    fastest = int(np.argmax(speeds))
+    joint, unit = _joint(robot, fastest)
+    at_once = not machine.shape.loop
+    if status == SINGULAR_MASS and speeds[fastest] <= FASTEST:
+        if at_once:
+            now = np.array([machine.done * machine.step])
+            # The state at the start of the step, and where the integrator looked last.
+            for q in (machine.of("q"), machine.stage[: machine.of("q").size]):
+                weak = weightless(robot, q[own_positions(robot.mechanism)][None], now)
+                if "not positive" in weak:
+                    return (
+                        f"robot '{name}': {weak}, so accelerations have no meaning; identify it again with possible bodies, "
+                        "or give links or drives more inertia"
+                    )
+            return f"robot '{name}': the mass matrix is singular at {when}; give every moving link or its drive an inertia"
+        return (
+            f"robot '{name}': the mass matrix of its drives alone is singular at {when}, so the delayed and iterated loops "
+            "cannot be solved; use loop='exact' or method='coupled'"
+        )
+    if status == LOST_CLOSURE and speeds[fastest] <= RUNAWAY:
+        return (
+            f"robot '{name}': its loops cannot be followed further at {when}, with joint '{joint}' at {speeds[fastest]:.3g} "
+            f"{unit} (a singularity, or unstable control threw it there); stay away from it, or lower the gains"
+        )
+    if status == LOST_TASK and speeds[fastest] <= RUNAWAY:
+        return (
+            f"robot '{name}': the work space does not determine the coordinates at {when} (a singularity): the tool "
+            "cannot move along all of its rows; keep the reference away from it, or leave rows out"
+        )
+    what = f"joint '{joint}' passed {FASTEST:.0e} {unit}"
+    if status == UNSTABLE:
+        what = culprit(robot, index)
+    elif speeds[fastest] <= FASTEST:
+        what = f"joint '{joint}' at {speeds[fastest]:.3g} {unit} tears the loops of robot '{name}'"
+    start = machine.done * machine.step - (x.shape[0] - 1) * every * machine.step
+    rows = np.flatnonzero(np.abs(v).max(axis=1) <= RUNAWAY)[-LATEST:]
+    rows = np.unique(np.append(rows, 0))
+    weak = weightless(robot, x[rows], np.asarray(start + rows * every * machine.step))
+    remedy = "lower the gains or the step" if at_once else "use loop='exact', or lower the gains"
+    return f"instability: {what} at {when}; " + (f"{weak}: give links or drives their inertia" if weak else remedy)
+
+
+def _joint(robot: VirtualRobot, index: int) -> tuple[str, str]:
+    """Return name and unit of velocity of a coordinate."""
+    mechanism = robot.mechanism
+    name = mechanism.coordinate_names[index]
+    return name, "m/s" if effort_units(mechanism)[name] == "N" else "rad/s"
+
+
+def culprit(robot: VirtualRobot, index: int) -> str:
+    """Return the velocity or current that ran away, "joint 'elbow' passed 1e+06 rad/s", by its number in the state."""
+    if index < robot.mechanism.dof:
+        name, unit = _joint(robot, index)
+        return f"joint '{name}' passed {FASTEST:.0e} {unit}"
+    masses = sum(drive.states for drive in robot.drives)
+    index -= robot.mechanism.dof + masses
+    if index < masses:
+        owner = np.repeat([drive.actuator for drive in robot.drives], [drive.states for drive in robot.drives])
+        return f"the rotor or shaft of drive '{owner[index]}' passed {FASTEST:.0e} rad/s"
+    wound = [d.actuator for d in robot.drives if d.motor.inductance > 0.0]
+    return f"the current of drive '{wound[index - masses]}' passed {FASTEST:.0e} A"
+
+
+def weightless(robot: VirtualRobot, path: Array, t: Array) -> str:
+    """Return a clause that names a joint with next to no inertia, or nothing.
+
+    Joints that can move together almost for nothing make the mass matrix nearly singular: the smallest eigenvalue of M, scaled
+    to a unit diagonal, is the share of their inertia that is left. It is negative where a published or identified model is not
+    physical.
+    """
+    try:
+        inertia = inertia_of(robot.mechanism, reflected(robot.drives), path)
+    except DynidentError:  # the loops do not close there: what was lost is not the inertia
+        return ""
+    own = np.abs(np.diagonal(inertia, axis1=1, axis2=2))
+    scale = np.sqrt(np.where(own > 0.0, own, 1.0))
+    values, vectors = np.linalg.eigh(inertia / scale[:, :, None] / scale[:, None, :])
+    i = int(np.argmax(values[:, 0] <= 0.0)) if values[:, 0].min() <= 0.0 else int(np.argmin(values[:, 0]))
+    j = int(np.argmax(np.abs(vectors[i, :, 0])))
+    when, joint = f"t = {t[i]:.6g} s", f"joint '{_joint(robot, j)[0]}'"
+    if values[i, 0] < -ROUNDING:
+        return f"the mass matrix is not positive definite at {when} (of {joint}, a model that is not physical)"
+    if values[i, 0] < CANCELLED:
+        share = 100.0 * max(values[i, 0], 0.0)
+        return f"the mass matrix is nearly singular at {when} ({joint} can move with {share:.2g} % of its inertia)"
+    i, j = (int(k) for k in np.unravel_index(np.argmin(own), own.shape))
+    if own[i, j] < WEIGHTLESS * own[i].max():
+        name, unit = _joint(robot, j)
+        unit = "kg" if unit == "m/s" else "kg m^2"
+        return f"the mass matrix is nearly singular at t = {t[i]:.6g} s (joint '{name}' has only {own[i, j]:.2g} {unit})"
+    return ""
+
+
+def inertia_of(mechanism: Mechanism, drives: Array, path: Array) -> Array:
+    """Return the mass matrices (N, n, n) of a robot and its drives, whose inertias behind the gears are given, along a path."""
+    A = actuator_rows(mechanism, path)
+    return np.asarray(mass_matrix(mechanism, path) + np.swapaxes(A, -1, -2) @ (drives[:, None] * A))
+
+
+def loop_gain(machine: Machine, x: ArrayLike) -> float:
+    """Return the spectral radius of J_act^-1 M at a pose: the delayed and iterated algebraic loops diverge when it passes 1.
+
+    It is the inertia of the mechanism over that of the actuators in the worst direction; infinite when a coordinate has no
+    actuator.
+    """
+    A = actuator_rows(machine.mechanism, x)[0]
+    joined = machine.memory.numbers.view(machine.numbers, "joined")
+    actuators = A.T @ (joined[:, None] * A)
+    moved = inertia_of(machine.mechanism, reflected(machine.drives), np.atleast_2d(x))[0] - actuators
+    if np.linalg.matrix_rank(actuators) < actuators.shape[0]:
+        return float("inf")
+    return float(np.abs(np.linalg.eigvals(np.linalg.solve(actuators, moved))).max())

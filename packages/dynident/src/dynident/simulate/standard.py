@@ -1,0 +1,334 @@
+"""A machine for a robot of which the mechanism is known: its own drives or ideal ones, a stated controller and recorder.
+
+Assumptions, all in this file: ideal drives have no inertia and no friction of their own and give the wanted torque at once (an
+ampere is a newton metre at the motor), up to the effort limits of the description; encoders sit on the joints with 2^20 counts
+per turn, or a micrometre, and an exact velocity; control runs at 1 kHz, plant at 4 kHz, and the controller knows the robot.
+
+Loops on coupled joints whose gains are in proportion to inertias D of the actuators see, at a pose, the directions x of
+
+    A^T D A x = lambda M x
+
+each as an axis of its own with 1 / lambda of the inertia that the gains were made for. The fastest direction must not be too
+fast for the sampling, the slowest not too slow for the position loop around it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.checks import choice
+from dynident.control.gains import gains_for, pi_gains
+from dynident.control.laws import PID, Cascade, ComputedTorque
+from dynident.drive.drive import Drive
+from dynident.drive.encoder import Encoder
+from dynident.drive.motor import Motor
+from dynident.drive.transmission import Transmission
+from dynident.errors import DynidentError, SimulationError, require
+from dynident.mechanics.actuation import actuator_jacobian
+from dynident.mechanics.dynamics import mass_matrix
+from dynident.mechanism.mechanism import Mechanism
+from dynident.simulate.drives_file import beside_drives
+from dynident.simulate.inputs import Reference
+from dynident.simulate.model import identified_model, joint_side
+from dynident.simulate.results import notify
+from dynident.simulate.robot import VirtualRobot
+from dynident.simulate.sensors import Sensors
+from dynident_lab.servo import Axis
+
+Array = NDArray[np.float64]
+CONTROLLERS = ("computed_torque", "feedforward", "pd", "cascade")
+BANDWIDTH, DAMPING, CYCLE, STEP = 10.0, 0.7, 1e-3, 2.5e-4  # Hz, -, s, s
+POSES = 64  # along a reference
+COUNT = {"revolute": 2.0 * math.pi / 2**20, "prismatic": 1e-6}  # rad, m
+GAIN_MARGIN, PHASE_MARGIN = 2.0, 30.0  # factor, degrees: the usual least ones
+ROOM = 1.2  # on the margins of the slowest direction without sampling, so that some is left for the sampling
+SEPARATION = 5.0  # velocity loop over position loop
+BANDWIDTHS = (1e-3, 1e4)  # of a controller that is made here [Hz]
+SLOWEST = 1e-3  # share of a wanted bandwidth below which no loop is looked for
+
+
+def actuator_inertia(mechanism: Mechanism, q: ArrayLike) -> Array:
+    """Return the inertia that every actuator moves, J_i = (k / n) [(A^+)^T M A^+]_ii, at one pose or in the mean of several.
+
+    With more actuators than freedoms (k > n) this makes A^T J A = M in the mean, so that gains in proportion to J give the
+    closed loop the wanted bandwidth.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot with n coordinates and k actuators, drive inertia included.
+    q : array_like, (n,) or (N, n)
+        Pose, or poses.
+
+    Returns
+    -------
+    ndarray, (k,)
+        Inertias [kg m^2, or kg of a slide].
+    """
+    robot, x = joint_side(mechanism), np.atleast_2d(np.asarray(q, dtype=np.float64))
+    inverse = np.linalg.pinv(actuator_jacobian(robot, x))
+    own = np.einsum("pik,pij,pjk->k", inverse, mass_matrix(robot, x), inverse) / x.shape[0]
+    return np.asarray(inverse.shape[2] / inverse.shape[1] * own)
+
+
+def standard_controller(
+    kind: str,
+    model: Mechanism,
+    q: ArrayLike,
+    *,
+    drives: Sequence[Drive] = (),
+    bandwidth: float = BANDWIDTH,
+    damping: float = DAMPING,
+    cycle: float = CYCLE,
+) -> PID | ComputedTorque | Cascade:
+    """Return a controller of a wanted bandwidth.
+
+    Parameters
+    ----------
+    kind : {"computed_torque", "feedforward", "pd", "cascade"}
+        Computed torque with the model; PD with the model as feed-forward; PD alone; P, PI cascade with the reference's
+        velocity, its velocity loop five times as fast. Coupled joints are faster in some directions than each alone: a cascade
+        keeps a gain margin of 2 and a phase margin of 30 degrees in all of them, if need be with less bandwidth and a warning.
+    model : Mechanism
+        What is known of the robot, drives included.
+    q : array_like, (n,) or (N, n)
+        Pose, or poses on the way, at which the inertias are taken that set the gains.
+    drives : sequence of Drive
+        Drives that a cascade's currents go to; ideal ones when empty.
+    bandwidth, damping : float
+        Of the error's second-order equation [Hz, -].
+    cycle : float
+        Cycle time [s]; a cascade's velocity loop runs at a quarter of it.
+
+    Returns
+    -------
+    PID, ComputedTorque or Cascade
+        The controller.
+    """
+    choice("controller", kind, CONTROLLERS)
+    kp, kd = gains_for(bandwidth, damping)
+    if not BANDWIDTHS[0] <= bandwidth <= BANDWIDTHS[1]:
+        raise SimulationError(f"bandwidth is {bandwidth:g} Hz; give one from {BANDWIDTHS[0]:g} to {BANDWIDTHS[1]:g} Hz")
+    if kind == "computed_torque":
+        return ComputedTorque(model, kp, kd, cycle=cycle)
+    J = actuator_inertia(model, q)
+    if kind in ("pd", "feedforward"):
+        many = len(model.actuators) > model.dof
+        return PID(kp * J, kd * J, cycle=cycle, project=many, feedforward=model if kind == "feedforward" else None)
+    exact = all(drive.encoder.velocity == "exact" for drive in drives)
+    law, reached = cascade_for(spread(joint_side(model), q, J), bandwidth, damping, cycle, exact=exact)
+    if reached < bandwidth:
+        notify(
+            f"the joints of robot '{model.name}' are coupled, so that a cascade of {bandwidth:g} Hz would be too fast for its "
+            f"velocity cycle of {law.velocity_cycle:g} s in some directions: {reached:.3g} Hz are used; a cycle of "
+            f"{cycle * reached / bandwidth:.2g} s keeps {bandwidth:g} Hz",
+        )
+    ratio = np.array([drive.transmission.ratio for drive in drives] or np.ones(J.size))
+    constant = np.array([drive.motor.torque_constant for drive in drives] or np.ones(J.size))
+    own = J / (ratio**2 * constant)
+    return replace(law, velocity_gain=law.velocity_gain * own, velocity_integral=law.velocity_integral * own)
+
+
+def standard_machine(
+    mechanism: Mechanism,
+    q: ArrayLike | None = None,
+    *,
+    drives: Sequence[Drive] | None = None,
+    controller: str = "computed_torque",
+    bandwidth: float = BANDWIDTH,
+    damping: float = DAMPING,
+    cycle: float = CYCLE,
+    step: float = STEP,
+) -> VirtualRobot:
+    """Return a virtual robot of which the mechanism and perhaps the drives are known, with the assumptions of this module.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot.
+    q : array_like (n,) or (N, n), optional
+        Pose, or poses on the way, at which the inertias are taken that set the gains; home, or zero, when omitted.
+    drives : sequence of Drive, optional
+        Its drives, as of `read_drives`; ideal ones when omitted. Rotor inertia and friction that the mechanism states for
+        a joint include those of its drive, so that they count once.
+    controller : {"computed_torque", "feedforward", "pd", "cascade"}
+        See `standard_controller`.
+    bandwidth, damping : float
+        Of the controller [Hz, -].
+    cycle : float
+        Cycle time of the controller [s].
+    step : float
+        Step of the simulation [s].
+
+    Returns
+    -------
+    VirtualRobot
+        The machine; `with_noise` makes its recorder noisy.
+    """
+    require(mechanism, Mechanism, "mechanism")
+    if drives is None:
+        known, turned = mechanism, ideal_drives(mechanism)
+    else:
+        turned, mechanism = tuple(drives), beside_drives(mechanism, drives)
+        known = identified_model(mechanism, turned, {}, "joint_torque")[0]
+    pose = home_of(mechanism) if q is None else q
+    law = standard_controller(controller, known, pose, drives=turned, bandwidth=bandwidth, damping=damping, cycle=cycle)
+    if len(turned) < mechanism.dof:  # their encoders do not give all joints
+        sensors = Sensors(effort="motor_torque", side="motor")
+    else:
+        sensors = Sensors(effort="joint_torque", side="joint")
+    return VirtualRobot(mechanism, turned, law, sensors=sensors, step=step, name=mechanism.name)
+
+
+def ideal_drives(mechanism: Mechanism) -> tuple[Drive, ...]:
+    """Return drives with the assumptions of this module, one per actuator."""
+    joints = {coordinate: joint for joint in mechanism.joints for coordinate in joint.coordinates}
+    drives = []
+    for actuator in mechanism.actuators:
+        (first, *others) = actuator.coupling
+        joint = joints[first]
+        limit = joint.limits.effort if not others and joint.limits.effort > 0.0 else math.inf
+        encoder = Encoder(COUNT["prismatic" if joint.kind == "prismatic" else "revolute"], "joint", velocity="exact")
+        gear = Transmission.gear(actuator.ratio)
+        drives.append(Drive(actuator.name, Motor(1.0, current_limit=limit / abs(actuator.ratio)), gear, encoder=encoder))
+    return tuple(drives)
+
+
+def poses_of(reference: Reference) -> Array:
+    """Return poses at equal steps of time along a reference, at which gains are set.
+
+    Parameters
+    ----------
+    reference : Reference
+        The motion.
+
+    Returns
+    -------
+    ndarray, (64, dof)
+        Coordinates [rad or m].
+    """
+    return reference.sample(np.linspace(0.0, reference.duration, POSES)).q
+
+
+def home_of(mechanism: Mechanism) -> Array:
+    """Return the pose that a robot is described in: home of a robot with loops, zero of any other.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot.
+
+    Returns
+    -------
+    ndarray, (dof,)
+        Coordinates in the order of ``mechanism.coordinate_names`` [rad or m].
+    """
+    if not mechanism.loops:
+        return np.zeros(mechanism.dof)
+    return np.asarray(mechanism.closure.home[mechanism.closure.independent], dtype=np.float64)
+
+
+def with_noise(machine: VirtualRobot, motion: object, efforts: float = 0.01, positions: float = 1e-5) -> VirtualRobot:
+    """Return a machine whose recorder adds white noise to what it logs; what the controller measures stays as it was.
+
+    Parameters
+    ----------
+    machine : VirtualRobot
+        Machine.
+    motion : Motion, trajectory or plan
+        What its efforts are measured on first, without noise.
+    efforts : float
+        Standard deviation of the effort noise over the RMS effort on that motion; 0 for none.
+    positions : float
+        Standard deviation of the position noise, at the actuator coordinates [rad, m].
+
+    Returns
+    -------
+    VirtualRobot
+        The machine with other sensors.
+    """
+    require(machine, VirtualRobot, "machine")
+    if not (np.isfinite(efforts) and efforts >= 0.0 and np.isfinite(positions) and positions >= 0.0):
+        raise DynidentError(f"noise of efforts is {efforts} and of positions {positions}; give numbers of at least 0")
+    quiet = replace(machine, sensors=replace(machine.sensors, effort_noise=0.0, position_noise=0.0))
+    effort = quiet.simulate(motion).log.effort if efforts > 0.0 else np.zeros((1, len(machine.drives)))
+    turns = np.array([abs(drive.transmission.ratio) for drive in machine.drives])
+    spread = positions * (turns if machine.sensors.side == "motor" else np.ones_like(turns))
+    size = efforts * np.sqrt(np.mean(effort**2, axis=0))
+    return replace(machine, sensors=replace(machine.sensors, effort_noise=size, position_noise=spread))
+
+
+def spread(mechanism: Mechanism, q: ArrayLike, inertias: ArrayLike) -> tuple[float, float]:
+    """Return how much slower and faster than meant loops on coupled joints are, over all directions and poses."""
+    x = np.atleast_2d(np.asarray(q, dtype=np.float64))
+    M, A = mass_matrix(mechanism, x), actuator_jacobian(mechanism, x)
+    try:
+        half = np.linalg.inv(np.linalg.cholesky(M))
+    except np.linalg.LinAlgError:
+        raise SimulationError(
+            f"robot '{mechanism.name}': its mass matrix is not positive definite along the motion, so no gains follow from it; "
+            "give every moving link or its drive an inertia"
+        ) from None
+    W = np.sqrt(np.asarray(inertias, dtype=np.float64))[:, None] * (A @ np.swapaxes(half, -1, -2))
+    rates = np.linalg.eigvalsh(np.swapaxes(W, -1, -2) @ W)
+    return float(rates.min()), float(rates.max())
+
+
+def cascade_for(
+    rates: tuple[float, float], bandwidth: float, damping: float, cycle: float, *, exact: bool = True
+) -> tuple[Cascade, float]:
+    """Return a cascade for unit inertia whose loops keep their margins in the slowest and in the fastest direction."""
+    slow, fast = rates
+    loops = partial(_loops, damping=damping, cycle=cycle)
+    still, level = loops(SLOWEST * bandwidth, 1.0), 1.0
+    if not kept(still, slow, exact, ROOM):  # next to no sampling: a question of the slow direction alone
+        level = 1.0 / (slow * _largest(lambda x: kept(still, 1.0 / x, exact, ROOM), 1.0, 1.0 / slow))
+    reached = bandwidth
+    if not _all(loops(bandwidth, level), rates, exact):
+        reached = _largest(lambda f: _all(loops(f, level), rates, exact), SLOWEST * bandwidth, bandwidth)
+    if not _all(loops(reached, level), rates, exact):
+        raise SimulationError(
+            f"a cascade of {bandwidth:g} Hz at a cycle of {cycle:g} s has no gains that are stable in all directions, which "
+            f"differ in speed by {fast / slow:.3g}; use computed torque or a shorter cycle"
+        )
+    return loops(reached, level), reached
+
+
+def _loops(bandwidth: float, level: float, *, damping: float, cycle: float) -> Cascade:
+    proportional, integral = pi_gains(level, 0.0, 1.0, SEPARATION * bandwidth, damping)
+    return Cascade(
+        2.0 * np.pi * bandwidth,
+        proportional,
+        integral,
+        position_cycle=cycle,
+        velocity_cycle=cycle / 4.0,
+        velocity_feedforward=1.0,
+    )
+
+
+def kept(loops: Cascade, rate: float, exact: bool = True, room: float = 1.0) -> bool:
+    """Tell whether the sampled loops of one direction keep the margins of this module."""
+    encoder = Encoder(velocity="exact" if exact else "difference")
+    axis = Axis(Drive("direction", Motor(1.0, inertia=1.0 / rate), encoder=encoder), loops)
+    for loop in (axis.margins("velocity"), axis.margins("position")):
+        if loop.gain < room * GAIN_MARGIN or loop.phase < room * PHASE_MARGIN:
+            return False
+    return axis.stable()
+
+
+def _all(loops: Cascade, rates: tuple[float, float], exact: bool) -> bool:
+    return all(kept(loops, rate, exact) for rate in rates)
+
+
+def _largest(holds: Callable[[float], bool], low: float, high: float) -> float:
+    """Return by bisection the largest number at which something holds that does so at `low`."""
+    for _ in range(12):
+        middle = float(np.sqrt(low * high))
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low

@@ -1,0 +1,347 @@
+"""The control tick of a machine: what the drives are told at every tick of their cycles, from what the sensors say.
+
+Between two ticks everything is held. The reference is a table with one row every `every` steps: rho, rho_v and feed-forward
+of the actuators for loops on those, q, v, a for computed torque, the command itself for an open loop, the place in a work
+space and more for laws there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from dynident.control.tick import clip, current_loop, low_pass_step, pid_law, velocity_loop
+from dynident.graph.elementary import both, either, equal, floor, minimum, opposite, where
+from dynident.graph.expression import Node
+from dynident.graph.function import Function
+from dynident.graph.routine import Place
+from dynident.simulate.drives import within_voltage
+from dynident.simulate.dynamics import Dynamics
+from dynident.simulate.shape import IDEAL, LOST_CLOSURE, LOST_TASK, MachineRoutine
+from dynident.simulate.tick_model import Model, TaskModel, table_width
+
+ARRAYS = ("s", "p", "w", "a", "table", "noise")
+SENSING = ("s", "p", "w", "a", "noise")
+
+
+class Tick:
+    """The routines of one control law."""
+
+    def __init__(self, dynamics: Dynamics) -> None:
+        self.graph, self.shape, self.memory = dynamics.graph, dynamics.shape, dynamics.memory
+        self.k, self.n, self.law = dynamics.k, dynamics.n, dynamics.shape.law
+        self.task = TaskModel(dynamics) if self.law.space is not None else None
+        self.model = self.task or (Model(dynamics) if self.law.asks else None)
+        self.senses = dynamics.senses
+        self.sense = self._sense()
+
+    @staticmethod
+    def _due(step: Node, every: Node) -> Node:
+        result: Node = equal(floor(step / every) * every, step)
+        return result
+
+    def _place(self, r: MachineRoutine) -> Node:
+        """Return where the row of the reference that holds now begins."""
+        rows, first = r.get("a.table_rows"), r.get("a.table")
+        row: Node = minimum(floor(r.get("s.step") / r.get("p.every")) - first, rows - 1.0)
+        return row * float(table_width(self.law, self.k))
+
+    def _row(self, r: MachineRoutine) -> Callable[[int], Node]:
+        """Return a reader of that row."""
+        place = self._place(r)
+        return lambda column: r.load("table", place + float(column))
+
+    # ---- sensors
+
+    def _noise(self, r: MachineRoutine) -> Callable[[Node | int], Node]:
+        """Return a reader of the noise of this tick: encoders first, then current sensors at every tick of their loop."""
+        step, rows, first = r.get("s.step"), r.get("a.noise_rows"), r.get("a.noise")
+        row = minimum(floor(step / r.get("p.sense")) - first, rows - 1.0) * r.get("a.noise_width")
+        return lambda column: r.load("noise", row + column)
+
+    @staticmethod
+    def _quantised(x: Node, size: Node) -> Node:
+        result: Node = where(size > 0.0, size * floor(x / size + 0.5), x)
+        return result
+
+    def _sensed_currents(self, r: MachineRoutine) -> list[Node]:
+        """Return the motor currents as their sensors see them now."""
+        step, sense, every = r.get("s.step"), r.get("p.sense"), r.get("p.current_every")
+        tick = where(every > 0.0, floor((step - floor(step / sense) * sense) / every), 0.0)
+        noise, first, found = self._noise(r), (1.0 + tick) * float(self.k), []
+        for a in range(self.k):
+            seen = r.get("w.current", a) * r.get("p.current_gain", a) + noise(first + float(a))
+            found.append(self._quantised(seen, r.get("p.current_step", a)))
+        return found
+
+    def _sense(self) -> MachineRoutine:
+        """Return what writes what the sensors of all drives say now."""
+        r = MachineRoutine(self.memory, self.graph, "sense", SENSING)
+        r.call(self.senses, y="s", **{name: r.at(f"w.{name}") for name in self.senses.outputs})
+        step = r.get("s.step")
+        time = r.get("p.sense") * r.get("p.step")
+        noise, sensed, slow = self._noise(r), list[Node](), list[Node]()
+        for a in range(self.k):
+            ratio, motor = r.get("p.ratio", a), r.get("p.on_motor", a) > 0.0
+            value = where(motor, r.get("w.theta", a), r.get("w.rho", a)) + noise(a)
+            seen = self._quantised(value, r.get("p.resolution", a)) / where(motor, ratio, 1.0)
+            true = where(motor, r.get("w.omega", a) / ratio, r.get("w.rho_v", a))
+            rate = where(r.get("p.exact_speed", a) > 0.0, true, (seen - r.get("s.sensed", a)) / time)
+            smooth = low_pass_step(r.get("s.sensed_v", a), rate, r.get("p.blend", a))
+            sensed.append(seen)
+            slow.append(where(equal(step, 0.0), true, smooth))
+        currents = self._sensed_currents(r)
+        for name, values in (("s.sensed", sensed), ("s.sensed_v", slow), ("s.sensed_current", currents)):
+            r.put_all(name, values)
+        return r
+
+    def measure(self) -> MachineRoutine:
+        """Return what a controller in Python calls: the sensors, and the coordinates that belong to them."""
+        if self.model is None:
+            raise ValueError("only a controller in Python measures")
+        r = MachineRoutine(self.memory, self.graph, "measure", SENSING)
+        r.put("w.status", 0.0)
+        r.call(self.sense)
+        r.call(self.model.measured)
+        r.put("a.status", r.get("w.status"))
+        return r
+
+    # ---- commands
+
+    def _limited(self, r: MachineRoutine, a: int, current: Node, omega: Node) -> Node:
+        """Return a current within the limits of motor and amplifier."""
+        cut: Node = clip(current, r.get("p.current_limit", a))
+        if not self.shape.drives[a].limited:
+            return cut
+        top, ohm = r.get("p.voltage_limit", a), r.get("p.resistance", a)
+        held: Node = within_voltage(cut, r.get("p.emf", a) * omega, top, ohm)
+        return held
+
+    def _send(self, r: MachineRoutine, a: int, command: Node, beyond: Node) -> None:
+        """Give a drive a command, which reaches it after the delay of the law; `beyond` tells that a limit has cut it."""
+        r.put("s.sent", command, a)
+        r.put("s.beyond", beyond, a)
+        r.put("s.command", where(equal(r.get("p.late"), 0.0), command, r.get("s.command", a)), a)
+
+    def _hold_torque(self, r: MachineRoutine, a: int, torque: Node) -> Node:
+        """Hold the current that gives a torque behind the gear, within the limits; return whether it was cut."""
+        ratio = r.get("p.ratio", a)
+        wanted = torque / (ratio * r.get("p.torque", a))
+        current = self._limited(r, a, wanted, ratio * r.get("s.sensed_v", a))
+        cut: Node = opposite(equal(current, wanted))
+        self._send(r, a, current, cut)
+        return cut
+
+    # ---- laws
+
+    def control(self) -> MachineRoutine:
+        """Return what is due at the start of a step."""
+        r = MachineRoutine(self.memory, self.graph, "control", ARRAYS)
+        step = r.get("s.step")
+        kind = self.law.kind
+        if kind in ("cascade", "task cascade"):
+            with r.when(self._due(step, r.get("p.sense"))):
+                r.call(self.sense)
+            self._cascade(r, step)
+        elif kind != "held":
+            with r.when(self._due(step, r.get("p.outer"))):
+                # An open loop asks the sensors only where the speed limits the current.
+                if kind != "open" or any(drive.limited for drive in self.shape.drives):
+                    r.call(self.sense)
+                laws = {"open": self._open, "pid": self._pid, "projected": self._pid, "computed": self._computed}
+                laws.get(kind, self._task_torques)(r)
+        self._arrive(r, step)
+        return r
+
+    def _arrive(self, r: MachineRoutine, step: Node) -> None:
+        """Let arrive what was sent `late` steps ago; nothing does before the first."""
+        late = r.get("p.late")
+        with r.when(late > 0.0):
+            self._queue(r, step - floor(step / late) * late, "s.sent", "s.command")
+
+    def _queue(self, r: MachineRoutine, row: Node, sent: str, arrived: str) -> None:
+        """Take a row out of the queue behind the state, and leave what is sent in its place."""
+        slot, first = row * float(self.k), self.memory.state.size
+        for a in range(self.k):
+            r.put(arrived, r.load("s", slot + float(first + a)), a)
+            r.store("s", slot + float(first + a), r.get(sent, a))
+
+    def _open(self, r: MachineRoutine) -> None:
+        row = self._row(r)
+        for a in range(self.k):
+            value = row(a)
+            if self.law.torque:
+                self._hold_torque(r, a, value)
+                continue
+            if self.shape.drives[a].feed == IDEAL:
+                held = self._limited(r, a, value, r.get("p.ratio", a) * r.get("s.sensed_v", a))
+            else:
+                held = clip(value, r.get("p.voltage_limit", a))
+            self._send(r, a, held, opposite(equal(held, value)))
+
+    def _first(self, r: MachineRoutine, name: str, a: int) -> Node:
+        """Return the share of a low-pass, 1 at the first tick."""
+        result: Node = where(equal(r.get("s.step"), 0.0), 1.0, r.get("p." + name, a))
+        return result
+
+    def _cascade(self, r: MachineRoutine, step: Node) -> None:
+        k, row = self.k, self._row(r)
+        feed = 2 * k if self.task is None else self.task.table.at("feed")
+        with r.when(self._due(step, r.get("p.outer"))):
+            if self.task is not None:
+                self._task_speeds(r, self.task)
+            for a in range(k if self.task is None else 0):
+                speed = r.get("p.kp", a) * (row(a) - r.get("s.sensed", a)) + r.get("p.share", a) * row(k + a)
+                wanted = clip(speed, r.get("p.speed_limit", a))
+                r.put("s.issued", low_pass_step(r.get("s.issued", a), wanted, self._first(r, "slow_out", a)), a)
+        inner = r.get("p.inner")
+        with r.when(self._due(step, inner)):
+            self._wishes(r, step / inner)
+            for a in range(k):
+                self._velocity(r, a, row(feed + a))
+        if self.law.current_loop:
+            with r.when(self._due(step, r.get("p.current_every"))):
+                currents = Function("currents", self.senses.inputs, {"current": self.senses.outputs["current"]})
+                r.call(currents, y="s", current=r.at("w.current"))
+                for a, current in enumerate(self._sensed_currents(r)):
+                    self._current(r, a, current)
+
+    def _look(self, r: MachineRoutine, task: TaskModel) -> dict[str, str | Place]:
+        """Find error and its rate in the work space, and return what functions of the law take."""
+        if self.model is not None:
+            r.call(self.model.measured)
+        here = "table", self._place(r)
+        given: dict[str, str | Place] = {"q": r.at("s.pose"), "v": r.at("w.v"), "t": here}
+        r.call(task.seen, **given, e=r.at("w.error"), d=r.at("w.rate"))
+        return given
+
+    def _task_speeds(self, r: MachineRoutine, task: TaskModel) -> None:
+        """Make the speeds that a position loop in a work space asks of the actuators."""
+        given, row = self._look(r, task), self._row(r)
+        for i in range(task.space.rows):
+            wanted = r.get("p.kp", i) * r.get("w.error", i) + r.get("p.share", i) * row(task.table.at("rate", i))
+            slow = low_pass_step(r.get("s.slope", i), wanted, self._first(r, "slow_out", i))
+            r.put("s.slope", slow, i)
+            r.put("w.task", slow, i)
+        r.call(task.speeds(), **given, u=r.at("w.task"), rate=r.at("w.rho_v"), ok=r.at("w.ok"))
+        r.stop_unless_ok(LOST_TASK)
+        for a in range(self.k):
+            r.put("s.issued", clip(r.get("w.rho_v", a), r.get("p.speed_limit", a)), a)
+
+    def _task_torques(self, r: MachineRoutine) -> None:
+        if self.task is None or self.model is None:
+            raise ValueError("a law in a work space needs one")
+        task = self.task
+        given = self._look(r, task)
+        errors = [r.get("w.error", i) for i in range(task.space.rows)]
+        for i, error in enumerate(errors):
+            r.put("w.task", self._feedback(r, error, r.get("w.rate", i), i), i)
+        if self.law.kind == "task forces":
+            r.call(task.forces(), **given, u=r.at("w.task"), torque=r.at("w.torque"), ok=r.at("w.ok"))
+        else:
+            r.call(task.accelerations(), **given, u=r.at("w.task"), a=r.at("w.a"), ok=r.at("w.ok"))
+        r.stop_unless_ok(LOST_TASK)
+        if self.law.kind == "task computed":
+            self._needed(r, self.model, self._row(r), task.table.at("v"))
+        self._hold_all(r, errors)
+
+    def _wishes(self, r: MachineRoutine, tick: Node) -> None:
+        """Hand wanted speeds to the velocity loops, `late_wish` of their ticks later."""
+        late = r.get("p.late_wish")
+        with r.when(late > 0.0):
+            self._queue(r, r.get("p.late") + tick - floor(tick / late) * late, "s.issued", "s.wish")
+        with r.otherwise():
+            r.put_all("s.wish", r.get_all("s.issued"))
+
+    def _velocity(self, r: MachineRoutine, a: int, feed: Node) -> None:
+        ratio = r.get("p.ratio", a)
+        speed = ratio * r.get("s.sensed_v", a)
+        error = ratio * r.get("s.wish", a) - speed
+        moved = velocity_loop(
+            error,
+            feed / (ratio * r.get("p.torque", a)),
+            r.get("s.integral", a),
+            r.get("s.asked", a),
+            (r.get("p.kd", a), r.get("p.ki", a), self._first(r, "slow_in", a)),
+            r.get("p.inner") * r.get("p.step"),
+            lambda x: self._limited(r, a, x, speed),
+            r.get("p.windup"),
+        )
+        r.put("s.integral", moved.integral, a)
+        r.put("s.asked", moved.output, a)
+        if self.shape.drives[a].feed == IDEAL:
+            self._send(r, a, moved.output, moved.cut)
+        else:
+            r.put("s.beyond", moved.cut, a)
+
+    def _current(self, r: MachineRoutine, a: int, sensed: Node) -> None:
+        moved = current_loop(
+            r.get("s.asked", a) - sensed,
+            r.get("s.electric", a),
+            (r.get("p.kpc", a), r.get("p.kic", a)),
+            r.get("p.current_every") * r.get("p.step"),
+            r.get("p.voltage_limit", a),
+            r.get("p.windup"),
+        )
+        r.put("s.electric", moved.integral, a)
+        # What was cut stays noted until the next tick of the velocity loop.
+        self._send(r, a, moved.output, either(r.get("s.beyond", a) > 0.0, moved.cut))
+
+    def _feedback(self, r: MachineRoutine, error: Node, rate: Node, i: int) -> Node:
+        """Move filter and integral of a PID; return its output."""
+        dt = r.get("p.outer") * r.get("p.step")
+        slow = low_pass_step(r.get("s.slope", i), rate, self._first(r, "slow_out", i))
+        integral = r.get("s.integral", i) + error * dt
+        r.put("s.slope", slow, i)
+        r.put("s.integral", integral, i)
+        result: Node = pid_law(error, slow, integral, tuple(r.get("p." + name, i) for name in ("kp", "kd", "ki")))
+        return result
+
+    def _pid(self, r: MachineRoutine) -> None:
+        k, row = self.k, self._row(r)
+        dt = r.get("p.outer") * r.get("p.step")
+        errors = []
+        for a in range(k):
+            place, speed, wanted, slope = r.get("s.sensed", a), r.get("s.sensed_v", a), row(a), row(k + a)
+            errors.append(wanted - place)
+            r.put("w.torque", self._feedback(r, errors[a], slope - speed, a) + row(2 * k + a), a)
+        if self.law.kind == "projected" and self.model is not None:
+            r.call(self.model.measured)
+            r.call(self.model.distribute())
+        for a in range(k):
+            torque = r.get("w.torque", a)
+            cut = self._hold_torque(r, a, torque)  # at its limit an actuator does not integrate further into it
+            into = both(cut, torque * errors[a] > 0.0)
+            r.put("s.integral", r.get("s.integral", a) - where(into, errors[a] * dt, 0.0), a)
+
+    def _computed(self, r: MachineRoutine) -> None:
+        n, row, model = self.n, self._row(r), self.model
+        if model is None:
+            raise ValueError("computed torque needs a model")
+        r.call(model.measured)
+        errors = []
+        for c in range(n):
+            wanted, slope, place, speed = row(c), row(n + c), r.get("w.x", c), r.get("w.v", c)
+            errors.append(wanted - place)
+            feedback = self._feedback(r, errors[c], slope - speed, c)
+            r.put("w.a", row(2 * n + c) + feedback, c)
+        if self.law.on_reference:
+            r.put_all("w.error", errors)
+            r.put_all("w.v", [row(n + c) for c in range(n)])
+            r.call(model.moved())
+        self._needed(r, model, row, n)
+        self._hold_all(r, errors)
+
+    def _needed(self, r: MachineRoutine, model: Model, row: Callable[[int], Node], first: int) -> None:
+        """Find the torques that a model needs for the accelerations a; wanted velocities begin in a column of the reference."""
+        r.put_all("w.wanted", [row(first + c) for c in range(self.n)])
+        places = {"q": r.at("s.pose"), "v": r.at("w.v"), "a": r.at("w.a"), "r": r.at("w.wanted")}
+        r.call(model.torques(), **places, t=r.at("w.torque"), ok=r.at("w.ok"))
+        r.stop_unless_ok(LOST_CLOSURE)
+
+    def _hold_all(self, r: MachineRoutine, errors: Sequence[Node]) -> None:
+        """Hold all torques; where a limit has cut one, undo what this tick has integrated."""
+        cut, dt = self.graph.zero, r.get("p.outer") * r.get("p.step")
+        for a in range(self.k):
+            cut = either(cut, self._hold_torque(r, a, r.get("w.torque", a)))
+        for c, error in enumerate(errors):
+            r.put("s.integral", r.get("s.integral", c) - where(cut, error * dt, 0.0), c)

@@ -1,0 +1,5 @@
+"""Closed forms: derivation on shared expressions, base parameters, programs in C, NumPy and LaTeX."""
+
+import lazy_loader as lazy
+
+__getattr__, __dir__, __all__ = lazy.attach_stub(__name__, __file__)

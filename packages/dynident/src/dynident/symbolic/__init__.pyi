@@ -1,0 +1,25 @@
+from .derivation import derive as derive
+from .print_c import CSources as CSources
+from .print_c import to_c as to_c
+from .print_latex import to_latex as to_latex
+from .print_python import to_casadi as to_casadi
+from .print_python import to_numpy as to_numpy
+from .program import Program as Program
+from .program import Quantity as Quantity
+from .write import operation_table as operation_table
+from .write import write_model as write_model
+from .write import write_program as write_program
+
+__all__ = [
+    "CSources",
+    "Program",
+    "Quantity",
+    "derive",
+    "operation_table",
+    "to_c",
+    "to_casadi",
+    "to_latex",
+    "to_numpy",
+    "write_model",
+    "write_program",
+]

@@ -1,0 +1,356 @@
+"""`Program`: named closed forms that share one graph, with their inputs, operation counts and values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.errors import DynidentError, missing_extra
+from dynident.graph.compiled import Compiled
+from dynident.graph.expression import Graph, Node, evaluate_nodes, reachable
+from dynident.graph.function import Function
+from dynident.graph.operations import sympy_functions
+
+if TYPE_CHECKING:
+    from dynident.symbolic.regroup import Regrouping
+
+Array = NDArray[np.float64]
+
+SHARED = ("phi", "beta", "geometry")  # arrays that are the same for all samples
+COUNTED = ("+", "*", "/", "sin", "cos", "other")
+_CLASS = {"add": "+", "sub": "+", "neg": "+", "mul": "*", "div": "/", "sin": "sin", "cos": "cos"}
+
+
+@dataclass(frozen=True)
+class Operations:
+    """How many operations one evaluation costs.
+
+    Parameters
+    ----------
+    counts : mapping of str to int
+        Number of ``+`` (differences and changes of sign included), ``*``, ``/``, ``sin``, ``cos`` and ``other`` functions.
+    """
+
+    counts: Mapping[str, int]
+
+    @property
+    def total(self) -> int:
+        """All operations together."""
+        return sum(self.counts.values())
+
+    def __getitem__(self, kind: str) -> int:
+        return self.counts.get(kind, 0)
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """One closed form: an array of expressions.
+
+    Parameters
+    ----------
+    name : str
+        Name, as in ``inverse_dynamics``.
+    result : str
+        Name of the result, as in ``tau``.
+    shape : tuple of int
+        Its shape.
+    entries : tuple of Node
+        Its entries, row by row.
+    meaning : str
+        What it is, in one line.
+    """
+
+    name: str
+    result: str
+    shape: tuple[int, ...]
+    entries: tuple[Node, ...]
+    meaning: str
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """Closed forms of a robot.
+
+    Parameters
+    ----------
+    name : str
+        Name of the robot.
+    graph : Graph
+        Where the expressions live; symbol ``q[3]`` is element 3 of array ``q``.
+    inputs : mapping of str to tuple of str
+        Arrays that enter: ``q``, ``v``, ``a``, ``tau`` (independent coordinates), ``phi`` (standard parameters), ``beta`` (base
+        parameters), ``geometry`` (lengths), each with the name of every element.
+    values : mapping of str to ndarray
+        The robot's own numbers for ``phi`` and ``geometry``, and points ``x`` that the tip can reach.
+    quantities : mapping of str to Quantity
+        The closed forms.
+    regrouping : Regrouping or None
+        Base parameters, when ``base_regressor`` was asked for.
+    """
+
+    name: str
+    graph: Graph = field(repr=False)
+    inputs: Mapping[str, tuple[str, ...]] = field(repr=False)
+    values: Mapping[str, Array] = field(repr=False)
+    quantities: Mapping[str, Quantity] = field(repr=False)
+    regrouping: Regrouping | None = field(default=None, repr=False)
+
+    def __getitem__(self, quantity: str) -> Quantity:
+        try:
+            return self.quantities[quantity]
+        except KeyError:
+            raise DynidentError(
+                f"the program of '{self.name}' has no quantity '{quantity}'; it has {', '.join(self.quantities)}"
+            ) from None
+
+    def needed(self, quantity: str) -> tuple[str, ...]:
+        """Return the input arrays that a quantity depends on.
+
+        Parameters
+        ----------
+        quantity : str
+            Name of the closed form.
+
+        Returns
+        -------
+        tuple of str
+            Names of arrays, in the order of `inputs`.
+        """
+        used = {place(node.name)[0] for node in reachable(self[quantity].entries) if node.op == "symbol"}
+        return tuple(name for name in self.inputs if name in used)
+
+    # ---- counting ---------------------------------------------------------------------------------------------------
+
+    def operations(self, *quantities: str) -> Operations:
+        """Return the operations of one evaluation as generated: every shared sub-expression once.
+
+        Parameters
+        ----------
+        *quantities : str
+            Closed forms evaluated together; all when omitted.
+
+        Returns
+        -------
+        Operations
+            Counts by kind.
+        """
+        names = quantities or tuple(self.quantities)
+        nodes = reachable([entry for name in names for entry in self[name].entries])
+        counts = dict.fromkeys(COUNTED, 0)
+        for node in nodes:
+            if node.op not in ("const", "symbol"):
+                counts[_CLASS.get(node.op, "other")] += 1
+        return Operations(MappingProxyType(counts))
+
+    def expanded_operations(self, *quantities: str) -> Operations:
+        """Return the operations of the multiplied-out form, as a sum of products that shares nothing.
+
+        Nothing is expanded: the number of terms and factors of every node follows from those of its arguments. Terms that
+        would cancel or merge are counted, as an expansion that does not look for them would have them.
+
+        Parameters
+        ----------
+        *quantities : str
+            Closed forms; all when omitted.
+
+        Returns
+        -------
+        Operations
+            Counts by kind, exact integers however large.
+        """
+        names = quantities or tuple(self.quantities)
+        entries = [entry for name in names for entry in self[name].entries]
+        # Per node: terms, factors in all terms, and how often each kind of function stands in them.
+        size: dict[int, tuple[int, dict[str, int]]] = {}
+        for node in reachable(entries):
+            size[node.index] = _expanded(node, size)
+        counts = dict.fromkeys(COUNTED, 0)
+        for entry in entries:
+            terms, factors = size[entry.index]
+            counts["+"] += max(terms - 1, 0)
+            counts["*"] += max(factors.get("*", 0) - terms, 0)
+            for kind in ("/", "sin", "cos", "other"):
+                counts[kind] += factors.get(kind, 0)
+        return Operations(MappingProxyType(counts))
+
+    # ---- values -----------------------------------------------------------------------------------------------------
+
+    def evaluate(self, quantity: str, **inputs: ArrayLike) -> Array:
+        """Return the numbers of a closed form, by NumPy, one operation after the other.
+
+        Parameters
+        ----------
+        quantity : str
+            Name of the closed form.
+        **inputs : array_like
+            The arrays it needs, (N, k) or (k,); ``phi`` and ``geometry`` default to the robot's own.
+
+        Returns
+        -------
+        ndarray, (N, ...)
+            Values.
+        """
+        form, given = self[quantity], self._given(quantity, inputs)
+        samples = max((array.shape[0] for array in given.values()), default=1)
+        result = np.empty((samples, len(form.entries)))
+        columns = {f"{name}[{i}]": array[:, i] for name, array in given.items() for i in range(array.shape[1])}
+        for j, column in enumerate(evaluate_nodes(form.entries, columns)):
+            result[:, j] = column
+        return result.reshape(samples, *form.shape)
+
+    def compiled(self, quantity: str) -> Callable[..., Array]:
+        """Return a closed form as machine code, many times faster than `evaluate`.
+
+        Parameters
+        ----------
+        quantity : str
+            Name of the closed form.
+
+        Returns
+        -------
+        callable
+            Takes the arrays of `evaluate` by keyword, parameters and lengths once for all samples, and returns the values.
+        """
+        form, function = self[quantity], self.function(quantity)
+        code = Compiled(function)
+
+        def run(**inputs: ArrayLike) -> Array:
+            given = self._given(quantity, inputs)
+            counts = {name: array.shape[0] for name, array in given.items()}
+            samples = max((counts[name] for name in function.inputs), default=1)
+            for name, count in counts.items():
+                if count != (samples if name in function.inputs else 1):
+                    raise DynidentError(
+                        f"'{name}' has {count} rows; compiled {quantity} of {samples} samples needs as many, shared arrays one"
+                    )
+            result = np.empty((samples, *form.shape))
+            code(samples, {name: np.ascontiguousarray(array) for name, array in given.items()} | {form.result: result})
+            return result
+
+        return run
+
+    def _given(self, quantity: str, inputs: Mapping[str, ArrayLike]) -> dict[str, Array]:
+        """Return the arrays that a quantity needs, (N, k) each, the robot's own where none is given."""
+        given: dict[str, Array] = {}
+        for name in self.needed(quantity):
+            value = inputs.get(name, self.values.get(name))
+            if value is None:
+                raise DynidentError(f"{quantity} needs '{name}' ({len(self.inputs[name])} numbers); give it by keyword")
+            array = np.atleast_2d(np.asarray(value, dtype=np.float64))
+            if array.ndim != 2 or array.shape[1] != len(self.inputs[name]):
+                raise DynidentError(
+                    f"'{name}' has shape {np.shape(value)}; {quantity} of '{self.name}' needs {len(self.inputs[name])} columns"
+                )
+            given[name] = array
+        return given
+
+    # ---- conversions ------------------------------------------------------------------------------------------------
+
+    def to_sympy(self, quantity: str) -> Any:
+        """Return a closed form as a sympy matrix, with the symbols' own names.
+
+        Parameters
+        ----------
+        quantity : str
+            Name of the closed form.
+
+        Returns
+        -------
+        sympy.Matrix
+            Entries in the shape of the quantity (a column for a vector).
+        """
+        sympy = load_sympy("converting closed forms to sympy")
+        form = self[quantity]
+        value: dict[int, Any] = {}
+        functions = sympy_functions(sympy)
+        for node in reachable(form.entries):
+            args = [value[arg.index] for arg in node.args]
+            if node.op == "const":
+                value[node.index] = sympy.Integer(int(node.value)) if node.value == int(node.value) else sympy.Float(node.value)
+            elif node.op == "symbol":
+                value[node.index] = sympy.Symbol(self.label(*place(node.name)), real=True)
+            else:
+                value[node.index] = functions[node.op](*args)
+        rows = form.shape[0] if form.shape else 1
+        return sympy.Matrix(rows, len(form.entries) // rows, [value[entry.index] for entry in form.entries])
+
+    def function(self, quantity: str, prefix: str = "") -> Function:
+        """Return a closed form as a function of arrays, as printers and the compiler take it.
+
+        Parameters
+        ----------
+        quantity : str
+            Name of the closed form.
+        prefix : str
+            Text in front of that name.
+
+        Returns
+        -------
+        Function
+            Of the arrays it needs: coordinates per sample; parameters and lengths shared by all samples.
+        """
+        form = self[quantity]
+        sizes = {name: len(self.inputs[name]) for name in self.needed(quantity)}
+        inputs = {name: size for name, size in sizes.items() if name not in SHARED}
+        shared = {name: size for name, size in sizes.items() if name in SHARED}
+        return Function(f"{prefix}{quantity}", inputs, {form.result: form.entries}, shared)
+
+    def label(self, array: str, element: int) -> str:
+        """Return the readable name of one input, as in ``q_elbow``.
+
+        Parameters
+        ----------
+        array : str
+            Input array.
+        element : int
+            Which of its elements.
+
+        Returns
+        -------
+        str
+            ``array_element`` for coordinates, the element's own name otherwise.
+        """
+        own = self.inputs[array][element]
+        return f"{array}_{own}" if array in ("q", "v", "a", "tau") else own
+
+
+def place(symbol: str) -> tuple[str, int]:
+    """Return array and element of a symbol such as ``q[3]``."""
+    array, number = symbol[:-1].split("[")
+    return array, int(number)
+
+
+def load_sympy(purpose: str) -> Any:
+    """Return the module sympy, an optional extra that is needed for a purpose."""
+    try:
+        return import_module("sympy")
+    except ImportError:
+        raise missing_extra("sympy", "symbolic", purpose) from None
+
+
+def _expanded(node: Node, size: Mapping[int, tuple[int, dict[str, int]]]) -> tuple[int, dict[str, int]]:
+    """Return terms and factor counts of a node in multiplied-out form."""
+    if node.op == "const":
+        return (0, {}) if node.value == 0.0 else (1, {"*": 1})
+    if node.op == "symbol":
+        return 1, {"*": 1}
+    parts = [size[arg.index] for arg in node.args]
+    if node.op == "neg":
+        return parts[0]
+    if node.op in ("add", "sub"):
+        (t1, f1), (t2, f2) = parts
+        return t1 + t2, {kind: f1.get(kind, 0) + f2.get(kind, 0) for kind in {*f1, *f2}}
+    if node.op == "mul":
+        (t1, f1), (t2, f2) = parts
+        return t1 * t2, {kind: f1.get(kind, 0) * t2 + f2.get(kind, 0) * t1 for kind in {*f1, *f2}}
+    if node.op == "div":
+        (t1, f1), _ = parts
+        return t1, {**f1, "/": f1.get("/", 0) + t1}
+    kind = _CLASS.get(node.op, "other")
+    return 1, {"*": 1, kind: 1}

@@ -1,0 +1,31 @@
+from .comparison import Comparison as Comparison
+from .comparison import compare as compare
+from .comparison import standard_estimators as standard_estimators
+from .crossvalidation import CrossValidation as CrossValidation
+from .crossvalidation import cross_validate as cross_validate
+from .crossvalidation import time_blocks as time_blocks
+from .holdout import HoldOut as HoldOut
+from .holdout import hold_out as hold_out
+from .holdout import split as split
+from .properties import RobotCheck as RobotCheck
+from .properties import check as check
+from .verdict import Check as Check
+from .verdict import Verdict as Verdict
+from .verdict import judge as judge
+
+__all__ = [
+    "Check",
+    "Comparison",
+    "CrossValidation",
+    "HoldOut",
+    "RobotCheck",
+    "Verdict",
+    "check",
+    "compare",
+    "cross_validate",
+    "hold_out",
+    "judge",
+    "split",
+    "standard_estimators",
+    "time_blocks",
+]

@@ -1,0 +1,141 @@
+"""Cross-validation over time blocks: every block is predicted by a model that never saw it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from itertools import pairwise
+from operator import add
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.errors import DynidentError
+from dynident.identify.bayes import MAP
+from dynident.identify.estimators import OLS, WLS
+from dynident.identify.matching import match
+from dynident.identify.regression import Regression
+from dynident.identify.regrouping import base_parameters
+from dynident.mechanism.mechanism import Mechanism
+from dynident.parallel import gathered
+from dynident.results import Result
+from dynident.signals.log import Log
+from dynident.signals.preparation import prepare
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class CrossValidation(Result):
+    """Held-out errors of every block.
+
+    Parameters
+    ----------
+    joints : tuple of str
+        Joints compared.
+    relative : ndarray, (folds,)
+        ||e|| / ||tau|| of each block under the model fitted to all others.
+    rmse : ndarray, (folds, n)
+        RMSE per block and joint [N m or N].
+    overall : float
+        ||e|| / ||tau|| over all blocks together.
+    """
+
+    joints: tuple[str, ...]
+    relative: Array
+    rmse: Array
+    overall: float
+
+    def summary(self) -> str:
+        """Return the errors as text. One line."""
+        folds = ", ".join(f"{100 * r:.2f}" for r in self.relative)
+        return (
+            f"{len(self.relative)}-fold cross-validation over time: {100 * self.overall:.2f} % relative error (folds {folds} %)"
+        )
+
+    def plot(self) -> Figure:
+        """Draw the held-out error of every block, and that of all together."""
+        from dynident.figures import BLUE, ORANGE, one_axes  # noqa: PLC0415 - matplotlib is an extra
+
+        figure, axes = one_axes(7.2, 3.6, "block of time", "held-out error [%]", "every block under the model of all others")
+        at = np.arange(1, self.relative.size + 1)
+        axes.bar(at, 100.0 * self.relative, color=BLUE, width=0.6)
+        axes.axhline(100.0 * self.overall, color=ORANGE, linewidth=1.2, label="all blocks together")
+        axes.set_xticks(at)
+        axes.legend(frameon=False, fontsize=8)
+        return figure
+
+
+def cross_validate(
+    blocks: Sequence[Regression], estimator: MAP | OLS | WLS | None = None, *, client: Any = None
+) -> CrossValidation:
+    """Predict each block of evidence by the model fitted to the others.
+
+    Parameters
+    ----------
+    blocks : sequence of Regression
+        Evidence of separate stretches of time, all with the same base parameters.
+    estimator : MAP, OLS or WLS, optional
+        Estimator; `MAP()` when omitted.
+    client : dask.distributed.Client or concurrent.futures.Executor, optional
+        Where to compute; this process when omitted (see `dynident.fleet.connect`).
+
+    Returns
+    -------
+    CrossValidation
+        Errors per block.
+    """
+    if len(blocks) < 2:
+        raise DynidentError(f"cross-validation got {len(blocks)} block; give at least 2")
+    chosen = estimator or MAP()
+    joints = tuple(group.name for group in blocks[0].groups)
+    for i, block in enumerate(blocks):
+        if tuple(group.name for group in block.groups) != joints:
+            raise DynidentError(f"cross-validation: block {i} has other joints than block 0; use blocks of one log")
+    folds = ((chosen, [other for j, other in enumerate(blocks) if j != i]) for i in range(len(blocks)))
+    betas = [_fold(*fold) for fold in folds] if client is None else gathered(client, _fold, folds)
+    squares = [[group.residual(beta) for group in block.groups] for block, beta in zip(blocks, betas, strict=True)]
+    efforts = [[group.effort_square for group in block.groups] for block in blocks]
+    counts = [[group.count for group in block.groups] for block in blocks]
+    e, tau, n = np.array(squares), np.array(efforts), np.array(counts)
+    relative = np.sqrt(e.sum(axis=1) / tau.sum(axis=1))
+    return CrossValidation(joints, relative, np.sqrt(e / n), float(np.sqrt(e.sum() / tau.sum())))
+
+
+def _fold(estimator: MAP | OLS | WLS, others: Sequence[Regression]) -> Array:
+    """Return the base parameters of all blocks but one."""
+    return np.asarray(estimator.fit(reduce(add, others)).coef_)
+
+
+def time_blocks(mechanism: Mechanism, log: Log, folds: int = 5, **options: Any) -> list[Regression]:
+    """Cut a log into equal stretches of time and compress each, all in the band of the whole log.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot.
+    log : Log
+        Log to cut.
+    folds : int
+        Number of blocks.
+    **options
+        Passed to `dynident.signals.prepare`.
+
+    Returns
+    -------
+    list of Regression
+        One per block, with common base parameters.
+    """
+    if folds < 2 or len(log) < 50 * folds:
+        raise DynidentError(f"cannot cut {len(log)} samples into {folds} blocks; use at least 2 blocks of 50 samples")
+    matched = match(mechanism, log)
+    whole = prepare(matched.log, **options)
+    fixed = {**options, "cutoff": whole.cutoff.frequency, "decimation": whole.decimator.factor}
+    base = base_parameters(matched.mechanism)
+    edges = np.linspace(0, len(log), folds + 1).astype(int)
+    return [Regression.from_log(mechanism, log.rows(int(i), int(j)), base, **fixed) for i, j in pairwise(edges)]

@@ -1,0 +1,433 @@
+"""The verdict: can this model be trusted, as checks with numbers, limits and sentences, for people and machines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from dynident.errors import require
+from dynident.files import to_json
+from dynident.friction.terms import term_of
+from dynident.pages import number, percent
+from dynident.results import Result
+from dynident.tables import Tabular
+from dynident.validate.gains import LEAST, gain_factors, rescaled, told
+from dynident.validate.passivity import feeding_laws
+
+if TYPE_CHECKING:
+    from dynident.identify.fit import Fit
+    from dynident.identify.metrics import Metrics
+    from dynident.identify.score import Score
+
+# Limits that a usable rigid-body model meets; they are stated in every verdict.
+RELATIVE_LIMIT = 0.15
+GAP_LIMIT = 2.0
+JOINT_LIMIT = 0.5  # of a joint's own effort, where the error is above what its noise explains ...
+NOISE_LIMIT = 2.0  # ... that is, above so many standard deviations of its residuals
+COVERAGE_LIMIT = 0.85
+FREE_LIMIT = 1.3  # error over that of least squares alone
+OPEN_LIMIT = 0.10  # of the effort that the training data may leave open
+CONDITION_LIMIT = 1e3
+SHARE_GOOD_LIMIT = 0.25
+SHARES = ("held_out_error", "coverage", "leverage", "precision")  # told in per cent
+SIGN_LIMIT = 3.0  # standard deviations below zero at which a sign is wrong
+
+
+# What to do when a check fails, by its name.
+NEXT = {
+    "held_out_error": "look where the residual is large: at standstill or reversals choose another friction law (--friction), "
+    "everywhere alike check units, signs and gains of the efforts, and that log and description are of the same robot",
+    "gains": "check gain, unit and sign of the efforts of this log against those of the training; where friction is most of "
+    "the effort, it may have changed with temperature or wear",
+    "generalisation": "record a richer motion (dynident excite designs one) and fit both logs together",
+    "joints": "check sign, gain and unit of the effort of these joints; where it is small, more load or speed shows it better",
+    "coverage": "the noise is not the only error: try a richer friction law (--friction) or fit more logs",
+    "against_description": "do not use this fit: check that log and description belong to the same robot, tool and payload",
+    "against_least_squares": "check the description's masses and the load; --estimator wls shows what the data say alone",
+    "leverage": "add a log that moves like the held-out one to the training data",
+    "suspicions": "mend the data as the finding says and fit again",
+    "efforts": "record the efforts of these joints, or accept that what only they show rests on the description",
+    "condition": "record a motion that dynident excite designs, or keep essential parameters only (--essential 10)",
+    "excitation": "move the joints that show these parameters: dynident excite designs such a motion",
+    "precision": "record a longer or richer motion; more repetitions lower the deviations",
+    "passivity": "align efforts and positions in time, check the signs of the efforts, or add the missing term (--terms)",
+    "possible_bodies": "use --recovery physical, or tell what is known (--mass, --total-mass, --centre)",
+}
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was checked.
+
+    Parameters
+    ----------
+    name : str
+        Short name.
+    ok : bool
+        True when the limit is met.
+    value, limit : float
+        Number and limit.
+    sentence : str
+        The finding in words.
+    """
+
+    name: str
+    ok: bool
+    value: float
+    limit: float
+    sentence: str
+    derived: ClassVar[tuple[str, ...]] = ("next_step",)
+
+    @property
+    def next_step(self) -> str:
+        """What to do now when the check failed; empty when it passed."""
+        return "" if self.ok else NEXT.get(self.name, "")
+
+    @property
+    def shown(self) -> tuple[str, str]:
+        """Value and limit as the sentence tells them: shares as per cent, none where nothing is counted."""
+        if self.name in SHARES:
+            return percent(self.value), percent(self.limit)
+        if self.value == 0.0 and self.limit == 0.0:
+            return "none", "none"
+        return number(self.value, 3), number(self.limit, 3)
+
+
+@dataclass(frozen=True, eq=False)
+class Verdict(Tabular, Result):
+    """All checks of a fit.
+
+    Parameters
+    ----------
+    robot : str
+        Name of the robot.
+    validated : bool
+        True when at least one held-out log was scored.
+    checks : tuple of Check
+        What was checked.
+    scores : tuple of dict
+        Metrics of every scored log.
+    """
+
+    robot: str
+    validated: bool
+    checks: tuple[Check, ...]
+    scores: tuple[dict[str, Any], ...]
+    derived: ClassVar[tuple[str, ...]] = ("ok",)
+
+    @property
+    def ok(self) -> bool:
+        """True when the model was validated and every check passed."""
+        return self.validated and all(check.ok for check in self.checks)
+
+    def summary(self) -> str:
+        """Return the verdict as text, one line per check."""
+        head = "validated and all checks passed" if self.ok else "NOT VALIDATED" if not self.validated else "some checks failed"
+        lines = [f"verdict: {head}"]
+        for check in self.checks:
+            lines.append(f"  [{'ok' if check.ok else '!!'}] {check.sentence}")
+            lines += [f"       next: {check.next_step}"] if check.next_step else []
+        return "\n".join(lines)
+
+    def _columns(self) -> dict[str, Any]:
+        """One row per check."""
+        names = ("name", "ok", "value", "limit", "sentence", "next_step")
+        return {name.replace("_", " "): [getattr(check, name) for check in self.checks] for name in names}
+
+    def _view(self) -> dict[str, Any]:
+        values, limits = zip(*(check.shown for check in self.checks), strict=True) if self.checks else ((), ())
+        return {**self._columns(), "value": values, "limit": limits}
+
+    def _head(self) -> str:
+        return self.summary().partition("\n")[0]
+
+
+def judge(fit: Fit, scores: Sequence[Score] = ()) -> Verdict:
+    """Check a fit and its held-out scores.
+
+    Parameters
+    ----------
+    fit : Fit
+        Identified model.
+    scores : sequence of Score
+        Scores on logs; those on training data do not validate.
+
+    Returns
+    -------
+    Verdict
+        Checks with numbers and sentences.
+    """
+    from dynident.identify.fit import Fit  # noqa: PLC0415 - whoever has a fit has loaded it
+
+    require(fit, Fit, "fit")
+    held_out = [score for score in scores if not score.training]
+    checks = [*_predictions(fit, held_out), *_data(fit, bool(held_out)), *_model(fit)]
+    scored = tuple(
+        {
+            "log": s.name,
+            "training": s.training,
+            "coverage": s.coverage,
+            "description_relative": s.description,
+            "free_relative": s.free,
+            "leverage": None if s.leverage is None else s.leverage.tolist(),
+            "open_share": s.open_share,
+            "all_samples_relative": s.all_samples.relative,
+            **_numbers(s.metrics),
+            **({} if s.motors is None else {"motors": _numbers(s.motors.metrics), "preload": s.preload}),
+        }
+        for s in scores
+    )
+    return Verdict(fit.mechanism.name, bool(held_out), tuple(checks), scored)
+
+
+def _numbers(metrics: Metrics) -> dict[str, Any]:
+    """Return metrics as a line of the verdict holds them; what is not a number is missing."""
+    kept = {key: value for key, value in metrics.to_dict().items() if key != "kind" and not key.startswith("worst_")}
+    return json.loads(to_json(kept))  # type: ignore[no-any-return]
+
+
+def _check(name: str, value: float, limit: float, sentence: str, least: bool = False) -> Check:
+    """Return a check that is passed up to its limit, or from it on."""
+    return Check(name, bool(value >= limit if least else value <= limit), float(value), limit, sentence)
+
+
+def _predictions(fit: Fit, held_out: Sequence[Score]) -> list[Check]:
+    """Return what held-out logs tell: errors over all and per joint, coverage, against the description and the free fit."""
+    if not held_out:
+        return []
+    worst = max(held_out, key=lambda score: score.metrics.relative)
+    error = worst.metrics.relative
+    checks = [
+        _check(
+            "held_out_error",
+            error,
+            RELATIVE_LIMIT,
+            f"relative error on held-out data is {100 * error:.2f} % (limit {100 * RELATIVE_LIMIT:.0f} %)",
+        )
+    ]
+    noise = dict(zip(fit.groups, fit.sigma, strict=True))
+    blind = _blind(fit)
+    bearable = 0.0 if blind else min(RELATIVE_LIMIT, GAP_LIMIT * fit.training_relative)  # a factor explains what fails
+    factors = [
+        gain_factors(score, np.array([noise[joint] for joint in score.joints])) if score.metrics.relative > bearable else {}
+        for score in held_out
+    ]
+    checks += _gains(held_out, factors, blind)
+    if blind:
+        return checks  # a fit to positions alone knows neither the noise of efforts nor a training error
+    # What follows tells whether the motion was rich enough and the noise is known: a wrong gain is not asked twice.
+    judged = [rescaled(score, own) for score, own in zip(held_out, factors, strict=True)]
+    error = max(score.metrics.relative for score in judged)
+    gap = error / fit.training_relative if fit.training_relative > 0 else 1.0
+    less = " without that factor" if any(factors) else ""
+    checks.append(
+        _check(
+            "generalisation",
+            gap,
+            GAP_LIMIT,
+            f"held-out error{less} is {gap:.2f} times the training error (limit {GAP_LIMIT:g}; more means "
+            "too little excitation)",
+        )
+    )
+    checks.append(_joints(judged, noise))
+    coverage = min(score.coverage for score in judged)
+    checks.append(
+        _check(
+            "coverage",
+            coverage,
+            COVERAGE_LIMIT,
+            f"{np.floor(1000 * coverage) / 10:.1f} % of the held-out measurements{less} lie within two standard deviations "
+            f"(at least {100 * COVERAGE_LIMIT:.0f} % wanted, 95 % expected)",
+            least=True,
+        )
+    )
+    described = [score for score in held_out if score.description > 0.0]
+    if described:
+        ratio, score = max(((s.metrics.relative / s.description, s) for s in described), key=lambda pair: pair[0])
+        checks.append(
+            _check(
+                "against_description",
+                ratio,
+                1.0,
+                f"error {100 * score.metrics.relative:.2f} % where the untouched description makes "
+                f"{100 * score.description:.2f} %",
+            )
+        )
+    compared = [score for score in held_out if score.free > 0.0]
+    if compared and fit.scales:
+        # An error below that of the training data is no contradiction, however small that of least squares is.
+        ratio, score = max(
+            ((s.metrics.relative / max(s.free, fit.training_relative), s) for s in compared), key=lambda pair: pair[0]
+        )
+        checks.append(
+            _check(
+                "against_least_squares",
+                ratio,
+                FREE_LIMIT,
+                f"error {100 * score.metrics.relative:.2f} % where least squares alone makes {100 * score.free:.2f} % (limit "
+                f"{FREE_LIMIT:g} times the larger of this and the training error; more means that description or physical "
+                "consistency contradict the data)",
+            )
+        )
+    known = [(s, s.leverage) for s in held_out if s.leverage is not None and np.any(np.isfinite(s.leverage))]
+    if known:
+        leverage, where = max(
+            ((float(np.nanmax(h)), s.joints[int(np.nanargmax(h))]) for s, h in known), key=lambda pair: pair[0]
+        )
+        left_open = max(s.open_share for s, _ in known)
+        checks.append(
+            _check(
+                "leverage",
+                left_open,
+                OPEN_LIMIT,
+                f"training data leave {100 * left_open:.3g} % of the held-out efforts open (limit {100 * OPEN_LIMIT:.0f} %); "
+                f"what parameters leave open is up to {leverage:.1f} times that of the training motions ({where})",
+            )
+        )
+    return checks
+
+
+def _joints(scores: Sequence[Score], noise: Mapping[str, float]) -> Check:
+    """Return which joints are not predicted: large errors against their own effort that are more than noise."""
+    bad: dict[str, float] = {}
+    noisy: dict[str, float] = {}
+    for score in scores:
+        for joint, share, rmse in zip(score.joints, score.metrics.relative_per_joint, score.metrics.rmse, strict=True):
+            if share > JOINT_LIMIT:
+                found = bad if rmse > NOISE_LIMIT * noise[joint] else noisy
+                found[joint] = max(float(share), found.get(joint, 0.0))
+
+    def listed(joints: Mapping[str, float]) -> str:
+        return ", ".join(f"{joint} {100 * share:.3g} %" for joint, share in joints.items())
+
+    if bad:
+        sentence = f"error of single joints against their own effort: {listed(bad)} (limit {100 * JOINT_LIMIT:.0f} %)"
+    elif noisy:
+        sentence = f"every joint is predicted but for noise, which is most of the effort of: {listed(noisy)}"
+    else:
+        sentence = "every joint is predicted"
+    return _check("joints", float(len(bad)), 0.0, sentence)
+
+
+def _gains(held_out: Sequence[Score], factors: Sequence[dict[str, float]], blind: bool) -> list[Check]:
+    """Return the check of factors on efforts that explain the errors of held-out logs, none where there are none."""
+    if not any(factors):
+        return []
+    cause = "a gain that differs from " + ("the simulated loop" if blind else "the training, or a unit, or a sign")
+    sentences = [
+        f"{told(own, score.joints)}: {cause} explains more than nine tenths of the squared error on '{score.name}'"
+        for score, own in zip(held_out, factors, strict=True)
+        if own
+    ]
+    largest = max(abs(k - 1.0) for own in factors for k in own.values())
+    return [_check("gains", largest, LEAST, "; ".join(sentences))]
+
+
+def _blind(fit: Fit) -> bool:
+    """Return whether the fit is one to positions alone."""
+    return any(source.get("effort_kind") == "none" for source in fit.sources)
+
+
+def _efforts(fit: Fit, held_out: bool) -> Check:
+    """Return which joints have efforts that were fitted; without any, only a held-out log can show the scale."""
+    if _blind(fit):
+        tested = "the held-out efforts test that scale" if held_out else "no log with efforts tests that scale"
+        sentence = (
+            "no efforts were fitted: masses, inertias and friction have the scale of the gains of drives and controller, and "
+            f"{tested}"
+        )
+        return Check("efforts", held_out, float(len(fit.equations.names)), 0.0, sentence)
+    unused = [name for name in fit.equations.names if name not in fit.groups]
+    return _check(
+        "efforts",
+        float(len(unused)),
+        0.0,
+        f"no usable efforts of {', '.join(unused)}: what only they show rests on the description"
+        if unused
+        else "all joints have usable efforts",
+    )
+
+
+def _data(fit: Fit, held_out: bool) -> list[Check]:
+    """Return what the training data tell: suspicions, joints without efforts, condition, excitation, precision."""
+    doubts = fit.suspicions
+    checks = [
+        _check("suspicions", float(len(doubts)), 0.0, "; ".join(doubts) if doubts else "nothing looks wrong with the data")
+    ]
+    checks.append(_efforts(fit, held_out))
+    if fit.scales:  # a belief keeps what data do not show: determinacy is judged by what it leaves open
+        return checks
+    checks.append(
+        _check(
+            "condition",
+            fit.condition,
+            CONDITION_LIMIT,
+            f"condition number of the scaled regression is {fit.condition:.3g} (limit {CONDITION_LIMIT:g})",
+        )
+    )
+    table = fit.observability()
+    hidden = [row.name for row in table if row.verdict == "not excited"]
+    listed = ", ".join(hidden[:6]) + (" ..." if len(hidden) > 6 else "")
+    checks.append(
+        _check(
+            "excitation",
+            float(len(hidden)),
+            0.0,
+            f"{len(hidden)} base parameters are not excited by the data: {listed}"
+            if hidden
+            else "all base parameters are excited",
+        )
+    )
+    good = sum(row.verdict == "good" for row in table) / len(table)
+    checks.append(
+        _check(
+            "precision",
+            good,
+            SHARE_GOOD_LIMIT,
+            f"{100 * good:.0f} % of the base parameters are known to 10 % or better "
+            f"(at least {100 * SHARE_GOOD_LIMIT:.0f} % wanted)",
+            least=True,
+        )
+    )
+    return checks
+
+
+def _model(fit: Fit) -> list[Check]:
+    """Return what the parameters tell: signs by their deviations, possible bodies."""
+    if fit.standard_std is not None:
+        found = list(zip(fit.standard.names, fit.standard.values, fit.standard_std, strict=True))
+    else:
+        found = list(zip(fit.base.names, fit.values, np.where(fit.solved, fit.std, np.inf), strict=True))
+    negative = [
+        f"{name} {value:.3g} +- {std:.2g}"
+        for name, value, std in found
+        if (term := term_of(name)) and term.passive and value < -SIGN_LIMIT * std and value < 0.0
+    ]
+    negative += feeding_laws(fit, SIGN_LIMIT)
+    checks = [
+        _check(
+            "passivity",
+            float(len(negative)),
+            0.0,
+            f"friction feeds energy or rotor terms are negative beyond doubt: {', '.join(negative)} (a delay, a wrong sign, a "
+            "missing term?)"
+            if negative
+            else "friction takes energy out, rotors have inertia",
+        )
+    ]
+    impossible = [c.name for c in fit.consistency() if not c.ok]
+    checks.append(
+        _check(
+            "possible_bodies",
+            float(len(impossible)),
+            0.0,
+            f"standard parameters of {', '.join(impossible)} are physically impossible"
+            if impossible
+            else "every body is physically possible",
+        )
+    )
+    return checks

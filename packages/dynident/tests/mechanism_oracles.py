@@ -1,0 +1,78 @@
+"""Independent plain computations that the mechanism tests compare with: no kernels, no tree arrays."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from dynident.errors import DescriptionWarning
+from dynident.mechanics import Motion, inverse_dynamics
+from dynident.mechanism import Mechanism, Parameters, Placement
+from dynident.mechanism.inertia import from_pseudo_inertia
+
+
+def poses(mechanism: Mechanism, q: Mapping[str, float]) -> dict[str, Placement]:
+    """Pose of every link in the root, by walking the joints; q by tree coordinate, 0 where absent."""
+    found = {mechanism.root: Placement()}
+    waiting = list(mechanism.joints)
+    while waiting:
+        joint = next(j for j in waiting if j.parent in found)
+        waiting.remove(joint)
+        x = [q.get(c, 0.0) for c in joint.coordinates]
+        found[joint.child] = found[joint.parent] @ joint.placement @ joint.transform(x)
+    return found
+
+
+def possible_body(theta: np.ndarray) -> np.ndarray:
+    """Ten inertial parameters from log-Cholesky ones: any ten numbers give a body that is physically possible."""
+    a, d1, d2, d3, s12, s23, s13, *t = theta
+    U = np.array(
+        [[np.exp(d1), s12, s13, t[0]], [0.0, np.exp(d2), s23, t[1]], [0.0, 0.0, np.exp(d3), t[2]], [0.0, 0.0, 0.0, 1.0]]
+    )
+    return from_pseudo_inertia(np.exp(2.0 * a) * U @ U.T)
+
+
+def random_parameters(mechanism: Mechanism, seed: int = 0) -> Parameters:
+    """Random physically possible bodies and random joint terms.
+
+    Links fixed to others keep their inertia, so the random group is added to the prior one when that has mass.
+    """
+    rng = np.random.default_rng(seed)
+    prior = mechanism.parameters
+    values = rng.normal(size=len(prior))
+    for i in range(len(mechanism.tree.bodies)):
+        body = possible_body(rng.normal(scale=0.3, size=10) + np.array([0.3, -1, -1, -1, 0, 0, 0, 0, 0, 0]))
+        values[10 * i : 10 * i + 10] = body + prior.values[10 * i : 10 * i + 10]
+    return prior.replace(values, provenance="random")
+
+
+def random_motion(mechanism: Mechanism, samples: int = 20, seed: int = 1) -> Motion:
+    rng = np.random.default_rng(seed)
+    shape = (samples, mechanism.dof)
+    return Motion(np.arange(samples) * 0.01, *(rng.uniform(-1.0, 1.0, shape) for _ in range(3)))
+
+
+def torque_difference(one: Mechanism, two: Mechanism, parameters: Parameters | None = None, seed: int = 1) -> float:
+    """Largest relative difference of the inverse dynamics of two robots, columns matched by name."""
+    motion = random_motion(one, seed=seed)
+    order = [one.coordinate_names.index(name) for name in two.coordinate_names]
+    a = inverse_dynamics(one, motion, parameters)
+    b = inverse_dynamics(two, Motion(motion.t, motion.q[:, order], motion.v[:, order], motion.a[:, order]))
+    return float(np.max(np.abs(a[:, order] - b)) / np.max(np.abs(a)))
+
+
+def quietly(reader, *args, **kwargs):
+    """Call a reader without its DescriptionWarnings."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DescriptionWarning)
+        return reader(*args, **kwargs)
+
+
+def shared_urdfs() -> list[Path]:
+    """URDF files of the shared data, an empty list where the folder is absent."""
+    folder = Path(os.environ.get("DYNIDENT_DATA", Path(__file__).parents[4] / "shared" / "data"))
+    return sorted(folder.glob("*/*.urdf"))

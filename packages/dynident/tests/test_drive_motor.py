@@ -1,0 +1,234 @@
+"""Motors, transmissions and drives: equations, limits, data sheets, and one sentence for every wrong number."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.integrate import solve_ivp
+
+from dynident.drive import CurrentSensor, Drive, Encoder, Motor, Transmission, reflected_inertia
+from dynident.errors import DescriptionError, DynidentError
+from dynident.friction import Coulomb, LuGre, Viscous
+from dynident_lab.servo.chain import electric, speed_per_voltage
+from dynident_papers.robots.mast import data as mast
+
+RPM = math.pi / 30.0
+SHEET = {  # of an invented motor: no document prints electrical constants. V / R = 75 A, K_t 75 A = 2.25 N m, (V - R i_0) / K_t
+    "nominal_voltage": 24.0,
+    "no_load_speed": 7630.0 * RPM,
+    "no_load_current": 0.1,
+    "stall_torque": 2.25,
+    "stall_current": 75.0,
+    "resistance": 0.32,
+    "torque_constant": 30.0e-3,
+}
+positive = st.floats(1e-3, 1e3)
+
+
+def sentence(error: BaseException) -> str:
+    text = str(error)
+    assert text
+    assert "\n" not in text
+    assert "; " in text, text
+    return text
+
+
+def test_voltage_torque_and_losses() -> None:
+    motor = Motor(0.05, resistance=0.3, inductance=1e-4, back_emf=0.06)
+    np.testing.assert_allclose(motor.voltage([2.0, -1.0], [10.0, 0.0], [100.0, 0.0]), [0.6 + 0.01 + 0.6, -0.3])
+    np.testing.assert_allclose(motor.torque([2.0]), [0.1])
+    np.testing.assert_allclose(motor.current(motor.torque([1.0, -3.0])), [1.0, -3.0])
+    np.testing.assert_allclose(motor.copper_loss([2.0, -2.0]), [1.2, 1.2])
+    assert motor.emf_constant == 0.06
+    assert Motor(0.05).emf_constant == 0.05
+    assert motor.electrical_time_constant == pytest.approx(1e-4 / 0.3)
+    np.testing.assert_allclose(
+        electric(motor).response([0.0, 100.0]), 1.0 / (0.3 + 1e-4j * 2.0 * np.pi * np.array([0.0, 100.0]))
+    )
+
+
+def test_power_balance_of_the_circuit() -> None:
+    """With K_E = K_t the electrical power is copper loss plus mechanical power."""
+    motor = Motor(0.05, resistance=0.3)
+    i, omega = np.array([3.0, -2.0]), np.array([100.0, 50.0])
+    np.testing.assert_allclose(motor.voltage(i, omega) * i, motor.copper_loss(i) + motor.torque(i) * omega)
+
+
+def test_mechanical_time_constant_is_that_of_the_simulated_speed() -> None:
+    motor = Motor(30.2e-3, resistance=0.299, inertia=1.42e-5)
+    T = motor.mechanical_time_constant(load=1e-5)
+    speed = solve_ivp(lambda _, w: 30.2e-3 * (24.0 - 30.2e-3 * w) / 0.299 / 2.42e-5, (0.0, T), [0.0], rtol=1e-10, atol=1e-8).y[
+        0, -1
+    ]
+    assert speed / (24.0 / 30.2e-3) == pytest.approx(1.0 - math.exp(-1.0), rel=1e-7)
+    drive = Drive("a", motor, Transmission(inertias=(1e-5,)))
+    (pole,) = speed_per_voltage(drive).poles
+    assert -1.0 / pole.real == pytest.approx(T, rel=1e-12)
+    assert speed_per_voltage(drive).response(0.0) == pytest.approx(1.0 / 30.2e-3)
+
+
+def test_torque_speed_line_and_limits() -> None:
+    motor = Motor(0.03, resistance=0.3, current_limit=20.0, voltage_limit=24.0, speed_limit=700.0)
+    np.testing.assert_allclose(motor.steady_torque([0.0, 800.0]), [2.4, 0.0], atol=1e-12)
+    np.testing.assert_allclose(motor.steady_torque(0.0, voltage=12.0), 1.2)
+    np.testing.assert_allclose(motor.largest_torque([0.0, 650.0, 701.0, -100.0]), [0.6, 0.45, 0.0, 0.6])
+    assert Motor(0.03).largest_torque(0.0) == math.inf
+    assert Motor(0.03, voltage_limit=3.0, current_limit=1.0).largest_torque([0.0, 101.0]).tolist() == [0.03, 0.0]
+    np.testing.assert_array_equal(motor.saturated([1.0, -20.0, 1.0, 1.0], [0, 0, 24.0, 0], [0, 0, 0, -700.0]), [0, 1, 1, 1])
+
+
+def test_a_whole_data_sheet() -> None:
+    motor = Motor.from_datasheet(**SHEET, inductance=8e-5, inertia=9e-6)
+    assert motor.torque_constant == 30.0e-3
+    assert motor.voltage_limit == 24.0
+    assert motor.mechanical_time_constant() == pytest.approx(3.2e-3)  # J R / K_t^2 = 9e-6 0.32 / 9e-4
+    few = Motor.from_datasheet(**{k: SHEET[k] for k in ("nominal_voltage", "no_load_speed", "stall_torque", "no_load_current")})
+    assert few.torque_constant == pytest.approx(30.0e-3, rel=0.01)
+    assert few.resistance == pytest.approx(0.32, rel=0.01)
+
+
+@given(V=positive, R=positive, k=positive, drop=st.sets(st.sampled_from(range(6)), max_size=3), idle=st.floats(0.0, 0.5))
+def test_a_data_sheet_is_completed_consistently(V: float, R: float, k: float, drop: set[int], idle: float) -> None:
+    stall = V / R
+    numbers = [V, R, stall, k * stall, k, (V - R * idle * stall) / k]
+    names = ["nominal_voltage", "resistance", "stall_current", "stall_torque", "torque_constant", "no_load_speed"]
+    left = {name: x for i, (name, x) in enumerate(zip(names, numbers, strict=True)) if i not in drop}
+    try:
+        motor = Motor.from_datasheet(**left, no_load_current=idle * stall, tolerance=1e-6)
+    except DescriptionError as error:
+        assert "does not follow" in str(error)
+        return
+    assert motor.torque_constant == pytest.approx(k, rel=1e-9)
+    if motor.resistance > 0.0:
+        assert motor.resistance == pytest.approx(R, rel=1e-9)
+
+
+def test_contradictions_in_a_data_sheet_are_one_sentence() -> None:
+    with pytest.raises(DescriptionError, match="no_load_speed = 7630") as caught:
+        Motor.from_datasheet(**{**SHEET, "no_load_speed": 7630.0})  # turns per minute
+    assert "contradicts" in sentence(caught.value)
+    with pytest.raises(DescriptionError, match="contradicts"):
+        Motor.from_datasheet(**{**SHEET, "torque_constant": 30.0})
+    with pytest.raises(DescriptionError, match="does not follow from nominal_voltage"):
+        Motor.from_datasheet(nominal_voltage=24.0)
+    with pytest.raises(DescriptionError, match="does not exceed no_load_current"):
+        Motor.from_datasheet(nominal_voltage=24.0, resistance=24.0, torque_constant=0.1, no_load_current=1.0)
+    with pytest.raises(DescriptionError, match="stall_torque is -1"):
+        Motor.from_datasheet(nominal_voltage=24.0, resistance=1.0, stall_torque=-1.0)
+
+
+@given(k=positive, R=positive, L=positive, i=positive, omega=positive)
+def test_three_phases_and_their_equivalent_have_the_same_power(k: float, R: float, L: float, i: float, omega: float) -> None:
+    """Sum over the phases of a star winding (half the line-to-line values each) against one circuit with RMS values."""
+    motor = Motor.ac(k, R, L, voltage_limit=400.0)
+    emf_phase = k * omega / 3.0  # E_phase from k i omega = 3 E_phase i
+    assert 3.0 * (R / 2.0) * i**2 == pytest.approx(float(motor.copper_loss(i)), rel=1e-12)
+    assert 3.0 * (emf_phase + R / 2.0 * i) * i == pytest.approx(float(motor.voltage(i, omega) * i), rel=1e-12)
+    assert motor.electrical_time_constant == pytest.approx(L / R, rel=1e-12)
+    assert motor.voltage_limit == pytest.approx(3.0 * 400.0 / math.sqrt(3.0), rel=1e-12)
+
+
+def test_ratios_of_gears_screws_and_belts() -> None:
+    assert Transmission.gear(40.0).ratio == 40.0
+    assert Transmission.screw(0.01).ratio == pytest.approx(200.0 * math.pi)
+    assert Transmission.belt(mast.PITCH, mast.GEAR).ratio == pytest.approx(mast.MOTOR_RATIO, rel=1e-15)
+    assert Transmission.screw(-0.01, 2.0).ratio < 0.0
+    carriage = reflected_inertia(ratio=mast.GEAR, inertia=mast.TABLE_4_2["J_guide"], mass=mast.TABLE_4_2["M"], pitch=mast.PITCH)
+    assert carriage == pytest.approx(2.0526e-6, rel=1e-5)  # kg m^2
+    assert carriage == pytest.approx(mast.J_2, rel=1e-14)
+    drive = Drive("rho1", Motor(30.2e-3, inertia=mast.J_1), Transmission.belt(mast.PITCH, mast.GEAR, inertias=(carriage,)))
+    assert drive.rigid
+    assert drive.states == 0
+    assert drive.reflected_inertia == pytest.approx(mast.MOTOR_RATIO**2 * (mast.J_1 + mast.J_2), rel=1e-14)
+
+
+@given(
+    ratio=st.floats(-100.0, 100.0).filter(lambda r: abs(r) > 0.01),
+    eta=st.floats(0.1, 1.0),
+    tau=st.floats(-10.0, 10.0),
+    omega=st.floats(-10.0, 10.0),
+)
+def test_efficiency_takes_power_and_is_inverted(ratio: float, eta: float, tau: float, omega: float) -> None:
+    box = Transmission(ratio, efficiency=eta)
+    out = box.output_torque(tau, omega)
+    np.testing.assert_allclose(box.motor_torque(out, omega), tau, rtol=1e-12, atol=1e-300)
+    power = tau * omega
+    assert float(out) * omega / ratio <= power + 1e-12 * abs(power) + 1e-300  # what comes out never exceeds what goes in
+    if power > 0.0:
+        assert float(out) == pytest.approx(ratio * eta * tau)
+    elif power < 0.0:
+        assert float(out) == pytest.approx(ratio * tau / eta)
+
+
+def test_shaft_with_play() -> None:
+    shaft = Transmission(inertias=(1e-5,), stiffness=(100.0,), damping=(0.1,), backlash=0.02)
+    np.testing.assert_allclose(shaft.shaft_torque([0.0, 0.009, 0.03, -0.03], [1.0, 1.0, 0.0, 2.0]), [0.0, 0.0, 2.0, -1.8])
+    plain = Transmission(inertias=(1e-5,), stiffness=(100.0,), damping=(0.1,))
+    np.testing.assert_allclose(plain.shaft_torque([0.01, 0.0], [1.0, 1.0]), [1.1, 0.1])
+
+
+def test_an_elastic_drive() -> None:
+    box = Transmission.gear(10.0, inertias=(2e-6, 3e-6), stiffness=(50.0, 60.0), efficiency=0.9)
+    friction = (Coulomb() + Viscous()).using(fc=0.1, fv=1e-3)
+    drive = Drive("a", Motor(0.1, inertia=1e-5), box, friction, Encoder(1e-3), CurrentSensor(0.01))
+    assert not drive.rigid
+    assert drive.states == 2
+    assert box.damping == (0.0, 0.0)
+    assert drive.inertia == pytest.approx(1.5e-5)
+    assert drive.reflected_inertia == pytest.approx(1.5e-3)
+    assert drive.chain.inertias == (1e-5, 2e-6, 3e-6)
+    assert Drive("a", Motor(0.1, inertia=1e-5)).chain.inertias == (1e-5,)
+    lugre = LuGre(sigma0=1e3, sigma1=1.0, fv=0.01, fc=0.1, fs=0.15, vs=0.1)
+    assert Drive("a", Motor(0.1), friction=lugre).friction is lugre
+
+
+WRONG: dict[str, tuple[Callable[[], object], str]] = {
+    "no torque constant": (lambda: Motor(0.0).current(1.0), "torque_constant is 0, and a current command needs"),
+    "negative torque constant": (lambda: Motor(-0.1), "torque_constant is -0.1"),
+    "torque constant that is text": (lambda: Motor("0.1"), "torque_constant is '0.1'"),
+    "torque constant that is true": (lambda: Motor(True), "torque_constant is True"),
+    "negative inertia": (lambda: Motor(0.1, inertia=-1e-5), "inertia is -1e-05"),
+    "not a number": (lambda: Motor(0.1, resistance=math.nan), "resistance is nan"),
+    "no current allowed": (lambda: Motor(0.1, current_limit=0.0), "current_limit is 0"),
+    "line without voltage": (lambda: Motor(0.1, resistance=1.0).steady_torque(0.0), "torque-speed line needs"),
+    "winding of nothing": (lambda: electric(Motor(0.1)), "resistance and inductance are 0"),
+    "time constant of nothing": (lambda: Motor(0.0, inertia=1.0).mechanical_time_constant(), "torque_constant is 0"),
+    "ratio zero": (lambda: Transmission(0.0), "ratio is 0"),
+    "lead zero": (lambda: Transmission.screw(0.0), "lead is 0"),
+    "efficiency above one": (lambda: Transmission(efficiency=1.1), "efficiency is 1.1"),
+    "efficiency zero": (lambda: Transmission(efficiency=0.0), "efficiency is 0"),
+    "shafts without masses": (lambda: Transmission(stiffness=(1.0,)), "1 stiffnesses and 0 inertias"),
+    "too few shafts": (lambda: Transmission(inertias=(1.0, 1.0), stiffness=(1.0,)), "1 stiffnesses and 2 inertias"),
+    "damping of a rigid shaft": (lambda: Transmission(inertias=(1.0,), damping=(1.0,)), "1 dampings and 0 stiffnesses"),
+    "mass of zero on a spring": (lambda: Transmission(inertias=(0.0,), stiffness=(1.0,)), r"inertias\[0\] is 0"),
+    "negative stiffness": (lambda: Transmission(inertias=(1.0,), stiffness=(-1.0,)), r"stiffness\[0\] is -1"),
+    "play without a shaft": (lambda: Transmission(backlash=0.1), "no shaft to hold it"),
+    "twist of a rigid shaft": (lambda: Transmission().shaft_torque(0.1), "stiffness is empty"),
+    "mass without pitch": (lambda: reflected_inertia(mass=1.0), "pitch is 0"),
+    "resolution below zero": (lambda: Encoder(-1e-3), "resolution is -0.001"),
+    "side of nowhere": (lambda: Encoder(side="load"), "side is 'load'"),
+    "velocity of magic": (lambda: Encoder(velocity="magic"), "velocity is 'magic'"),
+    "exact velocity from counts": (lambda: Encoder(velocity="exact").estimate_velocity([0.0, 1.0], 1e-3), "no position gives"),
+    "half a line": (lambda: Encoder.lines(0.5), "count is 0.5"),
+    "gain error of everything": (lambda: CurrentSensor(gain_error=-1.0), "gain_error is -1"),
+    "actuator without name": (lambda: Drive("", Motor(0.1)), "actuator is ''"),
+    "motor of text": (lambda: Drive("a", "motor"), "motor is a str"),
+    "friction without numbers": (lambda: Drive("a", Motor(0.1), friction=Coulomb()), "give a law with numbers"),
+    "rotor without inertia": (
+        lambda: Drive("a", Motor(0.1), Transmission(inertias=(1.0,), stiffness=(1.0,))),
+        "motor.inertia is 0",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong_numbers_are_one_sentence(case: str) -> None:
+    call, words = WRONG[case]
+    with pytest.raises(DynidentError, match=words) as caught:
+        call()
+    sentence(caught.value)

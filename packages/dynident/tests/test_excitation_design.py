@@ -1,0 +1,260 @@
+"""Limits, starts, optimisers, plans: a designed motion keeps every limit, or the call says which one cannot be kept."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import numpy as np
+import pytest
+from identify_cases import RRR, arm
+from scipy.optimize import minimize
+
+from dynident.errors import DynidentError
+from dynident.excitation import Capsule, Collision, Plan, Polygon, design, limits_of, payload_plan, read_limits
+from dynident.excitation.campaigns import complete_test
+from dynident.excitation.criteria import Criterion
+from dynident.excitation.designs import check_motion
+from dynident.excitation.equations import RobotEquations
+from dynident.excitation.limits import State
+from dynident.excitation.objective import Objective
+from dynident.excitation.optimise import Optimum, optimise
+from dynident.excitation.peaks import at, peaks, slopes
+from dynident.excitation.problem import Problem, feasible_start
+from dynident.excitation.records import average_periods
+from dynident.identify import Regression, base_parameters
+from dynident.mechanics import forward_kinematics
+from dynident.trajectory import Fourier, Trajectory, sample
+from dynident_papers.robots import prr2
+
+BOX = {"lower": -1.5, "upper": 1.5, "velocity": 2.0, "acceleration": 8.0}
+FAMILY = Fourier(0.25, 4)
+
+
+@pytest.fixture(scope="module")
+def robot():
+    return arm(RRR)
+
+
+def problem(robot, settings, criterion="d", family=FAMILY, samples=60):
+    t = np.arange(samples) / samples * family.duration
+    objective = Objective(RobotEquations(base_parameters(robot), 0.04), family, Criterion.parse(criterion), t)
+    return Problem(objective, limits_of(robot, settings))
+
+
+def dense_margin(found, limits):
+    return min(check_motion(limits, found, 500.0).values())
+
+
+def test_design_improves_and_keeps_every_limit(robot, tmp_path):
+    tip = robot.bodies[-1].name
+    settings = {
+        "margin": 0.02,
+        "default": {**BOX, "jerk": 100.0, "torque": 60.0, "power": 80.0},
+        "tool": {"frame": tip, "height": 0.2},
+        "polygon": [
+            {"joints": list(robot.coordinate_names[1:3]), "vertices": [[-1.4, -1.4], [1.4, -1.4], [1.4, 1.0], [-1.4, 1.4]]}
+        ],
+    }
+    seen = []
+    found = design(robot, settings, "d", family=FAMILY, starts=2, workers=1, progress=seen.append, iterations=100)
+    before, after = found.values(found.start), found.values()
+    assert after["d"] > before["d"] + 5.0 and seen and seen[-1]["margin"] >= 0.019
+    margins = found.margins()
+    assert min(margins.values()) >= 0.02 - 1e-6 and {"torque of " + robot.coordinate_names[0], f"position of {tip}.z"} <= set(
+        margins
+    )
+    assert dense_margin(found.trajectory, found.problem.limits) >= 0.019
+    assert np.all(found.deviations() > 0) and np.exp(np.mean(np.log(found.deviations() / found.deviations(found.start)))) < 1.0
+    data = json.loads(found.to_json())
+    assert data["after"]["d"] == pytest.approx(after["d"]) and len(data["parameters"]) == len(found.exact.names)
+    plan = found.plan(repetitions=2)
+    again = Plan.load(plan.save(tmp_path / "plan.json"))
+    assert again.identity == plan.identity and np.array_equal(again.motion().q, plan.motion().q)
+    assert set(found.figures()) == {"motions", "singular_values", "deviations", "tool_path"}
+
+
+def test_the_same_seed_gives_the_same_motion(robot):
+    """However many processes share the work."""
+    p = problem(robot, {"default": BOX})
+    runs = [optimise(p, starts=3, seed=3, workers=workers, iterations=20) for workers in (1, 1, 3)]
+    assert np.array_equal(runs[0].x, runs[1].x) and np.array_equal(runs[0].x, runs[2].x)
+
+
+def test_a_search_that_is_cut_short_is_inside_the_limits(robot):
+    """Whatever the machine manages in so short a time."""
+    p = problem(robot, {"default": BOX})
+    found = optimise(p, starts=2, time_budget=0.05, workers=1)
+    assert p.feasible(found.x, True) and found.cost <= p.objective.cost(found.start)
+
+
+def test_more_steps_are_never_worse(robot):
+    p = problem(robot, {"default": BOX})
+    x = feasible_start(p, np.random.default_rng(2))
+    costs = [optimise(p, starts=1, workers=1, start=x, iterations=n).cost for n in (1, 10, 60)]
+    assert p.objective.cost(x) >= costs[0] >= costs[1] >= costs[2] and p.objective.cost(x) > costs[2]
+    with pytest.raises(DynidentError, match="iterations is 0; give a whole number, 1 or more"):
+        optimise(p, iterations=0)
+
+
+def test_a_design_is_never_worse_than_its_start(robot, monkeypatch):
+    limits = limits_of(robot, {"default": BOX})
+    good = design(robot, limits, family=FAMILY, criterion="d", starts=1, workers=1, iterations=20)
+    poor = good.optimum.start
+    module = sys.modules["dynident.excitation.designs"]
+    monkeypatch.setattr(module, "optimise", lambda *given: Optimum(poor, -1e9, good.optimum.x, 1, 0.0))
+    kept = design(robot, limits, family=FAMILY, criterion="d", start=good.optimum.x)
+    assert kept.values() == good.values() and kept.values(kept.start) == good.values()
+
+
+def test_scipys_slsqp_with_finite_differences_finds_nothing_better(robot):
+    p = problem(robot, {"default": BOX})
+    x = feasible_start(p, np.random.default_rng(1))
+    kept = {"type": "ineq", "fun": lambda z: -(p.excess(z) + p.limits.margin)}
+    theirs = minimize(p.objective.cost, x, method="SLSQP", constraints=kept, options={"maxiter": 100})
+    assert theirs.fun < p.objective.cost(x) - 2.0 and np.min(kept["fun"](theirs.x)) > -1e-6
+    assert optimise(p, 1, workers=1, start=x, iterations=100).cost < theirs.fun + 0.05
+
+
+def test_parallel_robot_within_its_limits():
+    robot = prr2.mechanism()
+    settings = {"default": {"acceleration": 5.0}, "singularity": 0.02, "passive": {"alpha3": {"lower": 0.2, "upper": 1.5}}}
+    found = design(robot, settings, "cond", family=Fourier(0.4, 4), starts=1, workers=1, samples=40, iterations=12)
+    assert found.values()["cond"] < 0.9 * found.values(found.start)["cond"]
+    names = {"closure singularity", "actuation singularity", "position of alpha3"}
+    assert min(found.margins().values()) >= 0.01 - 1e-6 and names <= set(found.margins())
+
+
+def test_slopes_of_limits(robot):
+    tip = robot.bodies[-1].name
+    settings = {"default": {**BOX, "torque": 60.0, "power": 90.0, "jerk": 90.0}, "tool": {"frame": tip, "x": [-0.5, 0.5]}}
+    p = problem(robot, settings)
+    x = feasible_start(p, np.random.default_rng(0))
+    picks = sorted(peaks(p, x))
+    J = slopes(p, x, picks)
+    d = np.random.default_rng(1).normal(size=x.size)
+    change = (at(p, x + 1e-6 * d, picks) - at(p, x - 1e-6 * d, picks)) / 2e-6
+    assert len(picks) > 20 and np.abs(J @ d - change).max() < 1e-5 * np.abs(change).max()
+
+
+def test_polygon():
+    inside = Polygon((0, 1), np.array([[0, 0], [4, 0], [4, 4], [2, 1], [0, 4]]))
+    q = np.array([[1.0, 1.0], [2.0, 2.0], [3.5, 3.0], [5.0, 1.0], [2.0, 0.5]])
+    e = inside.excess(State(q, q, q, q))[:, 0]
+    assert (e < 0).tolist() == [True, False, True, False, True] and e[3] == pytest.approx(0.5) and e[4] == pytest.approx(-0.25)
+    reverse = Polygon((0, 1), inside.vertices[::-1])
+    assert reverse.excess(State(q, q, q, q))[:, 0] == pytest.approx(e)
+
+
+def test_capsules(robot):
+    rng = np.random.default_rng(0)
+    tip, grid = robot.bodies[-1].name, np.linspace(0, 1, 201)
+    q = rng.uniform(-1.5, 1.5, (30, 3))
+    R, p = forward_kinematics(robot, q, tip)
+    for ends in (rng.normal(size=(4, 3)), np.array([[0.3, 0, 0], [0.3, 0, 0], [0, 1, 1], [0, 2, 2]]), np.ones((4, 3))):
+        carried, fixed = Capsule(tip, *ends[:2], 0.05), Capsule(robot.root, *ends[2:], 0.1)
+        gap = 0.15 * (1.0 - Collision(robot, [carried, fixed], 0.0).excess(State(q, q, q, q))[:, 0])
+        on_fixed = fixed.start + np.outer(grid, fixed.end - fixed.start)
+        for k in range(30):
+            on_tip = (carried.start + np.outer(grid, carried.end - carried.start)) @ R[k].T + p[k]
+            brute = np.linalg.norm(on_tip[:, None] - on_fixed[None], axis=2).min()
+            assert brute - 1e-2 < gap[k] <= brute + 1e-9
+    wall = Capsule(robot.root, [0.3, -1, 0.9], [0.3, 1, 0.9], 0.1)
+    limit = Collision(robot, [wall, Capsule(tip, [0, 0, 0], [-0.3, 0, 0], 0.05)], 0.02)
+    assert limit.names == (f"clearance of {robot.root} and {tip}",)
+    settings = {
+        "default": BOX,
+        "capsule": [{"link": c.link, "from": c.start, "to": c.end, "radius": c.radius} for c in limit.capsules],
+    }
+    p = problem(robot, settings)
+    assert p.feasible(feasible_start(p, np.random.default_rng(0)), True)
+    with pytest.raises(DynidentError, match="no two capsules"):
+        Collision(robot, [wall])
+
+
+def test_complete_test_and_payload_plan(robot, tmp_path):
+    limits = limits_of(robot, {"default": BOX})
+    excitation = Trajectory(FAMILY, np.random.default_rng(0).normal(size=(3, FAMILY.size)) * 0.05)
+    other = Trajectory(FAMILY, np.random.default_rng(1).normal(size=(3, FAMILY.size)) * 0.05)
+    plan = complete_test("arm", limits, excitation, 100.0, other)
+    assert plan.cycles == 24 and plan.period == 300.0 and plan.duration == 7200.0
+    assert [stage.purpose for stage in plan.stages] == ["training", "training", "validation", "friction", "warming"]
+    m = plan.motion()
+    assert np.abs(np.diff(m.q, axis=0)).max() <= 2.0 / 100 + 1e-9 and np.abs(np.diff(m.v, axis=0)).max() <= 8.0 / 100 + 1e-9
+    assert min(check_motion(limits, plan.curve, 50.0).values()) > -1e-9
+    schedule = plan.schedule()
+    assert [e["name"] for e in schedule] == ["excitation", "full_speed", "validation", "friction", "warming"]
+    q, _, _ = plan.curve([schedule[0]["start"] + 1.0])
+    assert q == pytest.approx(excitation([1.0])[0])
+    assert Plan.load(plan.save(tmp_path / "p.json")).duration == plan.duration
+    without, loaded = payload_plan("arm", limits, excitation, 100.0, "weight", validation=other)
+    assert without.stages[0].payload == "" and loaded.stages[0].payload == "weight" and loaded.stages[0].repetitions == 3
+    mean, spread = average_periods(np.tile(sample(excitation, 100.0).q[:-1], (4, 1)), 400)
+    assert mean.shape == (400, 3) and spread.max() < 1e-12
+
+
+def test_payload_goal(robot):
+    loaded = robot.with_payload(2.0, separate=True) if "separate" in robot.with_payload.__code__.co_varnames else None
+    if loaded is None:
+        pytest.skip("payloads are separate bodies of the description here")
+    name = loaded.bodies[-1].name
+    found = design(loaded, {"default": BOX}, "d", 3.0, FAMILY, goal=[name], starts=1, workers=1, samples=40)
+    assert all(name in parameter for parameter in found.exact.names) and len(found.exact.names) == 10
+    assert found.values()["d"] > found.values(found.start)["d"]
+    base = base_parameters(loaded, removable=[name])
+    bare = sample(Trajectory(FAMILY, np.random.default_rng(0).normal(size=(3, FAMILY.size)) * 0.4), 100.0)
+    evidence = Regression.from_motion(loaded, bare, np.zeros_like(bare.q), base, absent=[name])
+    found = design(loaded, {"default": BOX}, "d", 3.0, FAMILY, evidence=evidence, goal=[name], starts=1, workers=1, samples=40)
+    assert len(found.problem.objective.criterion.goal) == 10 and len(found.exact.names) == base.rank
+    assert np.isfinite(found.deviations()).all() and found.values()["d"] > found.values(found.start)["d"]
+
+
+def test_limits_file(robot, tmp_path):
+    first = robot.coordinate_names[0]
+    path = tmp_path / "limits.toml"
+    path.write_text(
+        f"margin = 0.05\nbandwidth = 3.0\n[default]\nlower = -1\nupper = 1\nvelocity = 2\n[joints.{first}]\nupper = 0.5\n"
+    )
+    limits = read_limits(path, robot)
+    assert limits.upper.tolist() == [0.5, 1, 1] and limits.margin == 0.05 and limits.bandwidth == 3.0
+
+
+def run(robot, settings, **kw):
+    return design(robot, settings, "d", 2.0, kw.pop("family", FAMILY), starts=1, workers=1, samples=40, **kw)
+
+
+@pytest.mark.parametrize(
+    ("settings", "options", "words"),
+    [
+        ({}, {}, "has no position limits"),
+        ({"default": {"lower": -1, "upper": 1}}, {}, "neither a velocity nor an acceleration"),
+        ({"default": {**BOX, "lower": 2.0}}, {}, "which is empty"),
+        ({"default": {**BOX, "torque": 0.01}}, {}, "limit 'torque of .*' cannot be kept"),
+        ({"default": BOX, "tool": {"frame": "link_3", "height": 5.0}}, {}, "link_3.z' cannot be kept"),
+        ({"default": BOX, "tool": {"frame": "nowhere"}}, {}, "nowhere"),
+        ({"default": BOX, "bandwidth": 0.5}, {}, "drives follow 0.5 Hz"),
+        ({"default": BOX}, {"family": Fourier(0.25, 40)}, "Nyquist"),
+        ({"default": BOX}, {"start": np.full(21, 5.0)}, "the start breaks limit"),
+        ({"default": BOX}, {"start": np.zeros(3)}, "start has shape"),
+        ({"default": {"speed": 1.0}}, {}, "unknown field 'speed'"),
+        ({"defaults": BOX}, {}, "unknown entry 'defaults'"),
+        ({"joints": {"x": BOX}}, {}, "unknown joint 'x'"),
+        ({"default": BOX, "singularity": 0.1}, {}, "robots with loops"),
+        ({"default": {**BOX, "velocity": "fast"}}, {}, "give a number"),
+        ({"default": BOX, "margin": 1.5}, {}, "margin is 1.5"),
+        ({"default": BOX, "polygon": [{"joints": ["x", "y"], "vertices": []}]}, {}, "polygon"),
+    ],
+)
+def test_bad_input_is_answered_in_a_sentence(robot, settings, options, words):
+    with pytest.raises(DynidentError, match=words):
+        run(robot, settings, **options)
+
+
+def test_bad_files(robot, tmp_path):
+    (tmp_path / "l.toml").write_text("[default\n")
+    with pytest.raises(DynidentError, match="cannot read limits"):
+        read_limits(tmp_path / "l.toml", robot)
+    for text in ("[]", "{}", '{"format": "dynident-plan-1"}', "\x00"):
+        (tmp_path / "p.json").write_text(text)
+        with pytest.raises(DynidentError, match=r"plan"):
+            Plan.load(tmp_path / "p.json")

@@ -1,0 +1,61 @@
+"""Efforts that are late beside the positions: said when they are, with the right number, and never when they are not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from identify_cases import PLANAR, arm, smooth, truth
+
+import dynident as di
+
+LATE = 0.01  # [s]; from about 15 ms on it is a suspicion, see test_identify_suspicions
+
+
+def log_of(robot: di.Mechanism, seed: int, late: float) -> di.Log:
+    """Return a log with correlated noise of 2 % and friction that the model does not have; its efforts are late."""
+    motion, rng = smooth(robot.dof, 6000, seed), np.random.default_rng(seed)
+    effort = di.inverse_dynamics(robot.with_parameters(robot.parameters.replace(truth(robot, 5))), motion)
+    size = np.sqrt(np.mean(effort**2, axis=0))
+    effort = effort + 0.05 * size * np.sign(motion.v) * np.exp(-((motion.v / 0.1) ** 2))
+    effort = effort + 0.02 * size * np.repeat(rng.normal(size=(300, robot.dof)), 20, axis=0)
+    effort = np.stack([np.interp(motion.t - late, motion.t, column) for column in effort.T], axis=1)
+    return di.Log(motion.t, robot.coordinate_names, motion.q, effort, effort_kind="joint_torque", name=f"run {seed}")
+
+
+@pytest.fixture(scope="module")
+def robot() -> di.Mechanism:
+    return arm(PLANAR, gravity=(0.0, -9.81, 0.0))
+
+
+def said(robot: di.Mechanism, logs: list[di.Log]) -> list[str]:
+    return [note for note in di.Regression.from_logs(robot, logs).notes if note.startswith("delay: efforts are")]
+
+
+@pytest.mark.parametrize("late", [LATE, -LATE])
+def test_a_delay_is_said_with_its_size_and_sign(robot, late):
+    (note,) = said(robot, [log_of(robot, seed, late) for seed in (1, 2)])
+    assert ("late" if late > 0 else "early") in note
+    assert float(note.split("delay=")[1].split()[0]) == pytest.approx(late, abs=0.003)
+
+
+def test_the_summary_of_a_fit_says_it(robot):
+    fit = di.MAP().fit(di.Regression.from_logs(robot, [log_of(robot, 1, LATE)])).result_
+    assert "delay: efforts are 10" in fit.summary()
+
+
+def test_punctual_efforts_say_nothing(robot):
+    assert not any(said(robot, [log_of(robot, seed, 0.0)]) for seed in range(4))
+
+
+def test_the_advice_mends_it(robot):
+    late = [log_of(robot, seed, 2 * LATE) for seed in (1, 2)]
+    tables = [{"t": log.t, "q": log.position, "tau": log.effort} for log in late]
+    mended = [di.Log.read(table, "joint_torque", joints=robot.coordinate_names, delay=2 * LATE) for table in tables]
+    punctual = [log_of(robot, seed, 0.0) for seed in (1, 2)]
+    errors = []
+    for train, test in (mended, late, punctual):
+        fit = di.MAP().fit(di.Regression.from_logs(robot, [train], cutoff=5.0)).result_
+        errors.append(fit.score(test).metrics.relative)
+    assert not said(robot, mended)
+    assert errors[0] == pytest.approx(errors[2], rel=0.02)
+    assert errors[1] > 1.1 * errors[0]

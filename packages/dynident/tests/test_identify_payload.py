@@ -1,0 +1,448 @@
+"""Payload identification: runs without and with the load in one fit, for a serial arm."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pinocchio as pin
+import pytest
+from random_mechanisms import PinRobot, pin_inertia
+from scipy.signal import lfilter
+from scipy.spatial.transform import Rotation
+
+import dynident as di
+from dynident.errors import DescriptionError, DynidentError, IdentificationError
+from dynident.identify import (
+    DriveGains,
+    Payload,
+    estimate_gains,
+    payload_from_wrench,
+    payload_of,
+    payload_on_arm,
+    payload_regression,
+    read_wrench,
+    with_gain_uncertainty,
+)
+from dynident.mechanism import from_com
+from dynident.monitor import Monitor
+from dynident_papers.robots import dualv, rrr
+
+MASS, COM, INERTIA = 1.7, np.array([0.04, -0.02, 0.08]), np.diag([0.02, 0.015, 0.01])
+
+
+def arm() -> di.Mechanism:
+    rows = [(0.0, np.pi / 2, 0.3, 0.0), (0.4, 0.0, 0.0, 0.0), (0.3, np.pi / 2, 0.0, 0.0)]
+    robot = di.Mechanism.from_dh(rows, convention="standard")
+    rng = np.random.default_rng(0)
+    values = {}
+    for body in robot.tree.bodies:
+        values |= {f"m_{body}": 5.0, f"mx_{body}": -0.6, f"Ixx_{body}": 0.2, f"Iyy_{body}": 0.3, f"Izz_{body}": 0.25}
+    for joint in robot.joint_names:
+        values |= {f"fv_{joint}": rng.uniform(0.5, 1.0), f"fc_{joint}": rng.uniform(0.5, 1.0), f"ia_{joint}": 0.1}
+    return robot.with_parameters(robot.parameters.replace(values))
+
+
+def record(robot: di.Mechanism, seed: int, noise: float) -> di.Log:
+    rng = np.random.default_rng(seed)
+    t = np.arange(0.0, 12.0, 0.004)
+    w = 2.0 * np.pi * 0.2 * np.arange(1, 5)[:, None]
+    q, v, a = [], [], []
+    for _ in range(robot.dof):
+        size, phase = rng.uniform(0.2, 0.6, (4, 1)) / np.arange(1, 5)[:, None], rng.uniform(0, 6, (4, 1))
+        q.append((size * np.sin(w * t + phase)).sum(0))
+        v.append((size * w * np.cos(w * t + phase)).sum(0))
+        a.append((-size * w**2 * np.sin(w * t + phase)).sum(0))
+    motion = di.Motion(t, np.stack(q, 1), np.stack(v, 1), np.stack(a, 1))
+    effort = di.inverse_dynamics(robot, motion) + rng.normal(0.0, noise, (t.size, robot.dof))
+    return di.Log(t, robot.joint_names, motion.q, effort, "joint_torque", name=f"run{seed}")
+
+
+@pytest.fixture(scope="module")
+def found() -> Payload:
+    robot = arm()
+    loaded = robot.with_payload(MASS, COM, INERTIA)
+    evidence = payload_regression(robot, [record(robot, 1, 0.1), record(robot, 2, 0.1)], [record(loaded, 3, 0.1)])
+    return payload_of(di.WLS().fit(evidence).result_)
+
+
+def test_the_load_is_found_within_its_uncertainty(found: Payload) -> None:
+    assert abs(found.mass - MASS) < 4.0 * found.mass_std
+    seen = np.isfinite(found.com)
+    assert seen.any()
+    assert np.all(np.abs(found.com - COM)[seen] < 4.0 * found.com_std[seen] + 1e-3)
+    assert "payload" in found.summary()
+
+
+def test_loaded_runs_alone_add_nothing_and_both_add_the_load() -> None:
+    robot = arm()
+    loaded = robot.with_payload(MASS, separate=True)
+    alone = di.base_parameters(loaded).rank
+    assert alone == di.base_parameters(robot).rank
+    assert di.base_parameters(loaded, removable=("payload",)).rank > alone
+
+
+def test_a_separate_load_moves_like_one_that_is_part_of_its_link() -> None:
+    robot = arm()
+    rng = np.random.default_rng(5)
+    q, v, a = rng.uniform(-1.0, 1.0, (3, 40, robot.dof))
+    motion = di.Motion(np.arange(40.0), q, v, a)
+    one, two = robot.with_payload(MASS, COM, INERTIA), robot.with_payload(MASS, COM, INERTIA, separate=True)
+    np.testing.assert_allclose(di.inverse_dynamics(two, motion), di.inverse_dynamics(one, motion), atol=1e-12)
+    np.testing.assert_allclose(di.mass_matrix(two, q), di.mass_matrix(one, q), atol=1e-12)
+    tau = di.inverse_dynamics(two, motion)
+    np.testing.assert_allclose(di.forward_dynamics(two, q, v, tau), a, atol=1e-9)
+
+
+def test_bad_calls_are_one_sentence() -> None:
+    robot = arm()
+    log = record(robot, 1, 0.1)
+    with pytest.raises(DynidentError, match="runs without it and runs with it"):
+        payload_regression(robot, [log], [])
+    with pytest.raises(DynidentError, match="no parameters of its own"):
+        di.base_parameters(robot, removable=("tool",))
+    with pytest.raises(DynidentError, match="no parameters of a body"):
+        payload_of(di.WLS().fit(di.Regression.from_log(robot, log)).result_)
+
+
+# ---- a known arm ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def known_arm() -> di.Fit:
+    robot = arm()
+    return di.WLS().fit(di.Regression.from_log(robot, record(robot, 1, 0.1))).result_
+
+
+def test_with_a_known_arm_loaded_runs_are_enough(known_arm: di.Fit) -> None:
+    """The arm's own uncertainty is part of the load's: without it the deviations would be too small."""
+    loaded = arm().with_payload(MASS, COM, INERTIA)
+    loads = [payload_on_arm(known_arm, [record(loaded, seed, 0.1)]) for seed in (3, 4, 5)]
+    for load in loads:
+        seen = np.isfinite(load.com)
+        assert abs(load.mass - MASS) < 4.0 * load.mass_std
+        assert np.all(np.abs(load.com - COM)[seen] < 4.0 * load.com_std[seen])
+        assert load.plausible
+        assert 0.0005 < load.mass_std < 0.1
+    exact = replace(known_arm, covariance=0.0 * known_arm.covariance)
+    assert payload_on_arm(exact, [record(loaded, 3, 0.1)]).mass_std < loads[0].mass_std
+    with pytest.raises(IdentificationError, match="runs with it"):
+        payload_on_arm(known_arm, [])
+
+
+def test_no_load_is_called_doubtful(known_arm: di.Fit) -> None:
+    load = payload_on_arm(known_arm, [record(arm(), 7, 0.1)])
+    assert not load.plausible
+    assert "kg" in load.findings[0]
+    assert "doubtful" in load.summary()
+    assert load.to_dict()["conventions"] == {}
+
+
+def test_a_loaded_fit_is_scored_on_unloaded_logs_without_its_load() -> None:
+    robot = arm()
+    loaded = robot.with_payload(MASS, COM, INERTIA)
+    evidence = payload_regression(robot, [record(robot, 1, 0.1)], [record(loaded, 3, 0.1)])
+    fit = di.WLS().fit(evidence).result_
+    empty, full = record(robot, 8, 0.1), record(loaded, 9, 0.1)
+    with pytest.warns(di.DynidentWarning, match="without 'payload', which was not carried: it is left out"):
+        found = fit.score(empty)
+    right = fit.without("payload").score(empty)
+    assert right.metrics.relative < 0.02
+    assert found.metrics.relative == right.metrics.relative
+    assert "with it" in found.notes[-1]
+    assert fit.score(full).metrics.relative < 0.02
+    with pytest.raises(DynidentError, match="no parameters of its own"):
+        fit.without("tool")
+    again = di.Fit.from_dict(fit.to_dict(), robot)  # a stored fit brings its load
+    np.testing.assert_array_equal(again.values, fit.values)
+    assert payload_of(again).mass == payload_of(fit).mass
+    assert not Monitor(fit, absent=("payload",)).run(empty).events
+    assert Monitor(fit).run(empty).events
+
+
+# ---- a wrist sensor ------------------------------------------------------------------------------------------------------
+
+
+def wrist() -> di.Mechanism:
+    rows = [(0.0, np.pi / 2, 0.3, 0.0), (0.4, np.pi / 2, 0.0, 0.0), (0.3, np.pi / 2, 0.0, 0.0)]
+    return di.Mechanism.from_dh(rows, convention="standard", gravity=(0.0, 0.0, -9.81)).with_terms(())
+
+
+def sensed(robot: di.Mechanism, motion: di.Motion, gravity: np.ndarray, load: np.ndarray) -> np.ndarray:
+    """Return what the load does to the sensor, by Pinocchio's spatial algebra."""
+    oracle, body = PinRobot(robot), pin_inertia(load)
+    out = []
+    for q, v, a in zip(motion.q, motion.v, motion.a, strict=True):
+        x = oracle.state(q, v, a)
+        pin.forwardKinematics(oracle.model, oracle.data, x.q, x.v, x.a)
+        pin.updateFramePlacements(oracle.model, oracle.data)
+        frame = oracle.model.getFrameId("link_3")
+        velocity = pin.getFrameVelocity(oracle.model, oracle.data, frame, pin.LOCAL)
+        acceleration = pin.getFrameAcceleration(oracle.model, oracle.data, frame, pin.LOCAL)
+        acceleration.linear -= oracle.data.oMf[frame].rotation.T @ gravity
+        force = body * acceleration + velocity.cross(body * velocity)
+        out.append(-force.vector)
+    return np.array(out)
+
+
+def test_poses_at_rest_show_mass_centre_bias_and_the_tilt_of_the_base() -> None:
+    robot, rng = wrist(), np.random.default_rng(0)
+    tilt = Rotation.from_rotvec([0.05, -0.08, 0.0]).apply([0.0, 0.0, -9.81])
+    load, offset = from_com(MASS, COM, INERTIA), np.array([3.0, -2.0, 5.0, 0.1, -0.2, 0.05])
+    q = rng.uniform(-2.0, 2.0, (40, 3))
+    still = di.Motion(np.arange(40.0), q, 0.0 * q, 0.0 * q)
+    noise = rng.normal(size=(40, 6)) * np.repeat([0.05, 0.002], 3)
+    y = sensed(robot, still, tilt, load) + offset + noise
+    found = payload_from_wrench(robot, q, y, "link_3", gravity=True)
+    assert abs(found.mass - MASS) < 4.0 * found.mass_std < 0.02
+    assert np.all(np.abs(found.com - COM) < 4.0 * found.com_std + 1e-12)
+    assert np.all(np.abs(found.bias - offset) < 4.0 * found.bias_std)
+    assert np.linalg.norm(found.gravity - tilt) < 0.05
+    assert np.isnan(found.inertia).all()
+    assert "not determined" in found.summary()
+    level = payload_from_wrench(robot, q, y, "link_3")  # a base that is believed to be level spoils it
+    assert abs(level.com[2] - COM[2]) > abs(found.com[2] - COM[2])
+    turned = payload_from_wrench(robot, q, -y, "link_3", sense="reaction", gravity=True)
+    assert turned.mass == pytest.approx(found.mass, rel=1e-6)
+    assert payload_from_wrench(robot, q, -y, "link_3").findings[0].startswith("its mass is -")
+
+
+def test_a_motion_shows_the_inertia_too() -> None:
+    robot, rng = wrist(), np.random.default_rng(1)
+    t = np.arange(0.0, 3.0, 0.01)
+    phase, w = rng.uniform(0, 6, (2, 3)), np.array([3.0, 4.0, 5.0])
+    swing = [
+        np.sin(w * t[:, None] + phase[0]),
+        w * np.cos(w * t[:, None] + phase[0]),
+        -(w**2) * np.sin(w * t[:, None] + phase[0]),
+    ]
+    motion = di.Motion(t, *swing)
+    load = from_com(MASS, COM, INERTIA)
+    clean = sensed(robot, motion, np.asarray(robot.gravity), load)
+    exact = payload_from_wrench(robot, motion, clean, "link_3")
+    np.testing.assert_allclose(exact.parameters, load, atol=1e-9)
+    noisy = payload_from_wrench(robot, motion, clean + rng.normal(size=clean.shape) * np.repeat([0.2, 0.01], 3), "link_3")
+    assert np.all(np.abs(noisy.inertia - INERTIA) < 4.0 * noisy.inertia_std)
+    assert noisy.inertia_known
+    assert noisy.plausible
+    with pytest.raises(IdentificationError, match="wrench has shape"):
+        payload_from_wrench(robot, motion, clean[:, :3], "link_3")
+    with pytest.raises(IdentificationError, match=r"gravity of robot .* is zero"):
+        payload_from_wrench(replace(robot, gravity=np.zeros(3)), motion.q, clean, "link_3")
+
+
+def test_a_moving_sensor_whose_noise_has_a_memory_states_honest_deviations() -> None:
+    """Bias and tilt unknown, noise correlated over 0.3 s: deviations of white noise were 2.8 times too small."""
+    robot, rng = wrist(), np.random.default_rng(3)
+    t = np.arange(0.0, 20.0, 0.02)
+    w, phase = np.array([[3.1, 1.3], [4.3, 0.9], [5.2, 1.7]]), rng.uniform(0, 6, (3, 2))
+    angle = t[:, None, None] * w + phase
+    swing = (np.sin(angle).sum(2), (w * np.cos(angle)).sum(2), (-(w**2) * np.sin(angle)).sum(2))
+    motion, tilt = di.Motion(t, *swing), Rotation.from_rotvec([0.1, -0.2, 0.0]).apply([0.0, 0.0, -9.81])
+    load, offset = from_com(MASS, COM, INERTIA), np.array([3.0, -2.0, 5.0, 0.1, -0.2, 0.05])
+    clean, z, keep = sensed(robot, motion, tilt, load) + offset, [], np.exp(-0.02 / 0.3)
+    for _ in range(12):
+        slow = lfilter([np.sqrt(1 - keep**2)], [1.0, -keep], rng.normal(size=clean.shape), axis=0)
+        found = payload_from_wrench(robot, motion, clean + slow * np.repeat([0.2, 0.01], 3), "link_3", gravity=True)
+        assert found.bias is not None
+        assert found.bias_std is not None
+        z += [(found.parameters - load) / np.sqrt(np.diag(found.covariance)), (found.bias - offset) / found.bias_std]
+        assert found.gravity_std is not None
+        off = np.arccos(found.gravity @ tilt / 9.81**2)
+        assert off < 5.0 * found.gravity_std < 0.02
+    assert 0.6 < np.sqrt(np.mean(np.concatenate(z) ** 2)) < 1.3
+
+
+# ---- what controllers want -----------------------------------------------------------------------------------------------
+
+
+def test_conventions_of_controllers_describe_the_same_body() -> None:
+    turn = Rotation.from_euler("ZYX", [20.0, -10.0, 5.0], degrees=True).as_matrix()
+    inertia = turn @ np.diag([0.03, 0.02, 0.04]) @ turn.T
+    load = Payload(from_com(MASS, COM, inertia), 1e-12 * np.eye(10), frame="flange", reach=1.0)
+    ur, franka, kuka = (load.convention(maker) for maker in ("ur", "franka", "kuka"))
+    assert ur["m"] == franka["load_mass"] == kuka["M"] == MASS
+    np.testing.assert_allclose(ur["cog"], COM)
+    np.testing.assert_allclose(ur["inertia"], inertia[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]])
+    np.testing.assert_allclose(franka["F_x_Cload"], COM)
+    np.testing.assert_allclose(np.reshape(franka["load_inertia"], (3, 3), order="F"), inertia)
+    np.testing.assert_allclose([kuka[x] for x in "XYZ"], 1000.0 * COM)
+    np.testing.assert_allclose([kuka[x] for x in "ABC"], [20.0, -10.0, 5.0], atol=1e-6)
+    np.testing.assert_allclose([kuka[x] for x in ("JX", "JY", "JZ")], [0.03, 0.02, 0.04])
+    with pytest.raises(DescriptionError, match="maker is 'abb'"):
+        load.convention("abb")
+    assert load.plausible
+    assert load.to_dict()["conventions"]["kuka"]["M"] == MASS
+
+
+def test_impossible_loads_are_told_apart_from_unseen_ones() -> None:
+    sure = 1e-12 * np.eye(10)
+    impossible = Payload(from_com(1.0, COM, np.diag([0.1, 0.01, 0.01])), sure, frame="flange", reach=1.0)
+    assert "principal moments" in impossible.findings[0]
+    unsure = Payload(impossible.parameters, np.diag([1e-6, *[1e-6] * 3, *[0.01] * 6]), frame="flange", reach=1.0)
+    assert unsure.plausible
+    assert not unsure.inertia_known
+    assert unsure.convention("ur")["inertia"] == [0.0] * 6
+    far = Payload(from_com(0.002, [5.0, 0.0, 0.0], np.eye(3)), sure, frame="flange", reach=1.2)
+    assert "centre of mass is 5 +-" in far.findings[0]
+    unseen = Payload(np.full(10, np.nan), np.full((10, 10), np.nan))
+    assert "not seen" in unseen.findings[0]
+
+
+# ---- drive gains ---------------------------------------------------------------------------------------------------------
+
+
+def by_nominal_gains(log: di.Log, factors: np.ndarray) -> di.Log:
+    """Return a log read with nominal gains; the true ones are so many times larger."""
+    return replace(log, effort=log.effort / factors)
+
+
+def test_gains_are_found_from_a_load_of_known_mass() -> None:
+    robot, factors = arm(), np.array([1.1, 0.93, 1.05])
+    loaded = robot.with_payload(4.0, COM, INERTIA)
+    logs = [
+        [by_nominal_gains(record(r, seed, 0.1), factors) for seed in seeds] for r, seeds in ((robot, (1, 2)), (loaded, (3, 4)))
+    ]
+    found = estimate_gains(payload_regression(robot, *logs), 4.0, COM, INERTIA)
+    assert isinstance(found, DriveGains)
+    assert np.all(np.abs(found.factors - factors) < 4.0 * found.std)
+    assert found.std[1] < 0.01  # the joint that lifts the load
+    assert "true over nominal" in found.summary()
+    assert found.to_dict()["factors"] == found.factors.tolist()
+    right = found.correct(logs[0][0])
+    np.testing.assert_allclose(right.effort, logs[0][0].effort * found.factors)
+    current = replace(logs[0][0], effort_kind="motor_current", gain=np.ones(3))
+    np.testing.assert_allclose(found.correct(current).gain, found.factors)
+    with pytest.raises(IdentificationError, match="one motor per joint"):
+        estimate_gains(payload_regression(replace(robot, actuators=robot.actuators[:2]), *logs), 4.0)
+
+
+def test_a_load_knows_how_well_the_gains_are_known() -> None:
+    """Ten per cent of gain are ten per cent of mass; noise alone would claim a hundredth of that."""
+    robot = arm()
+    loaded = robot.with_payload(MASS, COM, INERTIA)
+    factors = np.array([1.05, 1.06, 0.95])
+    runs = [by_nominal_gains(record(r, seed, 0.1), factors) for r, seed in ((robot, 1), (loaded, 3))]
+    evidence = payload_regression(robot, runs[:1], runs[1:])
+    blind = payload_of(di.WLS().fit(evidence).result_)
+    honest = payload_of(with_gain_uncertainty(di.WLS(), evidence, 0.05))
+    assert abs(blind.mass - MASS) > 4.0 * blind.mass_std
+    assert abs(honest.mass - MASS) < 3.0 * honest.mass_std
+    assert 0.02 < honest.mass_std / MASS < 0.1
+    one = payload_of(with_gain_uncertainty(di.WLS(), evidence, {"joint_1": 0.05}))
+    assert one.mass_std < honest.mass_std
+    with pytest.raises(IdentificationError, match="'elbow' is not a joint"):
+        with_gain_uncertainty(di.WLS(), evidence, {"elbow": 0.1})
+
+
+# ---- redundant motors without loops ----------------------------------------------------------------------------------------
+
+
+def test_two_motors_on_one_joint_are_identified_like_any_robot() -> None:
+    """The first example of the DualV paper: f1 + f2 = m a, whatever the motors do against each other."""
+    robot, rng = dualv.toy(2.0), np.random.default_rng(0)
+    t = np.arange(2500) / 500.0
+    q, v, a = (x[:, None] for x in (np.sin(3 * t), 3 * np.cos(3 * t), -9 * np.sin(3 * t)))
+    preload = 5.0 + np.sin(t)
+    forces = np.column_stack([a[:, 0] + preload, a[:, 0] - preload]) + 0.1 * rng.normal(size=(2500, 2))
+    fit = di.WLS().fit(di.Regression.from_motion(robot, di.Motion(t, q, v, a), forces)).result_
+    assert abs(fit.values[0] - 2.0) < 4.0 * fit.std[0] < 0.01
+    log = di.Log(t, ["f1", "f2"], np.hstack([q, q]), forces, "motor_torque", position_side="motor")
+    fit = di.WLS().fit(di.Regression.from_log(robot, log)).result_
+    assert fit.values[0] == pytest.approx(2.0, rel=0.01)
+    assert fit.score(log, allow_training=True).metrics.relative < 0.05
+    torn = replace(log, position=np.hstack([q, 1.1 * q]))
+    with pytest.raises(DynidentError, match="motor positions do not agree"):
+        di.Regression.from_log(robot, torn)
+
+
+# ---- the command ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_command_knows_all_three_ways(tmp_path, capsys, monkeypatch) -> None:
+    from dynident.cli import run
+
+    monkeypatch.chdir(tmp_path)
+    demo, robot = "rrr", rrr.mechanism()
+    tool = robot.tree.bodies[-1]
+    loaded = robot.with_payload(3.0, COM, INERTIA, body=tool)
+    record(robot, 1, 0.1).save("empty.csv")
+    record(loaded, 3, 0.1).save("full.csv")
+    fit = di.WLS().fit(di.Regression.from_log(robot, di.Log.read("empty.csv"))).result_
+    fit.save(tmp_path / "fit.json")
+    rng = np.random.default_rng(0)
+    q = rng.uniform(-1.5, 1.5, (20, robot.dof))
+    weight = di.forward_kinematics(robot, q, tool)[0].transpose(0, 2, 1) @ [0.0, 0.0, -3.0 * 9.81]
+    table = np.hstack([q, weight, np.cross(COM, weight)]) + 1e-3 * rng.normal(size=(20, robot.dof + 6))
+    head = ",".join([*robot.coordinate_names, "fx", "fy", "fz", "tx", "ty", "tz"])
+    np.savetxt("poses.csv", table, delimiter=",", header=head, comments="")
+    ways = {
+        "both": ["--unloaded", "empty.csv", "--loaded", "full.csv", "--gain-std", "0.01"],
+        "arm": ["--fit", "fit.json", "--loaded", "full.csv"],
+        "wrist": ["--wrench", "poses.csv"],
+    }
+    for way, options in ways.items():
+        assert run(["payload", demo, *options, "--link", tool, "--json", "--strict", "-o", "load.json"]) == 0
+        data = json.loads(capsys.readouterr().out)
+        assert abs(data["mass"] - 3.0) < 4.0 * data["mass_std"], way
+        assert data["conventions"]["kuka"]["M"] == data["mass"]
+        assert json.loads((tmp_path / "load.json").read_text(encoding="utf-8")) == data
+    assert run(["payload", demo, *ways["both"], "--link", tool, "--save-fit", "both.json"]) == 0
+    record(robot, 8, 0.1).save("other.csv")
+    capsys.readouterr()
+    assert run(["validate", demo, "both.json", "other.csv", "--absent", "payload", "--json"]) == 0
+    assert "payload" not in capsys.readouterr().err
+    assert run(["monitor", demo, "both.json", "other.csv", "--absent", "payload", "--strict"]) == 0
+    capsys.readouterr()
+    assert run(["monitor", demo, "both.json", "other.csv", "--strict"]) == 3
+    assert "'payload' had not been carried; give --absent payload" in " ".join(capsys.readouterr().err.split())
+    known = ["--mass", "3", "--com", "0.04,-0.02,0.08", "--inertia", "0.02,0.015,0.01", "--link", tool]
+    capsys.readouterr()
+    assert run(["gains", demo, *ways["both"][:4], *known, "--json"]) == 0
+    factors = json.loads(capsys.readouterr().out)["joints"]
+    assert all(abs(x["factor"] - 1.0) < 4.0 * x["std"] for x in factors.values())
+    assert run(["payload", demo, *ways["wrist"], "--link", tool, "--reaction", "--strict"]) == 3
+    assert "doubtful" in capsys.readouterr().out
+    assert run(["payload", demo, *ways["wrist"], "--link", tool]) == 0
+    shown = capsys.readouterr().out
+    assert all(word in shown for word in ("set_target_payload", "F_x_Cload", "$LOAD"))
+    with pytest.raises(DynidentError, match="say how"):
+        run(["payload", demo, "--loaded", "full.csv"])
+    with pytest.raises(DynidentError, match="--com is '1,2'; give three numbers"):
+        run(["gains", demo, *ways["both"][:4], "--mass", "3", "--com", "1,2"])
+    with pytest.raises(DynidentError, match="no column of the fx"):
+        run(["payload", demo, "--wrench", "empty.csv", "--link", tool])
+
+
+def test_a_moving_sensor_is_read_with_its_clock(tmp_path) -> None:
+    robot, rng = wrist(), np.random.default_rng(1)
+    t = np.arange(0.0, 8.0, 0.005)
+    phase, w = rng.uniform(0, 6, 3), np.array([3.0, 4.0, 5.0])
+    q = np.sin(w * t[:, None] + phase)
+    motion = di.Motion(t, q, w * np.cos(w * t[:, None] + phase), -(w**2) * q)
+    y = sensed(robot, motion, np.asarray(robot.gravity), from_com(MASS, COM, INERTIA)) + 0.02 * rng.normal(size=(t.size, 6))
+    head = ",".join(["t", *(f"q_{j}" for j in robot.coordinate_names), "fx", "fy", "fz", "tx", "ty", "tz"])
+    np.savetxt(tmp_path / "run.csv", np.column_stack([t, q, y]), delimiter=",", header=head, comments="")
+    moving, wrench, independence = read_wrench(robot, tmp_path / "run.csv")
+    assert isinstance(moving, di.Motion)
+    assert 0.0 < independence < 1.0
+    inner = slice(100, -100)  # the filter's ends
+    load = payload_from_wrench(robot, moving[inner], wrench[inner], "link_3", independence=independence)
+    assert load.mass == pytest.approx(MASS, rel=0.01)
+    np.testing.assert_allclose(load.com, COM, atol=2e-3)
+    np.testing.assert_allclose(load.inertia, INERTIA, atol=3e-3)
+
+
+def test_a_base_that_is_not_level_is_doubted():
+    """Poses of a sensor whose base is tilted by five degrees, read as if it were level."""
+    robot = di.Mechanism.from_dh([(0.0, np.pi / 2, 0.3, 0.0), (0.4, 0.0, 0.0, 0.0), (0.3, np.pi / 2, 0.0, 0.0)])
+    rng = np.random.default_rng(4)
+    q = rng.uniform(-2, 2, (20, 3))
+    R = di.forward_kinematics(robot, q, "link_3")[0].transpose(0, 2, 1)
+    for tilt, doubted in ((0.0, False), (np.radians(5.0), True)):
+        force = R @ (2.0 * 9.81 * np.array([np.sin(tilt), 0.0, -np.cos(tilt)]))
+        noise = rng.normal(size=(20, 6)) * ([0.1] * 3 + [0.01] * 3)
+        wrench = np.hstack([force, np.cross([0.0, 0.0, 0.1], force)]) + noise
+        found = payload_from_wrench(robot, q, wrench, "link_3")
+        assert any("does not seem level" in text for text in found.findings) == doubted

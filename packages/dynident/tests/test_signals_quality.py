@@ -1,0 +1,149 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from test_signals_motions import clean_log, multisine
+
+from dynident.signals import Log, diagnose
+from dynident.signals.quality import KINDS
+from dynident.signals.velocities import delay_between
+
+
+def changed(name: str, column: int, change, **options: float) -> Log:
+    log = clean_log(noise=1e-6, torque_noise=0.05, **options)
+    values = getattr(log, name).copy()
+    values[:, column] = change(values[:, column].copy())
+    return clean_log(noise=1e-6, torque_noise=0.05, **options, **{name: values})
+
+
+@pytest.mark.parametrize("rate", [100.0, 500.0, 2000.0])
+@pytest.mark.parametrize("noise", [0.0, 1e-6, 1e-4])
+def test_clean_logs_give_no_alarm(rate, noise):
+    quality = diagnose(clean_log(rate=rate, noise=noise, torque_noise=0.05))
+    assert quality.ok, quality.summary()
+    assert not quality.findings, quality.summary()
+    assert "nothing suspicious" in quality.summary()
+
+
+def test_clean_quantised_log_with_standstill_gives_no_alarm():
+    t, q, v, _ = multisine(1000.0, 10.0)
+    hold = lambda x: np.vstack([np.repeat(x[:1], 500, 0), x, np.repeat(x[-1:], 500, 0)])  # noqa: E731
+    t = np.arange(11000) / 1000.0
+    q = np.round(hold(q) / 1e-4) * 1e-4
+    effort = np.round(hold(v) / 0.01) * 0.01
+    quality = diagnose(Log(t=t, joints=["a", "b", "c"], position=q, effort=effort, effort_kind="motor_current"))
+    assert quality.ok, quality.summary()
+
+
+def stuck(x):
+    x[3000:3400] = x[3000]
+    return x
+
+
+def saturated(x):
+    limit = np.percentile(np.abs(x), 90)
+    return np.clip(x, -limit, limit)
+
+
+def dead(x):
+    x[: int(0.9 * x.size)] = 0.0
+    return x
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "kind", "severity"),
+    [
+        ("effort", dead, "dead", "error"),
+        ("effort", stuck, "stuck", "warning"),
+        ("position", stuck, "stuck", "error"),
+        ("effort", saturated, "saturated", "warning"),
+        ("velocity", lambda x: x * 180 / np.pi, "unit_suspect", "error"),
+        ("velocity", lambda x: x * 30 / np.pi, "unit_suspect", "error"),
+        ("position", lambda x: x * 1000 / np.max(np.abs(x)), "unit_suspect", "error"),
+        ("position", lambda x: np.round(x * 1e5), "unit_suspect", "error"),
+        ("velocity", lambda x: np.roll(x, 25), "delayed", "warning"),
+        ("effort", lambda x: np.where(np.arange(x.size) % 100 == 3, np.nan, x), "nan", "warning"),
+        ("effort", lambda x: np.round(x / 3) * 3, "quantised", "info"),
+    ],
+)
+def test_faults_are_found_on_their_channel(name, change, kind, severity):
+    quality = diagnose(changed(name, 1, change))
+    found = quality.of(kind)
+    assert found, quality.summary()
+    assert {f.channel.partition(":")[2] for f in found} == {"b"}
+    assert found[0].severity == severity
+    assert quality.ok == (severity == "info")
+
+
+def test_degrees_in_position_are_found_by_the_velocity():
+    log = clean_log()
+    quality = diagnose(clean_log(position=log.position * 180 / np.pi * 0.1, velocity=log.velocity * 0.1))
+    assert any("degrees" in f.sentence for f in quality.of("unit_suspect")), quality.summary()
+
+
+@pytest.mark.parametrize("shift", [0.0004, 0.0037, 0.05, 0.18, -0.03])
+def test_delay_to_a_fraction_of_a_sample(shift):
+    rate = 100.0
+    t = np.arange(4000) / rate
+    wave = lambda x: np.sin(2 * np.pi * 0.4 * x) + 0.5 * np.sin(2 * np.pi * 1.1 * x + 1)  # noqa: E731
+    rng = np.random.default_rng(0)
+    result = delay_between(wave(t), wave(t - shift) + 0.01 * rng.standard_normal(t.size), rate)
+    assert result is not None
+    assert result.delay == pytest.approx(shift, abs=max(4 * result.deviation, 3e-4))
+    assert result.significant == (abs(shift) * rate > 0.75)
+    assert delay_between(wave(t), rng.standard_normal(t.size), rate) is None
+    assert delay_between(wave(t), np.ones(t.size), rate) is None
+
+
+def test_delay_in_a_short_slow_record():
+    t = np.arange(2000) / 200.0  # one period: a shift by 36 samples moves much of it out of the record
+    result = delay_between(np.sin(2 * np.pi * t / 10.0), np.sin(2 * np.pi * (t - 0.18) / 10.0), 200.0)
+    assert result is not None and result.significant
+    assert result.delay == pytest.approx(0.18, abs=0.005)
+
+
+def test_a_shift_that_explains_nothing_is_no_delay():
+    t = np.arange(2000) / 200.0
+    held = np.where((t > 0.5) & (t < 2.0), 0.0, np.sin(2 * np.pi * t / 2.5))
+    result = delay_between(held, np.sin(2 * np.pi * t / 2.5), 200.0)
+    assert result is not None and not result.significant
+
+
+def test_clock_faults():
+    log = clean_log(rate=100.0)
+    jitter = log.t + np.random.default_rng(0).uniform(-0.001, 0.001, log.t.size)
+    assert diagnose(clean_log(rate=100.0, t=jitter)).of("irregular_clock")
+    gap = log.t + np.where(np.arange(log.t.size) > 700, 1.0, 0.0)
+    found = diagnose(clean_log(rate=100.0, t=gap)).of("gap")
+    assert found[0].value == pytest.approx(1.01)
+    assert "sample 700" in found[0].sentence
+    assert diagnose(clean_log(rate=10.0)).of("too_slow_rate")
+
+
+def test_still_joint_is_only_information():
+    log = clean_log()
+    q = log.position.copy()
+    q[:, 2] = 0.3
+    quality = diagnose(clean_log(position=q, velocity=None))
+    assert [f.kind for f in quality.findings] == ["still"]
+    assert quality.ok
+
+
+def test_all_missing_channel_is_an_error():
+    log = clean_log()
+    q = log.position.copy()
+    q[:, 0] = np.nan
+    quality = diagnose(clean_log(position=q))
+    assert quality.of("nan")[0].severity == "error"
+
+
+def test_report_is_plain():
+    quality = diagnose(changed("effort", 0, dead))
+    content = json.loads(json.dumps(quality.to_dict()))
+    assert content["ok"] is False
+    for finding in content["findings"]:
+        assert finding["kind"] in KINDS
+        assert finding["severity"] in ("info", "warning", "error")
+        assert finding["channel"] in quality.summary()

@@ -1,0 +1,125 @@
+"""Task-space motions through inverse kinematics: positions, velocities and accelerations of the joints fit together."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import dynident as di
+from dynident.trajectory import Arc, Cycloid, Line, Quintic, Trapezoid, along, joint_motion
+from dynident.trajectory.task import Segment, Task
+from dynident_papers.robots import rrr
+from dynident_papers.trajectories import write
+
+pi = np.pi
+RRR = rrr.mechanism()
+PUMA = di.Mechanism.from_dh(
+    [
+        (0, pi / 2, 0.67, 0),
+        (0.4318, 0, 0, 0),
+        (0.0203, -pi / 2, 0.15, 0),
+        (0, pi / 2, 0.4318, 0),
+        (0, -pi / 2, 0, 0),
+        (0, 0, 0.1, 0),
+    ]
+)
+SCARA = di.Mechanism.from_dh([(0.3, 0, 0.4, 0), (0.25, pi, 0, 0), (0, 0, 0, 0, "prismatic"), (0, 0, 0.1, 0)])
+DOWN = np.diag([1.0, -1.0, -1.0])
+
+
+def _consistent(robot: di.Mechanism, motion: di.Motion, tip, frame: str) -> None:
+    """The tip does what was asked, by the kinematics of the mechanics room, which know nothing of paths."""
+    R, p = di.forward_kinematics(robot, motion.q, frame)
+    assert np.abs(p - tip.x).max() < 1e-12
+    velocity, acceleration = di.frame_motion(robot, motion, frame)
+    assert np.abs(np.einsum("nij,nj->ni", R, velocity[:, :3]) - tip.v).max() < 1e-11
+    assert np.abs(np.einsum("nij,nj->ni", R, acceleration[:, :3]) - tip.a).max() < 1e-9
+    if robot.dof > 3:
+        assert np.abs(velocity[:, 3:]).max() < 1e-11 and np.abs(acceleration[:, 3:]).max() < 1e-9
+
+
+@pytest.mark.parametrize("profile", [Quintic.within, Cycloid.within, Trapezoid.within])
+@pytest.mark.parametrize("posture", rrr.POSTURES)
+def test_the_writing_task(profile, posture: str) -> None:
+    """[Kostic2002, section V]: letters o, m, y in a plane of fixed y, with fast and slow phases."""
+    task = write("om y", 0.06, (0.1, -0.4, 0.5), profile=profile, speed=0.4, acceleration=2.0)
+    tip = task.sample(500.0)
+    motion = joint_motion(RRR, tip, posture=posture)
+    _consistent(RRR, motion, tip, "link_3")
+    assert np.all(tip.x[tip.pen, 1] == -0.4) and tip.x[~tip.pen, 1].min() < -0.41
+    down = np.linalg.norm(tip.v[tip.pen], axis=1)  # (14)
+    assert down.max() <= 0.4 + 1e-9 and down.max() > 0.2
+    assert len(task.segments) == 2 * sum(segment.pen for segment in task.segments) - 1
+    branch = rrr.POSTURES.index(posture)
+    off = (rrr.inverse_kinematics(tip.x, rrr.EXAMPLE)[:, branch] - motion.q + pi) % (2 * pi) - pi
+    assert np.abs(off).max() < 1e-9
+
+
+def test_joint_derivatives_are_those_of_the_positions() -> None:
+    """Differences of fine samples converge to the returned rates with the square of the step."""
+    task = along([Arc((0.45, 0.1, 0.6), (0.4, 0.1, 0.6), (0, 0, 1))], 0.3, 2.0)
+    errors = []
+    for rate in (500.0, 1000.0):
+        motion = joint_motion(PUMA, task.sample(rate), rotation=DOWN)
+        errors.append(
+            # the last sample is after the end, where the jerk has a kink
+            [np.abs((y[2:-1] - y[:-3]) * rate / 2 - dy[1:-2]).max() for y, dy in ((motion.q, motion.v), (motion.v, motion.a))]
+        )
+    ratio = np.array(errors[0]) / np.array(errors[1])
+    assert np.all(ratio > 3.5) and np.all(np.array(errors[1]) < [1e-3, 1e-1])
+
+
+@pytest.mark.parametrize(("robot", "z"), [(PUMA, 0.5), (SCARA, 0.2)], ids=["puma", "scara"])
+def test_lines_and_circles_with_a_fixed_orientation(robot: di.Mechanism, z: float) -> None:
+    task = along([Line((0.3, 0.25, z), (0.4, 0.15, z)), Arc((0.4, 0.15, z), (0.4, 0.2, z), (0, 0, 1))], 0.5, 2.0)
+    tip = task.sample(200.0)
+    _consistent(robot, joint_motion(robot, tip, rotation=DOWN), tip, f"link_{robot.dof}")
+    assert tip.t[-1] == pytest.approx(task.duration, abs=1 / 200)
+
+
+def test_robots_without_closed_form_go_by_the_numeric_inverse() -> None:
+    twisted = di.Mechanism.from_dh(
+        [
+            (0, pi / 2, 0.1273, 0),
+            (-0.612, 0.2, 0, 0),
+            (-0.5723, 0, 0, 0),
+            (0, pi / 2, 0.1639, 0),
+            (0, -pi / 2, 0.1157, 0),
+            (0, 0, 0.0922, 0),
+        ]
+    )
+    tip = along([Line((0.6, 0.3, 0.4), (0.5, 0.2, 0.6))], 0.5, 2.0).sample(40.0)
+    with pytest.raises(di.DynidentError, match="use inverse_kinematics_numeric"):
+        joint_motion(twisted, tip, rotation=DOWN)
+    motion = joint_motion(twisted, tip, rotation=DOWN, start=[0.3, -1.2, 1.3, -1.5, -1.5, 0])
+    R, p = di.forward_kinematics(twisted, motion.q, "link_6")
+    assert np.abs(p - tip.x).max() < 1e-9 and np.abs(R - DOWN).max() < 1e-9
+
+
+def test_out_of_reach_and_singular_paths_are_refused() -> None:
+    far = along([Line((0.4, -0.3, 0.5), (0.9, -0.3, 0.5))], 0.5, 2.0).sample(100.0)
+    with pytest.raises(di.DynidentError, match=r"target \d+ of \d+ .* m out of reach"):
+        joint_motion(RRR, far)
+    # Along the cylinder of radius d2 + d3 about the waist the reach is zero.
+    waist = along([Line((0.3, -0.259, 0.8), (-0.3, -0.259, 0.8))], 0.5, 2.0).sample(100.0)
+    with pytest.raises(di.DynidentError, match=r"singularity|jumps by"):
+        joint_motion(RRR, waist)
+    with pytest.raises(di.DynidentError, match="has 6 coordinates but the task fixes 3"):
+        joint_motion(PUMA, far, start=np.zeros(6))
+
+
+def test_bad_input() -> None:
+    with pytest.raises(di.DynidentError, match="segment 1 does not start where segment 0 ends"):
+        along([Line((0, 0, 0), (1, 0, 0)), Line((0, 0, 0), (1, 0, 0))], 1.0, 1.0)
+    with pytest.raises(di.DynidentError, match=r"the profile goes 2\.0 m but the path is 1\.0 m long"):
+        Segment(Line((0, 0, 0), (1, 0, 0)), Quintic(2.0, 1.0))
+    with pytest.raises(di.DynidentError, match="the task has no segment"):
+        Task([])
+    with pytest.raises(di.DynidentError, match="rate is 0"):
+        along([Line((0, 0, 0), (1, 0, 0))], 1.0, 1.0).sample(0)
+
+
+def test_bends_are_taken_slowly_enough() -> None:
+    """Along and across a stroke the acceleration stays within what was asked for, also on hops between near strokes."""
+    tip = write("tue", 0.05, speed=0.5, acceleration=3.0, profile=Trapezoid.within).sample(2000)
+    assert np.linalg.norm(tip.a, axis=1).max() < 1.02 * np.sqrt(2.0) * 3.0

@@ -1,0 +1,252 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from identify_cases import PLANAR, RRR, arm, evidence, resting, simulated_log, smooth
+
+from dynident.errors import DynidentError
+from dynident.identify import OLS, WLS, Regression, base_parameters, evaluate
+from dynident.mechanics import inverse_dynamics, regressor
+from dynident.signals import prepare
+from dynident.validate import cross_validate, hold_out, judge, split, time_blocks
+
+
+@pytest.fixture(scope="module")
+def robot():
+    return arm(RRR)
+
+
+@pytest.fixture(scope="module")
+def log(robot):
+    return simulated_log(robot, seconds=40.0, noise=[0.3, 0.3, 0.1])
+
+
+def test_split_cuts_in_time(log):
+    first, last = split(log, 0.6, gap=1.0)
+    assert (len(first), len(last)) == (4800, 8000 - 4800 - 200)
+    assert first.t[-1] + 1.0 < last.t[0]
+    for fraction in (0.0, 1.0, -0.1, np.nan):
+        with pytest.raises(DynidentError, match="fraction is"):
+            split(log, fraction)
+    with pytest.raises(DynidentError, match="too short to split"):
+        split(log, 0.9, gap=100.0)
+
+
+def test_hold_out_is_fit_and_score_by_hand(robot, log):
+    result = hold_out(robot, log, 0.5, gap=0.5, estimator=OLS(), cutoff=15.0)
+    first, last = split(log, 0.5, 0.5)
+    fit = OLS().fit(Regression.from_log(robot, first, cutoff=15.0)).result_
+    np.testing.assert_array_equal(result.fit.values, fit.values)
+    assert result.score.metrics.relative == fit.score(last).metrics.relative
+    assert not result.score.training
+    assert result.fit.sources[0]["end"] < result.score.source["start"]
+
+
+@pytest.mark.parametrize("estimator", [OLS(), WLS()], ids=["OLS", "WLS"])
+def test_cross_validation_is_refitting_with_stored_data(robot, log, estimator):
+    blocks = time_blocks(robot, log, folds=4)
+    result = cross_validate(blocks, estimator)
+    base, whole = base_parameters(robot), prepare(log)
+    W, tau = [], []
+    for k in range(4):
+        p = prepare(log.rows(2000 * k, 2000 * (k + 1)), cutoff=whole.cutoff.frequency, decimation=whole.decimator.factor)
+        W.append(p.decimator.apply(regressor(robot, p.motion)[:, :, base.columns]))
+        tau.append(p.decimator.apply(p.filtered))
+    squares, efforts = [], []
+    for k in range(4):
+        rows = np.concatenate([w for i, w in enumerate(W) if i != k])
+        y = np.concatenate([x for i, x in enumerate(tau) if i != k])
+        sigma = np.ones(3)
+        if isinstance(estimator, WLS):
+            sigma = WLS().fit(_merged(blocks, k)).sigma_
+        flat = (rows / sigma[:, None]).reshape(-1, base.rank)
+        beta = np.linalg.lstsq(flat, (y / sigma).ravel(), rcond=None)[0]
+        e = tau[k] - W[k] @ beta
+        assert result.relative[k] == pytest.approx(np.linalg.norm(e) / np.linalg.norm(tau[k]), rel=1e-5)
+        np.testing.assert_allclose(result.rmse[k], np.sqrt(np.mean(e**2, axis=0)), rtol=1e-5)
+        squares.append(np.sum(e**2))
+        efforts.append(np.sum(tau[k] ** 2))
+    assert result.overall == pytest.approx(np.sqrt(sum(squares) / sum(efforts)), rel=1e-5)
+    assert result.joints == robot.joint_names
+    assert f"4-fold cross-validation over time: {100 * result.overall:.2f} %" in result.summary()
+
+
+def _merged(blocks, left_out):
+    others = [b for i, b in enumerate(blocks) if i != left_out]
+    result = others[0]
+    for other in others[1:]:
+        result = result + other
+    return result
+
+
+def test_blocks_must_be_comparable(robot, log):
+    with pytest.raises(DynidentError, match="got 1 block"):
+        cross_validate([evidence(robot)[0]])
+    with pytest.raises(DynidentError, match="cannot cut 100 samples into 5 blocks"):
+        time_blocks(robot, log.rows(0, 100))
+    with pytest.raises(DynidentError, match="at least 2"):
+        time_blocks(robot, log, folds=1)
+    motion = smooth(3, 300)
+    tau, base = inverse_dynamics(robot, motion), base_parameters(robot)
+    part = Regression.from_motion(robot, motion, tau, base, skip=("joint_1",))
+    with pytest.raises(DynidentError, match="block 1 has other joints"):
+        cross_validate([Regression.from_motion(robot, motion, tau, base), part])
+
+
+# ---- the verdict -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def result(robot, log):
+    return hold_out(robot, log)
+
+
+@pytest.fixture(scope="module")
+def plain(robot, log):
+    return hold_out(robot, log, estimator=WLS(recovery="physical"))
+
+
+def by_name(verdict):
+    return {check.name: check for check in verdict.checks}
+
+
+COMMON = {
+    "held_out_error",
+    "generalisation",
+    "joints",
+    "coverage",
+    "against_description",
+    "leverage",
+    "suspicions",
+    "efforts",
+    "passivity",
+    "possible_bodies",
+}
+
+
+def test_a_good_model_is_validated(result, plain):
+    for found, more in ((result, {"against_least_squares"}), (plain, {"condition", "excitation", "precision"})):
+        verdict = judge(found.fit, [found.score])
+        assert verdict.validated
+        assert set(by_name(verdict)) == COMMON | more
+    robot = result.fit.mechanism  # this description is the truth but for its friction: nothing is better on held-out data
+    failed = {check.name for check in verdict.checks if not check.ok}
+    assert failed <= {"against_description"}, verdict.summary()
+    worse = replace(result.score, description=2.0 * result.score.metrics.relative)
+    assert robot.dof == 3
+    good = judge(result.fit, [worse])
+    assert good.ok, good.summary()
+    assert "validated and all checks passed" in good.summary()
+
+
+def test_json_of_a_verdict(result):
+    data = judge(result.fit, [result.score]).to_dict()
+    assert set(data) == {"kind", "robot", "ok", "validated", "checks", "scores"}
+    assert (data["kind"], data["validated"], data["robot"]) == ("validate.Verdict", True, "arm")
+    for check in data["checks"]:
+        assert set(check) == {"name", "ok", "value", "limit", "sentence", "next_step"}
+        assert isinstance(check["ok"], bool)
+        assert isinstance(check["value"], float)
+    (score,) = data["scores"]
+    assert score["relative"] == result.score.metrics.relative
+    assert score["all_samples_relative"] == result.score.all_samples.relative
+    assert score["training"] is False
+    assert {"log", "coverage", "joints", "samples", "rmse", "nrms", "r2", "worst"} <= set(score)
+
+
+def test_nothing_is_validated_without_held_out_data(result, robot, log):
+    for scores in ([], [replace(result.score, training=True)]):
+        verdict = judge(result.fit, scores)
+        assert not verdict.validated
+        assert not verdict.ok
+        assert "NOT VALIDATED" in verdict.summary()
+        assert "held_out_error" not in by_name(verdict)
+        assert verdict.to_dict()["ok"] is False
+
+
+def test_every_check_of_the_default_can_fail(result):
+    fit, score = result.fit, result.score
+    metrics = replace(score.metrics, relative_per_joint=np.array([0.1, 0.9, 0.1]), rmse=10.0 * fit.sigma)
+    for check, wrong in {
+        "joints": replace(score, metrics=metrics),
+        "coverage": replace(score, coverage=0.6),
+        "against_description": replace(score, description=0.5 * score.metrics.relative),
+        "against_least_squares": replace(score, metrics=replace(score.metrics, relative=5.0 * score.free)),
+        "leverage": replace(score, leverage=np.array([30.0, 1.0, 1.0]), open_share=0.4),
+    }.items():
+        assert not by_name(judge(fit, [score, wrong]))[check].ok, check
+    assert "joint_2 90 %" in by_name(judge(fit, [replace(score, metrics=metrics)]))["joints"].sentence
+    far = by_name(judge(fit, [replace(score, leverage=np.array([3.0, 1.0, 1.0]), open_share=0.4)]))["leverage"]
+    assert (far.value, far.limit, far.shown) == (0.4, 0.1, ("40.00 %", "10.00 %"))  # what is shown is what decides
+    doubtful = replace(fit, notes=(*fit.notes, "suspicion: the columns look exchanged"))
+    assert by_name(judge(doubtful))["suspicions"].sentence == "the columns look exchanged"
+    fewer = replace(fit, groups=fit.groups[:2], sigma=fit.sigma[:2], training_std=fit.training_std[:2])
+    assert "joint_3" in by_name(judge(fewer))["efforts"].sentence
+    k = fit.standard.index("ia_joint_2")
+    turned = replace(fit, standard=fit.standard.replace({"ia_joint_2": -5.0 * fit.standard_std[k]}))
+    assert "ia_joint_2" in by_name(judge(turned))["passivity"].sentence
+    doubt = replace(fit, standard=fit.standard.replace({"ia_joint_2": -1.0 * fit.standard_std[k]}))
+    assert by_name(judge(doubt))["passivity"].ok  # by chance below zero
+
+
+def test_joints_whose_effort_is_noise_are_not_called_predicted(result):
+    fit, score = result.fit, result.score
+    metrics = replace(score.metrics, relative_per_joint=np.array([0.1, 0.9, 0.1]), rmse=fit.sigma)
+    check = by_name(judge(fit, [replace(score, metrics=metrics)]))["joints"]
+    assert check.ok
+    assert check.sentence == "every joint is predicted but for noise, which is most of the effort of: joint_2 90 %"
+
+
+def test_a_constant_is_not_taken_for_a_gain(result):
+    """Friction of a motion in one direction is an effort that hardly varies: more of it is no other gain."""
+    fit, score = result.fit, result.score
+    rng = np.random.default_rng(0)
+    size = 50.0 * np.max(fit.sigma)
+
+    def judged(predicted, measured):
+        one = np.broadcast_to(predicted[:, None], score.measured.shape)
+        two = measured[:, None] + rng.normal(size=one.shape) * fit.sigma
+        told = replace(score, predicted=one, measured=two, metrics=evaluate(two, one, score.joints, score.t))
+        return by_name(judge(fit, [told]))
+
+    wave = np.sin(score.t)
+    assert "gains" not in judged(size * (2.0 + 0.1 * wave), size * (3.0 + 0.1 * wave))
+    assert "1.5 times those of the model" in judged(size * wave, 1.5 * size * wave)["gains"].sentence
+
+
+def test_every_check_can_fail(plain):
+    fit, score = plain.fit, plain.score
+    poor = replace(score, metrics=replace(score.metrics, relative=0.3))
+    checks = by_name(judge(fit, [score, poor]))  # the worst log counts
+    assert not checks["held_out_error"].ok
+    assert checks["held_out_error"].value == 0.3
+    assert not checks["generalisation"].ok
+    assert not by_name(judge(replace(fit, condition=5e3), [score]))["condition"].ok
+    few = replace(fit, covariance=1e6 * fit.covariance)
+    assert not by_name(judge(few, [score]))["precision"].ok
+    i = fit.base.leaders.index("fv_joint_2")
+    negative = replace(fit, values=np.where(np.arange(fit.base.rank) == i, -9.0 * fit.std[i], fit.values))
+    check = by_name(judge(negative, [score]))["passivity"]
+    assert not check.ok
+    assert "fv_joint_2" in check.sentence
+    for bad in (negative, few):
+        verdict = judge(bad, [score])
+        assert verdict.validated
+        assert not verdict.ok
+        assert "some checks failed" in verdict.summary()
+
+
+def test_hidden_parameters_fail_the_excitation_check(robot, tmp_path):
+    motion = resting(smooth(3, 600), 1)
+    tau = inverse_dynamics(robot, motion) + 0.05 * np.random.default_rng(0).normal(size=(600, 3))
+    fit = WLS().fit(Regression.from_motion(robot, motion, tau)).result_
+    check = by_name(judge(fit))["excitation"]
+    assert not check.ok
+    assert check.value == np.count_nonzero(~fit.solved)
+    assert "not excited" in check.sentence
+    silent = Regression.from_motion(arm(PLANAR), smooth(2, 300), np.zeros((300, 2)))
+    text = judge(OLS().fit(silent).result_).save(tmp_path / "verdict.json").read_text()  # even then a verdict is JSON
+    json.loads(text, parse_constant=lambda token: pytest.fail(f"{token} is not JSON"))
