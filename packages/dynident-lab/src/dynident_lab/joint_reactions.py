@@ -35,21 +35,11 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Conditioning(Result):
-    """How far a robot with loops is from its singularities; ratios of smallest to largest singular value, 0 is singular.
+    """How far a robot with loops is from its singularities; ratios of smallest to largest singular value, 0 is singular."""
 
-    Parameters
-    ----------
-    constraint : ndarray, (N,)
-        Of the closure equations: near 0 the loops gain a freedom.
-    serial : ndarray, (N,)
-        Of the closure solved for the dependent joints: near 0 the robot's coordinates no longer determine its joints.
-    parallel : ndarray, (N,)
-        Of the actuator Jacobian, columns scaled by their mean size: near 0 the motors no longer hold the robot.
-    """
-
-    constraint: Array
+    constraint: Array  # Of the closure equations: near 0 the loops gain a freedom
     serial: Array
-    parallel: Array
+    parallel: Array  # Of the actuator Jacobian, columns scaled by their mean size: near 0 the motors no longer hold the robot
 
     def plot(self) -> Figure:
         """Draw the three ratios sample by sample, on a logarithmic axis."""
@@ -62,18 +52,7 @@ class Conditioning(Result):
         return figure
 
     def singular(self, limit: float = 1e-3) -> dict[str, list[int]]:
-        """Return the samples below a limit, by kind of singularity.
-
-        Parameters
-        ----------
-        limit : float
-            Ratio below which a sample counts as singular.
-
-        Returns
-        -------
-        dict
-            "constraint", "serial" and "parallel", each with sample numbers.
-        """
+        """Return the samples below a limit, by kind of singularity."""
         names = ("constraint", "serial", "parallel")
         return {name: np.flatnonzero(getattr(self, name) < limit).tolist() for name in names}
 
@@ -86,20 +65,7 @@ def constraint_jacobians(mechanism: Mechanism, positions: Array) -> Array:
 
 
 def closure_conditioning(mechanism: Mechanism, q: ArrayLike) -> Conditioning:
-    """Measure the distance to constraint, serial and parallel singularities.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot with loops.
-    q : array_like, (N, n)
-        Positions over time.
-
-    Returns
-    -------
-    Conditioning
-        Ratios per sample.
-    """
+    """Measure the distance to constraint, serial and parallel singularities."""
     _with_loops(mechanism)
     closure = mechanism.closure
     positions = close_positions(mechanism, np.atleast_2d(np.asarray(q, dtype=np.float64)))
@@ -119,24 +85,7 @@ def closure_conditioning(mechanism: Mechanism, q: ArrayLike) -> Conditioning:
 def reactions(
     mechanism: Mechanism, motion: MotionLike, torques: ArrayLike, parameters: Parameters | ArrayLike | None = None
 ) -> Mapping[str, Array]:
-    """Return the wrench that every cut joint puts on its body a, so that the robot moves as it does.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot with loops, n coordinates and k actuators.
-    motion : Motion or (q, v, a)
-        N samples.
-    torques : array_like, (N, k)
-        Motor torques that drive it, as from `actuator_torques`.
-    parameters : Parameters or array_like (p,), optional
-        Standard parameters; the robot's own when omitted.
-
-    Returns
-    -------
-    mapping of str to ndarray, (N, 6)
-        (force, moment) on body a at the cut's point of body a, base axes [N, N m]; one entry per loop.
-    """
+    """Return the wrench that every cut joint puts on its body a, so that the robot moves as it does."""
     motion = as_motion(motion)
     _with_loops(mechanism)
     values = node_values(mechanism, values_of(mechanism, parameters))
@@ -178,23 +127,6 @@ def joint_reactions(
 
     It is all that passes through the joint: bearing reaction, motor and friction. About the axis of a passive joint without
     friction it is zero.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot, with or without loops.
-    motion : Motion or (q, v, a)
-        N samples of its coordinates.
-    torques : array_like (N, k), optional
-        Motor torques of a robot with loops, as from `actuator_torques`; they decide how redundant motors share the load.
-    parameters : Parameters or array_like (p,), optional
-        Standard parameters; the robot's own when omitted.
-
-    Returns
-    -------
-    mapping of str to ndarray, (N, 6)
-        (force, moment) on the child at the origin of its frame, base axes [N, N m]; one entry per moving joint. `reactions`
-        has those of the cut joints.
     """
     motion = as_motion(motion)
     phi = node_values(mechanism, values_of(mechanism, parameters))

@@ -74,33 +74,11 @@ class Result(Frozen):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Return the result that `to_dict` described.
-
-        Parameters
-        ----------
-        data : mapping
-            What `to_dict` returned.
-
-        Returns
-        -------
-        Result
-            The same result.
-        """
+        """Return the result that `to_dict` described."""
         return _built(cls, data, kind_of(cls))  # type: ignore[no-any-return]
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the result as a JSON file; floats are exact, arrays of more than 512 numbers are packed (base64).
-
-        Parameters
-        ----------
-        path : path-like
-            File to write.
-
-        Returns
-        -------
-        pathlib.Path
-            The file.
-        """
+        """Write the result as a JSON file; floats are exact, arrays of more than 512 numbers are packed (base64)."""
         kind = kind_of(type(self))
         data = json.dumps(_written(self, _packed), indent=1, allow_nan=False).encode("ascii")
         if too_large(data):
@@ -110,18 +88,7 @@ class Result(Frozen):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read what `save` wrote.
-
-        Parameters
-        ----------
-        path : path-like
-            File.
-
-        Returns
-        -------
-        Result
-            The same result.
-        """
+        """Read what `save` wrote."""
         found = load(path)
         if not isinstance(found, cls):
             raise DynidentError(f"'{path}' holds {kind_of(type(found))}, not {kind_of(cls)}; read it with dynident.load")

@@ -33,13 +33,7 @@ class Tabular:
         return repr(self)
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the table for pandas.
-
-        Returns
-        -------
-        pandas.DataFrame
-            One row per line of the table; numbers in SI units.
-        """
+        """Return the table for pandas."""
         try:
             import pandas as pd  # noqa: PLC0415 - an extra
         except ImportError as error:

@@ -34,104 +34,39 @@ GAP, REPEATED, CUT_OFF = 1, 2, 4  # flags of a sample: some are missing before i
 
 
 def campaign_columns(channels: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the columns of a campaign's segments.
-
-    Parameters
-    ----------
-    channels : tuple of str
-        Measured channels.
-
-    Returns
-    -------
-    tuple of str
-        Clock of the host, counter, clock of the controller, time since the motion's start, flag, then signals by channel.
-    """
+    """Return the columns of a campaign's segments."""
     return (*COLUMNS, *(f"{signal}_{channel}" for signal in SIGNALS for channel in channels))
 
 
 def is_campaign(path: object) -> bool:
-    """Tell whether a path is the folder of a campaign.
-
-    Parameters
-    ----------
-    path : object
-        Anything that `Log.read` may be given.
-
-    Returns
-    -------
-    bool
-        True when it holds campaign.json.
-    """
+    """Tell whether a path is the folder of a campaign."""
     return isinstance(path, str | os.PathLike) and (Path(path) / ABOUT).is_file()
 
 
 @dataclass(frozen=True, eq=False)
 class Recording:
-    """One segment of a campaign.
+    """One segment of a campaign."""
 
-    Parameters
-    ----------
-    file : str
-        Its name.
-    kind : str
-        "cycle", or "rest" and "approach" for what is between cycles.
-    cycle, attempt : int
-        Which.
-    complete : bool
-        True when the cycle came to its end.
-    rows : slice
-        Its rows in the log.
-    motion : ndarray, (N,)
-        Time since the start of the cycle's motion [s].
-    flag : ndarray of int, (N,)
-        `GAP`, `REPEATED` or 0.
-    host : ndarray, (N,)
-        Clock of the host [s since 1970].
-    """
-
-    file: str
-    kind: str
-    cycle: int
-    attempt: int
-    complete: bool
-    rows: slice
-    motion: Array
-    flag: NDArray[np.int64]
-    host: Array
+    file: str  # Its name
+    kind: str  # "cycle", or "rest" and "approach" for what is between cycles
+    cycle: int  # Which
+    attempt: int  # Which
+    complete: bool  # True when the cycle came to its end
+    rows: slice  # Its rows in the log
+    motion: Array  # Time since the start of the cycle's motion [s]
+    flag: NDArray[np.int64]  # `GAP`, `REPEATED` or 0
+    host: Array  # Clock of the host [s since 1970]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CampaignLog(Log):
-    """All samples of a campaign as one log; `cycles` and `stages` give its parts.
+    """All samples of a campaign as one log; `cycles` and `stages` give its parts."""
 
-    Parameters
-    ----------
-    t, joints, position, effort, effort_kind, gain, velocity, acceleration, temperature, reference
-        As in `Log`.
-    position_side, name, provenance, truth
-        As in `Log`.
-    recordings : tuple of Recording
-        Segments in order.
-    about : mapping
-        campaign.json: plan, robot, controller, software.
-    """
-
-    recordings: tuple[Recording, ...] = ()
-    about: Mapping[str, Any] = field(default_factory=dict)
+    recordings: tuple[Recording, ...] = ()  # Segments in order
+    about: Mapping[str, Any] = field(default_factory=dict)  # campaign.json: plan, robot, controller, software
 
     def rows(self, start: int, stop: int) -> Log:
-        """Return a stretch of samples as a plain log.
-
-        Parameters
-        ----------
-        start, stop : int
-            First sample, and the one past the last.
-
-        Returns
-        -------
-        Log
-            The stretch.
-        """
+        """Return a stretch of samples as a plain log."""
         names = ("joints", "effort_kind", "gain", "position_side", "name", "provenance", "truth")
         signals = ("t", "position", "effort", "velocity", "acceleration", "temperature", "reference")
         whole: dict[str, Any] = {name: getattr(self, name) for name in (*names, *signals)}
@@ -175,18 +110,7 @@ class CampaignLog(Log):
 
 
 def read_campaign(path: str | os.PathLike[str]) -> CampaignLog:
-    """Read the folder of a campaign, finished or being written.
-
-    Parameters
-    ----------
-    path : path-like
-        The folder.
-
-    Returns
-    -------
-    CampaignLog
-        All samples; those that came twice are left out.
-    """
+    """Read the folder of a campaign, finished or being written."""
     folder = Path(path)
     with _explained(folder):
         about = _about(folder)
@@ -197,18 +121,7 @@ def read_campaign(path: str | os.PathLike[str]) -> CampaignLog:
 
 
 def read_cycles(path: str | os.PathLike[str]) -> Iterator[CampaignLog]:
-    """Read a campaign cycle by cycle: each complete cycle is a campaign of its own, and only one is in memory at a time.
-
-    Parameters
-    ----------
-    path : path-like
-        The folder.
-
-    Yields
-    ------
-    CampaignLog
-        One cycle, on the clock of the whole campaign.
-    """
+    """Read a campaign cycle by cycle: each complete cycle is a campaign of its own, and only one is in memory at a time."""
     folder = Path(path)
     with _explained(folder):
         about = _about(folder)
@@ -284,18 +197,7 @@ def _log(folder: Path, about: dict[str, Any], parts: Sequence[tuple[Recording, A
 
 
 def read_journal(folder: str | os.PathLike[str]) -> list[dict[str, Any]]:
-    """Return the events of a campaign up to the first line that is not whole.
-
-    Parameters
-    ----------
-    folder : path-like
-        Folder of the campaign.
-
-    Returns
-    -------
-    list of dict
-        Events in order.
-    """
+    """Return the events of a campaign up to the first line that is not whole."""
     import zlib  # noqa: PLC0415 - only here
 
     file, out = Path(folder) / "journal.jsonl", []

@@ -34,73 +34,28 @@ FRAME = struct.Struct("<II")
 
 @dataclass(frozen=True, eq=False)
 class LogSegment:
-    """What a segment holds.
+    """What a segment holds."""
 
-    Parameters
-    ----------
-    header : mapping
-        Its facts; ``header["columns"]`` names the columns.
-    table : ndarray, (N, k)
-        Rows.
-    size : int
-        Bytes up to the end of the last good frame.
-    torn : int
-        Bytes after it.
-    """
-
-    header: Mapping[str, Any]
-    table: Array
-    size: int
-    torn: int
+    header: Mapping[str, Any]  # Its facts; ``header["columns"]`` names the columns
+    table: Array  # Rows
+    size: int  # Bytes up to the end of the last good frame
+    torn: int  # Bytes after it
 
 
 def segment_start(header: Mapping[str, Any]) -> bytes:
-    """Return the first bytes of a segment.
-
-    Parameters
-    ----------
-    header : mapping
-        Plain data with ``columns``.
-
-    Returns
-    -------
-    bytes
-        Magic and header.
-    """
+    """Return the first bytes of a segment."""
     text = json.dumps(dict(header)).encode()
     return MAGIC + FRAME.pack(len(text), zlib.crc32(text)) + text
 
 
 def segment_frame(rows: Array) -> bytes:
-    """Return the bytes of some rows.
-
-    Parameters
-    ----------
-    rows : ndarray, (N, k)
-        Samples.
-
-    Returns
-    -------
-    bytes
-        One frame.
-    """
+    """Return the bytes of some rows."""
     body = np.ascontiguousarray(rows, dtype="<f8").tobytes()
     return FRAME.pack(len(body), zlib.crc32(body)) + body
 
 
 def read_segment(path: str | os.PathLike[str]) -> LogSegment:
-    """Read a segment, growing or complete; never more than its good frames.
-
-    Parameters
-    ----------
-    path : path-like
-        File ending in .seg, or .parquet as sealed.
-
-    Returns
-    -------
-    Segment
-        Header and rows.
-    """
+    """Read a segment, growing or complete; never more than its good frames."""
     if str(path).endswith(".parquet"):
         return _read_sealed(Path(path))
     data = read_regular(path)
@@ -135,20 +90,7 @@ def _frames(data: bytes) -> Any:
 
 
 def seal_segment(path: str | os.PathLike[str], facts: Mapping[str, Any] | None = None) -> Path:
-    """Turn a segment into Parquet: write it whole, read it back, then delete the segment.
-
-    Parameters
-    ----------
-    path : path-like
-        File ending in .seg.
-    facts : mapping, optional
-        More facts for its header.
-
-    Returns
-    -------
-    pathlib.Path
-        The Parquet file.
-    """
+    """Turn a segment into Parquet: write it whole, read it back, then delete the segment."""
     try:
         import pyarrow as pa  # noqa: PLC0415 - an extra
         import pyarrow.parquet as pq  # noqa: PLC0415

@@ -35,33 +35,15 @@ _PLACE = re.compile(r"\{(\w+)\}")
 
 @dataclass(frozen=True, order=True)
 class LogEntry:
-    """One log of a fleet.
+    """One log of a fleet."""
 
-    Parameters
-    ----------
-    robot : str
-        Type of the robot, a name in `robots`.
-    serial : str
-        The robot itself.
-    date : str
-        Day of the recording as YYYY-MM-DD; empty when unknown, and then it takes no part in drift.
-    log : str
-        Path, or an address that fsspec reads (s3://, gs://, az://, ...).
-    temperature : float, optional
-        Temperature of the robot [degree Celsius], to compensate friction.
-    load : float, optional
-        Mass at the flange [kg], to compensate its effect.
-    use : {"fit", "validate"}
-        Whether it is fitted, or held out to judge the fit.
-    """
-
-    robot: str
-    serial: str
-    date: str
-    log: str
-    temperature: float | None = None
-    load: float | None = None
-    use: str = "fit"
+    robot: str  # Type of the robot, a name in `robots`
+    serial: str  # The robot itself
+    date: str  # Day of the recording as YYYY-MM-DD; empty when unknown, and then it takes no part in drift
+    log: str  # Path, or an address that fsspec reads (s3://, gs://, az://, ...)
+    temperature: float | None = None  # Temperature of the robot [degree Celsius], to compensate friction
+    load: float | None = None  # Mass at the flange [kg], to compensate its effect
+    use: str = "fit"  # Whether it is fitted, or held out to judge the fit
 
     @property
     def day(self) -> int | None:
@@ -71,43 +53,17 @@ class LogEntry:
 
 @dataclass(frozen=True, eq=False)
 class FleetFile:
-    """What a fleet.toml says.
+    """What a fleet.toml says."""
 
-    Parameters
-    ----------
-    robots : mapping of str to Mechanism
-        Types of robots.
-    entries : tuple of LogEntry
-        Logs.
-    reading : mapping
-        Options of `Log.read`: effort, schema, joints, gain, units, topic, rate.
-    options : mapping
-        Options of `dynident.signals.prepare`.
-    questions : mapping
-        Options of the questions to the fleet: false_alarms, periods, piece.
-    """
-
-    robots: Mapping[str, Mechanism]
-    entries: tuple[LogEntry, ...]
+    robots: Mapping[str, Mechanism]  # Types of robots
+    entries: tuple[LogEntry, ...]  # Logs
     reading: Mapping[str, Any] = field(default_factory=dict)
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)  # Options of `dynident.signals.prepare`
     questions: Mapping[str, Any] = field(default_factory=dict)
 
 
 def read_fleet(path: str | os.PathLike[str]) -> FleetFile:
-    """Read fleet.toml; paths in it are relative to its folder.
-
-    Parameters
-    ----------
-    path : path-like
-        TOML file with the tables [robots.<type>] (description, sidecar, terms), [fleet] (logs), and optionally [reading],
-        [prepare] and [questions].
-
-    Returns
-    -------
-    FleetFile
-        Robots, logs and options.
-    """
+    """Read fleet.toml; paths in it are relative to its folder."""
     file = Path(path)
     data = read_toml(file, "a fleet")
     known = ("robots", "fleet", "reading", "prepare", "questions")

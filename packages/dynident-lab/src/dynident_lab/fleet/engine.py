@@ -98,12 +98,7 @@ def connect(scheduler: str | None = None, workers: int | None = None, memory: st
 
 
 def keep_freed_memory() -> None:
-    """Undo in a Dask worker what makes arrays slow: memory that goes back to the system with every array that is freed.
-
-    Dask starts workers with MALLOC_TRIM_THRESHOLD_=65536, which also fixes glibc's limit for mapped blocks at 128 kB: every
-    larger array is mapped, zeroed page by page, and unmapped, which takes longer than the work. glibc's own greatest values of
-    both limits keep what is freed for the next array.
-    """
+    """Undo in a Dask worker what makes arrays slow: memory that goes back to the system with every array that is freed."""
     if os.environ.get("MALLOC_TRIM_THRESHOLD_") != "65536":  # not Dask's, or chosen by somebody
         return
     with suppress(OSError, AttributeError):  # another C library than glibc

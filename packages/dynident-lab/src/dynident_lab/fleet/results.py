@@ -26,141 +26,66 @@ ALIKE = 4.0  # difference of z^2 up to which parameters are not told apart
 
 @dataclass(frozen=True)
 class LogRecord:
-    """What became of one log.
+    """What became of one log."""
 
-    Parameters
-    ----------
-    path, robot, serial : str
-        Log, type and robot.
-    counted : bool
-        True when its evidence is in the result.
-    rows, samples : int
-        Equations and samples.
-    sha256 : str
-        Hash of its content.
-    key : str
-        Name of its factors in the store.
-    sentence : str
-        Why it was not counted; empty when it was.
-    date : str
-        Day of the recording, empty when unknown.
-    """
-
-    path: str
-    robot: str
-    serial: str
-    counted: bool
-    rows: int = 0
-    samples: int = 0
-    sha256: str = ""
-    key: str = ""
-    sentence: str = ""
-    date: str = ""
+    path: str  # Log, type and robot
+    robot: str  # Log, type and robot
+    serial: str  # Log, type and robot
+    counted: bool  # True when its evidence is in the result
+    rows: int = 0  # Equations and samples
+    samples: int = 0  # Equations and samples
+    sha256: str = ""  # Hash of its content
+    key: str = ""  # Name of its factors in the store
+    sentence: str = ""  # Why it was not counted; empty when it was
+    date: str = ""  # Day of the recording, empty when unknown
 
 
 @dataclass(frozen=True, eq=False)
 class RobotPeriod:
-    """One period (a month) of one robot.
+    """One period (a month) of one robot."""
 
-    Parameters
-    ----------
-    name : str
-        Such as "2026-03".
-    day : float
-        Mean day of its logs.
-    temperature : float
-        Mean temperature [degree Celsius], NaN when unknown.
-    change : ndarray, (p,)
-        By how much each standard parameter alone would have to differ from all periods together.
-    precision : ndarray, (p,)
-        One over the variance of that.
-    """
-
-    name: str
-    day: float
-    temperature: float
-    change: Array
-    precision: Array
+    name: str  # Such as "2026-03"
+    day: float  # Mean day of its logs
+    temperature: float  # Mean temperature [degree Celsius], NaN when unknown
+    change: Array  # By how much each standard parameter alone would have to differ from all periods together
+    precision: Array  # One over the variance of that
 
 
 @dataclass(frozen=True, eq=False)
 class RobotEstimate(Result):
-    """What is known of one robot.
+    """What is known of one robot."""
 
-    Parameters
-    ----------
-    serial, robot : str
-        The robot and its type.
-    logs : tuple of str
-        Logs that were counted.
-    rows : int
-        Equations.
-    information, score : ndarray, (b, b), (b,)
-        Normal equations of its evidence, weighed by its residuals; empty in fleet.json, whole in robots/<serial>.json.
-    values, std : ndarray, (b,)
-        Base parameters of its fit and their standard deviation.
-    training, held_out : float
-        Relative error on its logs, and on those held out (NaN when there is none).
-    verdict : Verdict
-        Checks.
-    temperature, payload : float
-        Means of its logs; NaN when unknown.
-    periods : tuple of RobotPeriod
-        Months, where there are several.
-    inflation : float
-        What `information` was divided by because residuals depend on each other.
-    """
-
-    serial: str
-    robot: str
-    logs: tuple[str, ...]
-    rows: int
+    serial: str  # The robot and its type
+    robot: str  # The robot and its type
+    logs: tuple[str, ...]  # Logs that were counted
+    rows: int  # Equations
     information: Array
     score: Array
-    values: Array
-    std: Array
-    training: float
-    held_out: float
-    verdict: Verdict
-    temperature: float = math.nan
-    payload: float = math.nan
-    periods: tuple[RobotPeriod, ...] = ()
-    inflation: float = 1.0
+    values: Array  # Base parameters of its fit and their standard deviation
+    std: Array  # Base parameters of its fit and their standard deviation
+    training: float  # Relative error on its logs, and on those held out (NaN when there is none)
+    held_out: float  # Relative error on its logs, and on those held out (NaN when there is none)
+    verdict: Verdict  # Checks
+    temperature: float = math.nan  # Means of its logs; NaN when unknown
+    payload: float = math.nan  # Means of its logs; NaN when unknown
+    periods: tuple[RobotPeriod, ...] = ()  # Months, where there are several
+    inflation: float = 1.0  # What `information` was divided by because residuals depend on each other
 
 
 @dataclass(frozen=True)
 class Deviation:
-    """A robot that differs from its type in a parameter, or a parameter that drifts.
+    """A robot that differs from its type in a parameter, or a parameter that drifts."""
 
-    Parameters
-    ----------
-    serial, robot : str
-        The robot and its type.
-    parameter, unit : str
-        Standard parameter that explains the difference best alone.
-    change, std : float
-        By how much it differs from the nominal robot; with drift, by how much it changes in a year.
-    nominal : float
-        Value of the nominal robot.
-    z : float
-        The difference in standard deviations (scatter of the type and uncertainty of the data), as the standard normal deviate
-        of the same probability: in small fleets change / std is larger.
-    alike : tuple of str
-        Other parameters that these data do not tell from it.
-    probability : float
-        With which a robot without a fault differs as much in any of its parameters.
-    """
-
-    serial: str
-    robot: str
-    parameter: str
-    unit: str
-    change: float
-    std: float
-    nominal: float
+    serial: str  # The robot and its type
+    robot: str  # The robot and its type
+    parameter: str  # Standard parameter that explains the difference best alone
+    unit: str  # Standard parameter that explains the difference best alone
+    change: float  # By how much it differs from the nominal robot; with drift, by how much it changes in a year
+    std: float  # By how much it differs from the nominal robot; with drift, by how much it changes in a year
+    nominal: float  # Value of the nominal robot
     z: float
-    alike: tuple[str, ...] = ()
-    probability: float = math.nan
+    alike: tuple[str, ...] = ()  # Other parameters that these data do not tell from it
+    probability: float = math.nan  # With which a robot without a fault differs as much in any of its parameters
 
     @property
     def chance(self) -> str:
@@ -177,58 +102,24 @@ class Deviation:
 
 @dataclass(frozen=True, eq=False)
 class FleetType(Result):
-    """What robots of one type have in common, and which of them deviate.
+    """What robots of one type have in common, and which of them deviate."""
 
-    Parameters
-    ----------
-    robot : str
-        Name of the type.
-    population : Population or None
-        Nominal parameters with their spread; None with fewer than five robots.
-    parameters : tuple of str, length p
-        Names of the standard parameters.
-    nominal : ndarray, (p,)
-        Those of the nominal robot.
-    deviations, drifts : tuple of Deviation
-        What lies beyond the limit, largest first.
-    limit, drift_limit : float
-        Standard deviations from which on a deviation, or drift, is one.
-    false_alarms : float
-        Probability of one false alarm or more if no robot deviates; mean share of false ones among the robots named if some do.
-    scores : mapping of str to float
-        Largest |z| of every robot.
-    temperature : mapping of str to float
-        Change of joint terms per degree Celsius, as far as the logs tell it.
-    notes : tuple of str
-        What could not be answered, and why.
-    watched : tuple of Deviation
-        Robots below the limit that one in 1 / false_alarms robots without a fault would reach, largest first: by chance there
-        are `false_alarms` times the number of robots.
-    tests : float
-        How many independent tests the correlated parameters of a robot amount to.
-    detectable : ndarray, (p,)
-        Smallest change of each parameter that is named with a probability of 90 %, if it alone changed in one robot whose logs
-        show as much as the fleet's usually do; NaN where they show nothing. Empty with fewer than five robots.
-    units : tuple of str, length p
-        Units of the standard parameters.
-    """
-
-    robot: str
-    population: Population | None
-    parameters: tuple[str, ...]
-    nominal: Array
-    deviations: tuple[Deviation, ...] = ()
-    drifts: tuple[Deviation, ...] = ()
-    limit: float = math.nan
-    drift_limit: float = math.nan
+    robot: str  # Name of the type
+    population: Population | None  # Nominal parameters with their spread; None with fewer than five robots
+    parameters: tuple[str, ...]  # Names of the standard parameters
+    nominal: Array  # Those of the nominal robot
+    deviations: tuple[Deviation, ...] = ()  # What lies beyond the limit, largest first
+    drifts: tuple[Deviation, ...] = ()  # What lies beyond the limit, largest first
+    limit: float = math.nan  # Standard deviations from which on a deviation, or drift, is one
+    drift_limit: float = math.nan  # Standard deviations from which on a deviation, or drift, is one
     false_alarms: float = 0.01
-    scores: Mapping[str, float] = field(default_factory=dict)
+    scores: Mapping[str, float] = field(default_factory=dict)  # Largest |z| of every robot
     temperature: Mapping[str, float] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # What could not be answered, and why
     watched: tuple[Deviation, ...] = ()
-    tests: float = math.nan
+    tests: float = math.nan  # How many independent tests the correlated parameters of a robot amount to
     detectable: Array = field(default_factory=lambda: np.zeros(0))
-    units: tuple[str, ...] = ()
+    units: tuple[str, ...] = ()  # Units of the standard parameters
 
     @property
     def detectable_relative(self) -> Array:
@@ -239,83 +130,32 @@ class FleetType(Result):
 
 @dataclass(frozen=True, eq=False)
 class FleetResult(Result):
-    """Everything about a fleet; the fits of its robots are in files beside it.
+    """Everything about a fleet; the fits of its robots are in files beside it."""
 
-    Parameters
-    ----------
-    robots : tuple of RobotEstimate
-        One per robot, sorted by type and serial.
-    logs : tuple of LogRecord
-        One per log, sorted alike.
-    types : tuple of FleetType
-        One per type.
-    bands : mapping of str to mapping
-        Cut-off and band [Hz] of every type.
-    failed : mapping of str to str
-        Robots that could not be fitted, with the sentence.
-    counters : mapping of str to float
-        What the engine did: logs and samples read, factors reused, seconds, bytes of factors moved.
-    folder : str
-        Where the files are; empty when nothing was written.
-    """
-
-    robots: tuple[RobotEstimate, ...]
-    logs: tuple[LogRecord, ...]
-    types: tuple[FleetType, ...]
-    bands: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    failed: Mapping[str, str] = field(default_factory=dict)
+    robots: tuple[RobotEstimate, ...]  # One per robot, sorted by type and serial
+    logs: tuple[LogRecord, ...]  # One per log, sorted alike
+    types: tuple[FleetType, ...]  # One per type
+    bands: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # Cut-off and band [Hz] of every type
+    failed: Mapping[str, str] = field(default_factory=dict)  # Robots that could not be fitted, with the sentence
     counters: Mapping[str, float] = field(default_factory=dict)
-    folder: str = ""
+    folder: str = ""  # Where the files are; empty when nothing was written
 
     def robot(self, serial: str) -> RobotEstimate:
-        """Return what is known of one robot.
-
-        Parameters
-        ----------
-        serial : str
-            Which.
-
-        Returns
-        -------
-        RobotEstimate
-            Its estimate.
-        """
+        """Return what is known of one robot."""
         for found in self.robots:
             if found.serial == serial:
                 return found
         raise DynidentError(f"the fleet has no fitted robot '{serial}': {self.failed.get(serial, 'it is not among its logs')}")
 
     def type(self, robot: str) -> FleetType:
-        """Return what is known of one type.
-
-        Parameters
-        ----------
-        robot : str
-            Which.
-
-        Returns
-        -------
-        FleetType
-            Nominal robot, deviations, drift.
-        """
+        """Return what is known of one type."""
         for found in self.types:
             if found.robot == robot:
                 return found
         raise DynidentError(f"the fleet has no type '{robot}'; it has {', '.join(t.robot for t in self.types)}")
 
     def fit(self, serial: str) -> Fit:
-        """Return the fit of one robot.
-
-        Parameters
-        ----------
-        serial : str
-            Which.
-
-        Returns
-        -------
-        Fit
-            As `dynident identify` would give it for the same logs in the same band.
-        """
+        """Return the fit of one robot."""
         self.robot(serial)
         if not self.folder:
             raise DynidentError("the fits are in files; give a folder to fleet.identify (output=)")
@@ -324,22 +164,7 @@ class FleetResult(Result):
         return found
 
     def evidence(self, robot: Mechanism, serial: str | None = None, period: str = "") -> Regression:
-        """Return the merged evidence of a robot, of a type or of a period, from the stored factors.
-
-        Parameters
-        ----------
-        robot : Mechanism
-            The type.
-        serial : str, optional
-            One robot; all robots of the type when omitted.
-        period : str
-            How the date begins, such as "2026-03"; all dates when empty.
-
-        Returns
-        -------
-        Regression
-            Sum by a tree in the order of the logs, for any estimator.
-        """
+        """Return the merged evidence of a robot, of a type or of a period, from the stored factors."""
         if not self.folder:
             raise DynidentError("the factors are in files; give a folder to fleet.identify (output=)")
         chosen = [
@@ -366,13 +191,7 @@ class FleetResult(Result):
         return tuple(record for record in self.logs if not record.counted)
 
     def summary(self) -> str:
-        """Return the result as text.
-
-        Returns
-        -------
-        str
-            Counts, then one line per deviation, drift and log that was not counted.
-        """
+        """Return the result as text."""
         counted = sum(record.counted for record in self.logs)
         good = sum(robot.verdict.ok for robot in self.robots)
         lines = [
@@ -395,13 +214,7 @@ class FleetResult(Result):
         return "\n".join(lines)
 
     def to_table(self) -> list[dict[str, Any]]:
-        """Return one row per robot.
-
-        Returns
-        -------
-        list of dict
-            Serial, type, logs, errors, verdict and largest deviation, ready for a DataFrame.
-        """
+        """Return one row per robot."""
         scores = {serial: z for own in self.types for serial, z in own.scores.items()}
         return [
             {

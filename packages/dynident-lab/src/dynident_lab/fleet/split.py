@@ -41,25 +41,15 @@ METHODS = ("butterworth", "savitzky_golay")  # whose memory is so short
 
 @dataclass(frozen=True)
 class Layout:
-    """How a long log is cut: by rows after decimation.
+    """How a long log is cut: by rows after decimation."""
 
-    Parameters
-    ----------
-    samples, lost, factor, taps, margin : int
-        Samples of the log, samples lost at each end, factor and length of the decimation, overlap.
-    tasks : tuple of (int, int)
-        First and last decimated row (exclusive) of each task.
-    content : str
-        sha256 of the file's index: its footer with sizes, places and statistics of all parts.
-    """
-
-    samples: int
-    lost: int
-    factor: int
-    taps: int
-    margin: int
-    tasks: tuple[tuple[int, int], ...]
-    content: str
+    samples: int  # Samples of the log, samples lost at each end, factor and length of the decimation, overlap
+    lost: int  # Samples of the log, samples lost at each end, factor and length of the decimation, overlap
+    factor: int  # Samples of the log, samples lost at each end, factor and length of the decimation, overlap
+    taps: int  # Samples of the log, samples lost at each end, factor and length of the decimation, overlap
+    margin: int  # Samples of the log, samples lost at each end, factor and length of the decimation, overlap
+    tasks: tuple[tuple[int, int], ...]  # First and last decimated row (exclusive) of each task
+    content: str  # sha256 of the file's index: its footer with sizes, places and statistics of all parts
 
 
 def layout_of(path: str, robot: Mechanism, reading: Mapping[str, Any], options: Mapping[str, Any], piece: int) -> Layout:

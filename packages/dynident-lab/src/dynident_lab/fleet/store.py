@@ -27,13 +27,7 @@ _KEY = re.compile(r"[0-9a-f]{64}")
 
 
 class Store:
-    """Folder of factors.
-
-    Parameters
-    ----------
-    folder : Path
-        Where; made if it does not exist. Two runs cannot write it at the same time.
-    """
+    """Folder of factors."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -42,28 +42,14 @@ ODD, SIBLINGS = 0.2, 2  # absolute error where so many logs of the same robot lo
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """What all tasks of one type of robot share.
+    """What all tasks of one type of robot share."""
 
-    Parameters
-    ----------
-    name : str
-        Name of the type.
-    robot : Mechanism
-        The type.
-    reading, options : mapping
-        Of `Log.read` and `prepare`.
-    versions : mapping
-        Of the client; a worker with others refuses.
-    piece : int
-        Samples above which a log is cut.
-    """
-
-    name: str
-    robot: Mechanism
-    reading: Mapping[str, Any] = field(default_factory=dict)
-    options: Mapping[str, Any] = field(default_factory=dict)
-    versions: Mapping[str, str] = field(default_factory=dict)
-    piece: int = 0
+    name: str  # Name of the type
+    robot: Mechanism  # The type
+    reading: Mapping[str, Any] = field(default_factory=dict)  # Of `Log.read` and `prepare`
+    options: Mapping[str, Any] = field(default_factory=dict)  # Of `Log.read` and `prepare`
+    versions: Mapping[str, str] = field(default_factory=dict)  # Of the client; a worker with others refuses
+    piece: int = 0  # Samples above which a log is cut
 
     def base(self) -> BaseParameters:
         """Return the base parameters, found once per process."""

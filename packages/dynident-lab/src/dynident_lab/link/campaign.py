@@ -91,28 +91,7 @@ class Campaign:
         address: str = "",
         **options: Any,
     ) -> Campaign:
-        """Make the folder of a campaign, after asking the controller who it is.
-
-        Parameters
-        ----------
-        folder : path-like
-            New or empty folder.
-        plan : Plan
-            What to do.
-        settings : Settings
-            How often.
-        controller : RemoteController
-            Robot; not connected.
-        address : str
-            Its address, for `resume`.
-        **options
-            As in `Campaign`.
-
-        Returns
-        -------
-        Campaign
-            Ready to run.
-        """
+        """Make the folder of a campaign, after asking the controller who it is."""
         place = Path(folder)
         check_new(place)
         identity = controller.connect()
@@ -126,13 +105,7 @@ class Campaign:
 
     # ------------------------------------------------------------------ a person
     def pause(self, paused: bool = True) -> None:
-        """Bring the robot to rest until told to go on; the running cycle is run again.
-
-        Parameters
-        ----------
-        paused : bool
-            False goes on.
-        """
+        """Bring the robot to rest until told to go on; the running cycle is run again."""
         self._paused = paused
 
     def abort(self) -> None:

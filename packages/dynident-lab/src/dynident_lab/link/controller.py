@@ -268,13 +268,7 @@ class RemoteController(ABC):
 
     @abstractmethod
     def send(self, motion: Motion) -> None:
-        """Hand over a motion, which starts where the robot is and ends at rest.
-
-        Parameters
-        ----------
-        motion : Motion
-            Positions, velocities and accelerations in the order of the robot's coordinates.
-        """
+        """Hand over a motion, which starts where the robot is and ends at rest."""
 
     @abstractmethod
     def run(self) -> None:
@@ -299,18 +293,7 @@ class RemoteController(ABC):
         self._queue.put(None if samples is None else (time.time(), samples))
 
     def samples(self, timeout: float) -> list[tuple[float, Samples]]:
-        """Return what has come since the last call.
-
-        Parameters
-        ----------
-        timeout : float
-            How long to wait for something [s].
-
-        Returns
-        -------
-        list of (float, Samples)
-            Host time of arrival [s since 1970] and samples, in order; `ConnectionError` when the wire is cut.
-        """
+        """Return what has come since the last call."""
         out = []
         with contextlib.suppress(queue.Empty):
             out.append(self._queue.get(timeout=timeout) if timeout > 0.0 else self._queue.get_nowait())
@@ -325,15 +308,7 @@ class RemoteController(ABC):
         """Close the connection, if one is open; `connect` may follow."""
 
     def rest(self, resting: bool, duration: float = math.inf) -> None:
-        """Say that the robot is to stand still for a while: a virtual one lets its time run faster; others need not know.
-
-        Parameters
-        ----------
-        resting : bool
-            True when a rest begins, False when it is over.
-        duration : float
-            When it ends, after the last motion [s].
-        """
+        """Say that the robot is to stand still for a while: a virtual one lets its time run faster; others need not know."""
         del resting, duration
 
     def home(self) -> None:
@@ -342,30 +317,11 @@ class RemoteController(ABC):
             self.move_to(self.identity.home)
 
     def approach(self, q: ArrayLike) -> Motion | None:
-        """Return a slow motion from where the robot is to a pose, at rest at both ends.
-
-        Parameters
-        ----------
-        q : array_like, (n,)
-            Where to.
-
-        Returns
-        -------
-        Motion or None
-            None when it is there.
-        """
+        """Return a slow motion from where the robot is to a pose, at rest at both ends."""
         return approach(self.position(), np.asarray(q, dtype=np.float64), self.identity)
 
     def move_to(self, q: ArrayLike, timeout: float = 120.0) -> None:
-        """Move slowly to a pose and return when there; what is sampled meanwhile is thrown away.
-
-        Parameters
-        ----------
-        q : array_like, (n,)
-            Where to.
-        timeout : float
-            Longest time to wait [s].
-        """
+        """Move slowly to a pose and return when there; what is sampled meanwhile is thrown away."""
         motion = self.approach(q)
         if motion is None:
             return

@@ -144,17 +144,7 @@ class Emulator:
             self.lock.release()
 
     def alarm(self, code: int, text: str = "", stop: bool = True) -> None:
-        """Raise an alarm; the robot is brought to rest.
-
-        Parameters
-        ----------
-        code : int
-            One of `ALARMS`.
-        text : str
-            Its sentence; that of `ALARMS` when empty.
-        stop : bool
-            False lets the robot go on.
-        """
+        """Raise an alarm; the robot is brought to rest."""
         with self.lock:
             if not (self.alarms and self.alarms[-1].code == code):
                 self.alarms.append(Alarm(code, text or ALARMS[code]))
@@ -171,13 +161,7 @@ class Emulator:
             self.powered = True
 
     def emergency_stop(self, pressed: bool = True) -> None:
-        """Press or release the emergency stop.
-
-        Parameters
-        ----------
-        pressed : bool
-            False releases it.
-        """
+        """Press or release the emergency stop."""
         with self.lock:
             self.e_stopped = pressed
             if pressed:
@@ -194,33 +178,14 @@ class Emulator:
             raise LinkError("the drives are off; release the emergency stop and reset the controller")
 
     def begin(self, hold: bool = False, marked: bool = False) -> None:
-        """Open a trajectory.
-
-        Parameters
-        ----------
-        hold : bool
-            True keeps it from running until `finish`.
-        marked : bool
-            True when it ends with `finish`; otherwise a point of rest may be its last.
-        """
+        """Open a trajectory."""
         with self.lock:
             self.ready()
             self.setpoints.begin(hold, marked)
             self.touched = time.monotonic()
 
     def push(self, point: Point) -> bool:
-        """Take over a point.
-
-        Parameters
-        ----------
-        point : Point
-            With its time since the start of the trajectory.
-
-        Returns
-        -------
-        bool
-            False when the buffer is full and the point must be offered again.
-        """
+        """Take over a point."""
         with self.lock:
             self.ready()
             points = self.setpoints
@@ -272,15 +237,7 @@ class Emulator:
             self._moved.notify_all()
 
     def rest(self, resting: bool, duration: float = math.inf) -> None:
-        """Let time pass with the robot's speed while it stands.
-
-        Parameters
-        ----------
-        resting : bool
-            False when the rest is over; what is left of its duration has then passed at once.
-        duration : float
-            When it ends, after the last motion [s].
-        """
+        """Let time pass with the robot's speed while it stands."""
         if not (0.0 <= duration <= LONGEST_REST or duration == math.inf):
             raise LinkError(f"a rest of {duration:g} s; give 0 to {LONGEST_REST:g} s")
         with self.lock:

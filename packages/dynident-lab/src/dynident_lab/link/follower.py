@@ -42,65 +42,27 @@ class Listener(Protocol):
     """Anything that wants the samples as they come: monitor, estimator, MCAP file."""
 
     def feed(self, host: float, samples: Samples) -> None:
-        """Take samples.
-
-        Parameters
-        ----------
-        host : float
-            Clock of the host at their arrival [s since 1970].
-        samples : Samples
-            What was measured.
-        """
+        """Take samples."""
 
 
 @dataclass(frozen=True, eq=False)
 class Progress:
-    """Where a campaign is.
+    """Where a campaign is."""
 
-    Parameters
-    ----------
-    what : str
-        "cycle", "approach", "rest", "waiting", "paused", "no connection", "disk full".
-    done, total : int
-        Cycles.
-    motion, duration : float
-        Time in the running motion and its length [s].
-    left : float
-        Estimated rest of the campaign [s, host].
-    samples : Samples or None
-        The newest.
-    acknowledged, gaps : int
-        Samples on the disk, gaps in their counter.
-    text : str
-        One sentence, when there is something to say.
-    """
-
-    what: str
-    done: int
-    total: int
-    motion: float = 0.0
-    duration: float = 0.0
-    left: float = 0.0
-    samples: Samples | None = None
-    acknowledged: int = 0
-    gaps: int = 0
-    text: str = ""
+    what: str  # "cycle", "approach", "rest", "waiting", "paused", "no connection", "disk full"
+    done: int  # Cycles
+    total: int  # Cycles
+    motion: float = 0.0  # Time in the running motion and its length [s]
+    duration: float = 0.0  # Time in the running motion and its length [s]
+    left: float = 0.0  # Estimated rest of the campaign [s, host]
+    samples: Samples | None = None  # The newest
+    acknowledged: int = 0  # Samples on the disk, gaps in their counter
+    gaps: int = 0  # Samples on the disk, gaps in their counter
+    text: str = ""  # One sentence, when there is something to say
 
 
 class Watch:
-    """Checks the samples of one motion.
-
-    Parameters
-    ----------
-    identity : Identity
-        Limits and channels of the controller.
-    motion : Motion
-        What the robot is asked to do.
-    predict : callable, optional
-        Returns the efforts (N, channels) of a motion, in the order and unit of the channels.
-    tolerance : float
-        Share of the largest predicted effort.
-    """
+    """Checks the samples of one motion."""
 
     def __init__(self, identity: Identity, motion: Motion, predict: Predict | None = None, tolerance: float = 0.5) -> None:
         self.identity, self._t = identity, motion.t - motion.t[0]
@@ -117,13 +79,7 @@ class Watch:
         self.residual = np.zeros(len(identity.channels))  # largest share of the bound so far
 
     def check(self, samples: Samples) -> None:
-        """Raise the sentence that says what is wrong with some samples.
-
-        Parameters
-        ----------
-        samples : Samples
-            What was measured.
-        """
+        """Raise the sentence that says what is wrong with some samples."""
         one = self.identity
         if self._plain and one.lower is not None and one.upper is not None and one.velocity is not None:
             q, v = samples.position, samples.velocity
@@ -175,21 +131,7 @@ def moving(motion: Motion, channels: int) -> NDArray[np.bool_]:
 
 
 class Follower:
-    """Lets a connected robot move or rest, and records it.
-
-    Parameters
-    ----------
-    controller : RemoteController
-        The robot.
-    recorder : Recorder
-        Where samples go.
-    listeners : sequence of Listener
-        Who gets them too.
-    asked : callable
-        Raises when a person wants to pause or to abort.
-    tell : callable
-        Called with what is done, time in it, its length [s] and the newest samples.
-    """
+    """Lets a connected robot move or rest, and records it."""
 
     def __init__(
         self,

@@ -25,15 +25,7 @@ class _Stream:
     """What takes samples one batch after the other, whenever they come."""
 
     def feed(self, host: float, samples: Samples) -> None:
-        """Take samples; what is left out of their counter or clock starts filters anew.
-
-        Parameters
-        ----------
-        host : float
-            Clock of the host, not needed.
-        samples : Samples
-            What was measured.
-        """
+        """Take samples; what is left out of their counter or clock starts filters anew."""
         del host
         if len(samples):
             self._take(samples)

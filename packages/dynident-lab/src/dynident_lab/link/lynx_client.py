@@ -183,13 +183,7 @@ class LynxClient(RemoteController):
         return answer
 
     def open(self, task: int) -> None:
-        """Open a task; another open one is closed first.
-
-        Parameters
-        ----------
-        task : int
-            1 configuration, 2 homing, 3 jog, 4 control.
-        """
+        """Open a task; another open one is closed first."""
         if self._task == task:
             return
         if self._task:
@@ -217,15 +211,7 @@ class LynxClient(RemoteController):
         return np.array(self._facts()["setpoint"], dtype=np.float64)
 
     def configure(self, home: ArrayLike, share: float = APPROACH) -> None:
-        """Say where home is and how fast to go there; the robot must be homed again.
-
-        Parameters
-        ----------
-        home : array_like, (n,)
-            Positions [rad, m].
-        share : float
-            Of the top speeds, up to 0.2.
-        """
+        """Say where home is and how fast to go there; the robot must be homed again."""
         self.open(x.CONFIGURATION)
         values = np.array([share, *np.atleast_1d(home)], dtype="<f8")
         self._ask(Frame(x.COMMAND, x.CONFIGURE, x.CONFIGURATION, data=values.tobytes()))
@@ -238,15 +224,7 @@ class LynxClient(RemoteController):
         self._wait(120.0)
 
     def jog(self, speed: ArrayLike, duration: float) -> None:
-        """Move with a speed for a time, and return when at rest; limit switches end it early.
-
-        Parameters
-        ----------
-        speed : array_like, (n,)
-            Largest speed of every coordinate [rad/s, m/s].
-        duration : float
-            How long [s].
-        """
+        """Move with a speed for a time, and return when at rest; limit switches end it early."""
         self.open(x.JOGGING)
         self._ask(Frame(x.COMMAND, x.JOG, x.JOGGING, data=np.array([duration, *np.atleast_1d(speed)], dtype="<f8").tobytes()))
         self._wait(duration + 30.0)
@@ -265,13 +243,7 @@ class LynxClient(RemoteController):
         raise LinkError(f"the robot has not come to rest within {timeout:g} s; look at it")
 
     def send(self, motion: Motion) -> None:
-        """Hand over a motion in blocks; a robot that is not homed is homed first.
-
-        Parameters
-        ----------
-        motion : Motion
-            Positions, velocities and accelerations in the order of the robot's coordinates.
-        """
+        """Hand over a motion in blocks; a robot that is not homed is homed first."""
         if self._state is not None and not self._state.homed:
             self.home()
         self.open(x.CONTROL)
@@ -289,15 +261,7 @@ class LynxClient(RemoteController):
         self._ask(Frame(x.COMMAND, x.STOP))
 
     def rest(self, resting: bool, duration: float = math.inf) -> None:
-        """Say that the robot is to stand still for a while.
-
-        Parameters
-        ----------
-        resting : bool
-            True when a rest begins, False when it is over.
-        duration : float
-            When it ends, after the last motion [s].
-        """
+        """Say that the robot is to stand still for a while."""
         self._ask(Frame(x.COMMAND, x.REST, data=struct.pack("<?d", resting, duration)))
 
     def quick_stop(self) -> None:

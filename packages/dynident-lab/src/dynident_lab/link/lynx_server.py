@@ -36,15 +36,7 @@ SWITCH = 1e-3  # distance to a limit at which its switch closes [rad, m]
 
 
 class LynxTask:
-    """One client of a Lynx server.
-
-    Parameters
-    ----------
-    emulator : Emulator
-        The robot.
-    key : bytes
-        Shared key; empty for none.
-    """
+    """One client of a Lynx server."""
 
     def __init__(self, emulator: Emulator, key: bytes = b"") -> None:
         self.emulator, self._key = emulator, key
@@ -256,19 +248,7 @@ class LynxTask:
 
 
 class LynxServer(Server):
-    """A controller that speaks Lynx.
-
-    Parameters
-    ----------
-    emulator : Emulator
-        The robot.
-    host : str
-        Address to listen on; one on the network needs a key.
-    port : int
-        Port; 0 lets the system choose.
-    key : bytes
-        Shared key; empty for none.
-    """
+    """A controller that speaks Lynx."""
 
     def __init__(self, emulator: Emulator, host: str = "127.0.0.1", port: int = 12000, key: bytes = b"") -> None:
         if not is_local(host) and not key:

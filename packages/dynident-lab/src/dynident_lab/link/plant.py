@@ -49,19 +49,7 @@ class _Later:
 
 
 class Plant:
-    """A virtual robot that goes on from where it was.
-
-    Parameters
-    ----------
-    robot : VirtualRobot
-        The machine.
-    q : array_like (n,), optional
-        Where it stands at the start; the mechanism's home, or zero, when omitted.
-    period : float
-        Time between two samples [s].
-    seed : int
-        Of all noise.
-    """
+    """A virtual robot that goes on from where it was."""
 
     def __init__(self, robot: VirtualRobot, q: ArrayLike | None = None, period: float = 0.004, seed: int = 0) -> None:
         self.robot, self.period, self.seed = robot, period, seed
@@ -76,19 +64,7 @@ class Plant:
         self.advance(standing(self.q, 1.0))  # loops settle
 
     def advance(self, setpoints: Motion) -> tuple[Array, Array, Array, Array]:
-        """Follow setpoints from t = 0 to their end, and return what the sensors say after each period.
-
-        Parameters
-        ----------
-        setpoints : Motion
-            Wanted motion, quintics between its samples; whole periods long.
-
-        Returns
-        -------
-        position, velocity, effort, temperature : ndarray, (N, n)
-            Samples at 0, period, ..., one period before the end, which begins the next call: a mean over a period around it
-            is not known before. Channels as in the robot's log.
-        """
+        """Follow setpoints from t = 0 to their end, and return what the sensors say after each period."""
         log = self.follow(setpoints)
         velocity = np.gradient(log.position, self.period, axis=0) if log.velocity is None else log.velocity
         heat = np.full_like(log.position, np.nan) if log.temperature is None else log.temperature
@@ -98,16 +74,6 @@ class Plant:
         """Follow setpoints and return the log, whose first sample is where the last one ended.
 
         Cut in any way, the samples are those of one run.
-
-        Parameters
-        ----------
-        setpoints : Motion
-            Wanted motion, quintics between its samples; whole periods long.
-
-        Returns
-        -------
-        Log
-            What the sensors say.
         """
         self._cool()
         start: Any = {"q": self.q} if self._end is None else self._end
@@ -124,18 +90,7 @@ class Plant:
         return run.log
 
     def rest(self, duration: float) -> tuple[Array, Array, Array, Array]:
-        """Stand still for some time in whole periods; the joints cool down.
-
-        Parameters
-        ----------
-        duration : float
-            How long [s].
-
-        Returns
-        -------
-        position, velocity, effort, temperature : ndarray, (1, n)
-            One sample at its end; its temperatures are computed every `COOLING`.
-        """
+        """Stand still for some time in whole periods; the joints cool down."""
         assert self._end is not None
         self._rested += round(duration / self.period)
         if self._heat is None or (self._rested - self._told) * self.period >= COOLING:
@@ -146,25 +101,13 @@ class Plant:
         return position[None], np.zeros_like(position)[None], effort[None], shown[None]
 
     def memory(self) -> dict[str, Any]:
-        """Return the state as plain data, for `remember`.
-
-        Returns
-        -------
-        dict
-            JSON-ready.
-        """
+        """Return the state as plain data, for `remember`."""
         self._cool()
         assert self._end is not None
         return {"end": self._end.to_dict(), "last": [x.tolist() for x in self._last]}
 
     def remember(self, memory: Mapping[str, Any]) -> None:
-        """Go on from a state that `memory` returned.
-
-        Parameters
-        ----------
-        memory : mapping
-            The state.
-        """
+        """Go on from a state that `memory` returned."""
         self._end, self._rested, self._told, self._heat = End.from_dict(memory["end"], self.robot), 0, 0, None
         position, effort = (np.array(x, dtype=np.float64) for x in memory["last"])
         self._last = position, effort

@@ -92,19 +92,7 @@ class Outbox:
 
 
 class PlantProcess(Plant):
-    """A plant whose simulation runs in a process of its own, next in priority to the one that sends its samples.
-
-    Parameters
-    ----------
-    robot : VirtualRobot
-        The machine.
-    q : array_like (n,), optional
-        Where it stands at the start; the mechanism's home, or zero, when omitted.
-    period : float
-        Time between two samples [s].
-    seed : int
-        Of all noise.
-    """
+    """A plant whose simulation runs in a process of its own, next in priority to the one that sends its samples."""
 
     def __init__(self, robot: VirtualRobot, q: ArrayLike | None = None, period: float = 0.004, seed: int = 0) -> None:
         self.robot, self.period, self.seed = robot, period, seed
@@ -133,33 +121,11 @@ class PlantProcess(Plant):
         return position, velocity, effort, heat
 
     def advance(self, setpoints: Motion) -> Signals:
-        """Follow setpoints from t = 0 to their end, and return what the sensors say after each period.
-
-        Parameters
-        ----------
-        setpoints : Motion
-            Wanted motion, quintics between its samples; whole periods long.
-
-        Returns
-        -------
-        position, velocity, effort, temperature : ndarray, (N, n)
-            Samples at 0, period, ..., one period before the end; channels as in the robot's log.
-        """
+        """Follow setpoints from t = 0 to their end, and return what the sensors say after each period."""
         return self._ask("advance", setpoints)
 
     def rest(self, duration: float) -> Signals:
-        """Stand still for some time; the joints cool down.
-
-        Parameters
-        ----------
-        duration : float
-            How long [s].
-
-        Returns
-        -------
-        position, velocity, effort, temperature : ndarray, (1, n)
-            One sample at its end; the last one where the process has ended.
-        """
+        """Stand still for some time; the joints cool down."""
         try:
             return self._ask("rest", duration)
         except LinkError:

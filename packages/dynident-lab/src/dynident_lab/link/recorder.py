@@ -161,13 +161,7 @@ def sync_folder(folder: Path) -> None:
 
 
 class Journal:
-    """Events of a campaign, one checked line each, on the disk when `note` returns.
-
-    Parameters
-    ----------
-    folder : pathlib.Path
-        Folder of the campaign.
-    """
+    """Events of a campaign, one checked line each, on the disk when `note` returns."""
 
     def __init__(self, folder: Path) -> None:
         self.events = read_journal(folder)
@@ -243,22 +237,7 @@ class Recorder:
             self._seal(file)
 
     def open(self, kind: str, cycle: int, attempt: int, session: str) -> Path:
-        """Start a segment.
-
-        Parameters
-        ----------
-        kind : str
-            "cycle", "approach" or "rest".
-        cycle, attempt : int
-            Which.
-        session : str
-            Connection that the controller's clock belongs to.
-
-        Returns
-        -------
-        pathlib.Path
-            The file.
-        """
+        """Start a segment."""
         self.close_segment(seal=False)
         used = [int(p.name[:5]) for p in self.folder.glob("[0-9]" * 5 + "_*")]
         name = f"{max(used, default=-1) + 1:05d}_{kind}_{cycle:03d}_{attempt}.seg"
@@ -301,18 +280,7 @@ class Recorder:
         self.sync(force=False)
 
     def sync(self, force: bool = True) -> int:
-        """Bring what was written to the disk, if it is time.
-
-        Parameters
-        ----------
-        force : bool
-            True does not wait for the interval.
-
-        Returns
-        -------
-        int
-            Samples acknowledged so far.
-        """
+        """Bring what was written to the disk, if it is time."""
         if self._file is not None and (force or time.monotonic() - self._synced >= self.interval):
             self._file.sync()
             self.acknowledged = self.written
@@ -324,13 +292,7 @@ class Recorder:
         self._last = None
 
     def close_segment(self, seal: bool = True) -> None:
-        """Close the open segment, and seal it to Parquet.
-
-        Parameters
-        ----------
-        seal : bool
-            False leaves it as it is.
-        """
+        """Close the open segment, and seal it to Parquet."""
         if self._file is None:
             return
         file, path = self._file, self._file.path

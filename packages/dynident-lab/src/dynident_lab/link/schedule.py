@@ -69,20 +69,7 @@ class Settings:
 
     @classmethod
     def of(cls, plan: Plan, given: Mapping[str, Any]) -> Settings:
-        """Return what a plan's notes say under "campaign", overruled by what is given.
-
-        Parameters
-        ----------
-        plan : Plan
-            The plan.
-        given : mapping
-            Settings by name; None leaves the plan's.
-
-        Returns
-        -------
-        Settings
-            The settings.
-        """
+        """Return what a plan's notes say under "campaign", overruled by what is given."""
         noted = plan.notes.get("campaign", {})
         known = {f.name for f in fields(cls)}
         if not isinstance(noted, Mapping) or set(noted) - known:
@@ -158,24 +145,12 @@ def _within(motion: Motion, names: tuple[str, ...], identity: Identity) -> None:
 
 @dataclass(frozen=True)
 class Step:
-    """One cycle of a campaign.
+    """One cycle of a campaign."""
 
-    Parameters
-    ----------
-    number : int
-        Counted over all repetitions.
-    repetition : int
-        Which repetition.
-    pause : float
-        Pause after it [s]; after the last one of a repetition, until the next may start.
-    first : bool
-        True for the first cycle of a repetition, which waits for the start conditions.
-    """
-
-    number: int
-    repetition: int
-    pause: float
-    first: bool
+    number: int  # Counted over all repetitions
+    repetition: int  # Which repetition
+    pause: float  # Pause after it [s]; after the last one of a repetition, until the next may start
+    first: bool  # True for the first cycle of a repetition, which waits for the start conditions
 
 
 def steps_of(plan: Plan, settings: Settings) -> list[Step]:
@@ -240,18 +215,7 @@ def describe(plan: Plan, settings: Settings) -> str:
 
 
 def clock_text(duration: float) -> str:
-    """Return a duration for people, as in 2 h 05 min 00 s.
-
-    Parameters
-    ----------
-    duration : float
-        Time [s].
-
-    Returns
-    -------
-    str
-        Hours, minutes and seconds as far as they are needed; tenths below one minute.
-    """
+    """Return a duration for people, as in 2 h 05 min 00 s."""
     whole = round(duration)
     hours, rest = divmod(whole, 3600)
     minutes, left = divmod(rest, 60)

@@ -68,19 +68,7 @@ class JointLimits:
 
 
 class Setpoints:
-    """The buffer between a protocol and the robot.
-
-    Parameters
-    ----------
-    q : ndarray, (n,)
-        Where the robot stands.
-    limits : JointLimits
-        Limits.
-    capacity : int
-        Points that fit.
-    brake_time : float
-        Time in which a moving robot is brought to rest [s].
-    """
+    """The buffer between a protocol and the robot."""
 
     def __init__(self, q: Array, limits: JointLimits, capacity: int = 100, brake_time: float = 0.25) -> None:
         self.limits, self.capacity, self.brake_time = limits, capacity, brake_time

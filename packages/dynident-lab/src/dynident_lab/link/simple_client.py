@@ -38,26 +38,7 @@ QUIET = 0.03  # silence after which no answer is on its way [s]
 
 
 class SimpleClient(RemoteController):
-    """A controller that speaks simple_message.
-
-    Parameters
-    ----------
-    host : str
-        Its address.
-    port : int
-        Port of its motion task.
-    state : int or str, optional
-        Port of its feedback task; two above that of the motion task when omitted.
-    transport : {"tcp", "udp"}
-        How.
-    order : {"little", "big"}
-        Byte order.
-    mode : {"stream", "download"}
-        Points one after the other, or the whole motion first.
-    points : {"auto", "full", "short"}
-        JOINT_TRAJ_PT_FULL, or JOINT_TRAJ_PT with positions alone; "auto" takes the first, and POINT where the controller
-        is one of ours.
-    """
+    """A controller that speaks simple_message."""
 
     def __init__(
         self,
@@ -220,42 +201,17 @@ class SimpleClient(RemoteController):
         self._status = Status()
 
     def emergency_stop(self, pressed: bool = True) -> None:
-        """Press or release the emergency stop of a controller of ours.
-
-        Parameters
-        ----------
-        pressed : bool
-            False releases it.
-        """
+        """Press or release the emergency stop of a controller of ours."""
         self._command(m.EMERGENCY_STOP if pressed else m.RELEASE, "the emergency stop")
 
     def rest(self, resting: bool, duration: float = math.inf) -> None:
-        """Say that the robot is to stand still for a while.
-
-        Parameters
-        ----------
-        resting : bool
-            True when a rest begins, False when it is over.
-        duration : float
-            When it ends, after the last motion [s].
-        """
+        """Say that the robot is to stand still for a while."""
         if self._ours:
             length = struct.pack(f"{m.ORDERS[self.order]}d", duration) if resting and self._exact else b""
             self._command(m.REST if resting else m.REST_OVER, "to rest", length)
 
     def ping(self, data: bytes = b"") -> bytes:
-        """Return what the controller echoes.
-
-        Parameters
-        ----------
-        data : bytes
-            What to send.
-
-        Returns
-        -------
-        bytes
-            The same.
-        """
+        """Return what the controller echoes."""
         return self._request(Message(m.PING, data=data), "a ping").data
 
     def state(self) -> Status:
@@ -263,13 +219,7 @@ class SimpleClient(RemoteController):
         return self._status
 
     def position(self) -> Array:
-        """Return where the robot is asked to be now.
-
-        Returns
-        -------
-        ndarray, (n,)
-            In the order of its coordinates.
-        """
+        """Return where the robot is asked to be now."""
         if self._ours:
             data = decode_json(self._request(Message(m.IDENTITY), "to say where it is").data)
             self._here = np.array(data["setpoint"], dtype=np.float64)
@@ -279,13 +229,7 @@ class SimpleClient(RemoteController):
 
     # ------------------------------------------------------------------ motion
     def send(self, motion: Motion) -> None:
-        """Hand over a motion; its points go out with `run`.
-
-        Parameters
-        ----------
-        motion : Motion
-            Positions, velocities and accelerations in the order of the robot's coordinates.
-        """
+        """Hand over a motion; its points go out with `run`."""
         exact = self._kind == m.POINT
         if motion.dof > m.SLOTS and not exact:
             raise LinkError(f"the motion has {motion.dof} joints; simple_message has {m.SLOTS} slots, use protocol lynx")
@@ -309,18 +253,7 @@ class SimpleClient(RemoteController):
         threading.Thread(target=self._stream, args=(frames,), name="streamer", daemon=True).start()
 
     def messages(self, motion: Motion) -> list[Message]:
-        """Return the messages of a motion, as `run` sends them.
-
-        Parameters
-        ----------
-        motion : Motion
-            What to do.
-
-        Returns
-        -------
-        list of Message
-            Points in order.
-        """
+        """Return the messages of a motion, as `run` sends them."""
         limits = np.full(motion.dof, np.inf) if self.identity.velocity is None else self.identity.velocity
         return m.trajectory_messages(motion, limits, download=self.mode == "download", kind=self._kind)
 

@@ -45,66 +45,27 @@ HANDSHAKE = 142  # the byte that a UDP client repeats until it comes back
 
 @dataclass(frozen=True)
 class Message:
-    """One message; what its type does not carry keeps its default.
+    """One message; what its type does not carry keeps its default."""
 
-    Parameters
-    ----------
-    type : int
-        MSG_TYPE.
-    comm : int
-        COMM_TYPE.
-    reply : int
-        REPLY_CODE.
-    sequence : int
-        Index of a point, or a special number.
-    robot : int
-        robot_id.
-    valid : int
-        valid_fields.
-    time, velocity, duration : float
-        Seconds since the start, share of the top speed, seconds of the move.
-    q, v, a : tuple of float
-        Ten joint slots each.
-    status : tuple of int
-        The seven numbers of STATUS.
-    points : tuple of Message
-        Of a JOINT_TRAJ.
-    data : bytes
-        Bytes of PING, GET_VERSION, of a reply and of our own types.
-    """
-
-    type: int
-    comm: int = REQUEST
-    reply: int = 0
-    sequence: int = 0
-    robot: int = 0
-    valid: int = 0
-    time: float = 0.0
-    velocity: float = 0.0
-    duration: float = 0.0
-    q: tuple[float, ...] = ()
-    v: tuple[float, ...] = ()
-    a: tuple[float, ...] = ()
-    status: tuple[int, ...] = ()
-    points: tuple[Message, ...] = field(default=())
-    data: bytes = b""
+    type: int  # MSG_TYPE
+    comm: int = REQUEST  # COMM_TYPE
+    reply: int = 0  # REPLY_CODE
+    sequence: int = 0  # Index of a point, or a special number
+    robot: int = 0  # robot_id
+    valid: int = 0  # valid_fields
+    time: float = 0.0  # Seconds since the start, share of the top speed, seconds of the move
+    velocity: float = 0.0  # Seconds since the start, share of the top speed, seconds of the move
+    duration: float = 0.0  # Seconds since the start, share of the top speed, seconds of the move
+    q: tuple[float, ...] = ()  # Ten joint slots each
+    v: tuple[float, ...] = ()  # Ten joint slots each
+    a: tuple[float, ...] = ()  # Ten joint slots each
+    status: tuple[int, ...] = ()  # The seven numbers of STATUS
+    points: tuple[Message, ...] = field(default=())  # Of a JOINT_TRAJ
+    data: bytes = b""  # Bytes of PING, GET_VERSION, of a reply and of our own types
 
 
 def encode(message: Message, order: str = "little") -> bytes:
-    """Return the bytes of a message with its LENGTH.
-
-    Parameters
-    ----------
-    message : Message
-        What to send.
-    order : {"little", "big"}
-        Byte order.
-
-    Returns
-    -------
-    bytes
-        The whole frame.
-    """
+    """Return the bytes of a message with its LENGTH."""
     mark = ORDERS[order]
     body = _body(message, mark)
     return struct.pack(f"{mark}4i", 12 + len(body), message.type, message.comm, message.reply) + body
@@ -147,18 +108,6 @@ def decode(frame: bytes, order: str = "little") -> Message:
     """Return the message of one whole frame, LENGTH included.
 
     A reply may be the header alone or carry the request's data again: both exist, and only its header matters.
-
-    Parameters
-    ----------
-    frame : bytes
-        The frame.
-    order : {"little", "big"}
-        Byte order.
-
-    Returns
-    -------
-    Message
-        What was said; `LinkError` for anything malformed, numbers that are not finite included.
     """
     mark = ORDERS[order]
     if len(frame) < 16:
@@ -232,31 +181,14 @@ def _finite(values: Sequence[float], kind: int) -> tuple[float, ...]:
 
 
 class Framer:
-    """Cuts a byte stream into frames: bytes in, whole frames out; memory is bounded by `LARGEST`.
-
-    Parameters
-    ----------
-    order : {"little", "big"}
-        Byte order.
-    """
+    """Cuts a byte stream into frames: bytes in, whole frames out; memory is bounded by `LARGEST`."""
 
     def __init__(self, order: str = "little") -> None:
         self._mark = ORDERS[order]
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Return the frames that are complete now; `LinkError` when the stream cannot be one of messages.
-
-        Parameters
-        ----------
-        data : bytes
-            What was received.
-
-        Returns
-        -------
-        list of bytes
-            Whole frames, LENGTH included.
-        """
+        """Return the frames that are complete now; `LinkError` when the stream cannot be one of messages."""
         if not isinstance(data, bytes | bytearray | memoryview):
             raise LinkError(f"data is a {type(data).__name__}; give the bytes that were received")
         self._buffer += data
@@ -297,20 +229,7 @@ def decode_samples(data: bytes, order: str = "little") -> Samples:
 
 
 def critical_velocity(v: Iterable[float], limits: Iterable[float]) -> float:
-    """Return the velocity of a JOINT_TRAJ_PT: max |v_i| / limit_i, at most 1 [Pagani2022, Appendix A].
-
-    Parameters
-    ----------
-    v : iterable of float
-        Joint velocities [rad/s, m/s].
-    limits : iterable of float
-        Their limits; infinite where there is none.
-
-    Returns
-    -------
-    float
-        Share of the top speed of the joint closest to its limit.
-    """
+    """Return the velocity of a JOINT_TRAJ_PT: max |v_i| / limit_i, at most 1 [Pagani2022, Appendix A]."""
     pairs = list(zip(v, limits, strict=True))
     if not all(limit > 0.0 for _, limit in pairs):
         raise LinkError(f"limits are {[limit for _, limit in pairs]}; give numbers above 0")

@@ -31,15 +31,7 @@ SPECIAL = (m.START_DOWNLOAD, m.START_STREAMING, m.END, m.STOP)
 
 
 class Task:
-    """What both tasks answer: PING, GET_VERSION, IDENTITY and COMMAND; anything else with FAILURE.
-
-    Parameters
-    ----------
-    emulator : Emulator
-        The robot.
-    order : {"little", "big"}
-        Byte order.
-    """
+    """What both tasks answer: PING, GET_VERSION, IDENTITY and COMMAND; anything else with FAILURE."""
 
     def __init__(self, emulator: Emulator, order: str = "little") -> None:
         self.emulator, self.order = emulator, order
@@ -101,17 +93,7 @@ class Task:
 
 
 class MotionTask(Task):
-    """Receives points of trajectories of one client.
-
-    Parameters
-    ----------
-    emulator : Emulator
-        The robot.
-    order : {"little", "big"}
-        Byte order.
-    owner : bool
-        False for a second client, whose motions are refused.
-    """
+    """Receives points of trajectories of one client."""
 
     def __init__(self, emulator: Emulator, order: str = "little", owner: bool = True) -> None:
         super().__init__(emulator, order)
@@ -226,17 +208,7 @@ class MotionTask(Task):
 
 
 class FeedbackTask(Task):
-    """Tells one client where the robot is, unasked; every sample to those that have subscribed.
-
-    Parameters
-    ----------
-    emulator : Emulator
-        The robot.
-    order : {"little", "big"}
-        Byte order.
-    full : bool
-        True sends JOINT_FEEDBACK, False JOINT_POSITION, each followed by STATUS.
-    """
+    """Tells one client where the robot is, unasked; every sample to those that have subscribed."""
 
     def __init__(self, emulator: Emulator, order: str = "little", full: bool = False) -> None:
         super().__init__(emulator, order)

@@ -38,21 +38,11 @@ LONGEST_COOLING = 86400.0  # after which it is given up [s]
 
 @dataclass(frozen=True)
 class Fault:
-    """A change of the friction of one joint.
+    """A change of the friction of one joint."""
 
-    Parameters
-    ----------
-    joint : str
-        Which joint.
-    factor : float
-        Friction over that of the healthy joint, above zero.
-    onset : float
-        From when on, since the start of the campaign [s].
-    """
-
-    joint: str
-    factor: float
-    onset: float = 0.0
+    joint: str  # Which joint
+    factor: float  # Friction over that of the healthy joint, above zero
+    onset: float = 0.0  # From when on, since the start of the campaign [s]
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.factor) and self.factor > 0.0 and np.isfinite(self.onset) and self.onset >= 0.0):
@@ -60,18 +50,7 @@ class Fault:
 
     @classmethod
     def parse(cls, text: str) -> Fault:
-        """Return the fault that a text such as joint_1=1.32@60min describes.
-
-        Parameters
-        ----------
-        text : str
-            Joint, factor, and when.
-
-        Returns
-        -------
-        Fault
-            The fault.
-        """
+        """Return the fault that a text such as joint_1=1.32@60min describes."""
         found = re.fullmatch(r"\s*([^=]+?)\s*=\s*([0-9.eE+-]+)\s*(?:@\s*(.+))?", text)
         try:
             assert found is not None

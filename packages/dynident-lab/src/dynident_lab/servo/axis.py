@@ -119,39 +119,14 @@ class Axis:
         return receptance(self.chain, 0, 0).rate
 
     def plant(self) -> StateSpace:
-        """Return winding and mechanics without any loop.
-
-        Returns
-        -------
-        StateSpace
-            Inputs ``u`` (voltage with a current loop, else current) and ``disturbance`` (torque that the mechanism requires
-            of rho [N m, N]); outputs ``rho`` (load), ``theta``, ``omega`` (angle and speed at the encoder, as a motor angle),
-            ``current``.
-        """
+        """Return winding and mechanics without any loop."""
         blocks, wires = self._machine()
         wires["command.in"] = {"u": 1.0}
         outputs = {"rho": {"load": 1.0}, "theta": {"theta": 1.0}, "omega": {"omega": 1.0}, "current": {"current": 1.0}}
         return connect([*blocks, block([1.0], [1.0], "command")], wires, ("u", "disturbance"), outputs)
 
     def loop(self, loop: Loop = "position", *, sampled: bool = False, open: bool = False) -> StateSpace:
-        """Return one loop with all loops inside it.
-
-        Parameters
-        ----------
-        loop : {"position", "velocity", "current"}
-            The outermost loop that is closed.
-        sampled : bool
-            True for the exact sampled loops at the cycle of this loop; False for continuous ones.
-        open : bool
-            True cuts its feedback (the inner loops stay closed) and goes from its error to what it measures.
-
-        Returns
-        -------
-        StateSpace
-            Closed: inputs ``reference`` (rho, motor speed or current), ``reference_velocity`` (of rho; position loop only)
-            and ``disturbance`` (torque that the mechanism requires of rho); outputs ``rho``, ``omega``, ``current``.
-            Open: ``error`` to ``measured``.
-        """
+        """Return one loop with all loops inside it."""
         self._check(loop)
         if sampled:
             return lift(self, loop, open)
@@ -220,80 +195,24 @@ class Axis:
         return connect(blocks, wires, ("reference", "reference_velocity", "disturbance"), outputs)
 
     def response(self, frequency: ArrayLike, loop: Loop = "position", *, sampled: bool = True) -> Complex:
-        """Return the response of a loop's own output to its reference, the velocity feed-forward included.
-
-        Parameters
-        ----------
-        frequency : array_like, (N,)
-            Frequencies [Hz].
-        loop : {"position", "velocity", "current"}
-            The outermost loop that is closed.
-        sampled : bool
-            True for exactly sampled loops.
-
-        Returns
-        -------
-        ndarray of complex, (N,)
-            Amplitude ratio and phase.
-        """
+        """Return the response of a loop's own output to its reference, the velocity feed-forward included."""
         f = np.atleast_1d(np.asarray(frequency, dtype=np.float64))
         system = self.loop(loop, sampled=sampled)
         H = system.response(f)[:, system.outputs.index(OUTPUT[loop])]
         return np.asarray(H[:, 0] + 2j * np.pi * f * H[:, 1] if loop == "position" else H[:, 0])
 
     def disturbance_response(self, frequency: ArrayLike, loop: Loop = "position", *, sampled: bool = True) -> Complex:
-        """Return the response of a loop's own output to the torque that the mechanism requires.
-
-        Parameters
-        ----------
-        frequency : array_like, (N,)
-            Frequencies [Hz].
-        loop : {"position", "velocity", "current"}
-            The outermost loop that is closed.
-        sampled : bool
-            True for exactly sampled loops; the disturbance is then held over a cycle.
-
-        Returns
-        -------
-        ndarray of complex, (N,)
-            rho per torque [rad/(N m), m/N] for the position loop, motor speed or current per torque for the others.
-        """
+        """Return the response of a loop's own output to the torque that the mechanism requires."""
         system = self.loop(loop, sampled=sampled)
         return np.asarray(system.response(frequency)[:, system.outputs.index(OUTPUT[loop]), 2])
 
     def margins(self, loop: Loop = "position", *, sampled: bool = True) -> Margins:
-        """Return gain and phase margin of a loop whose inner loops are closed.
-
-        Parameters
-        ----------
-        loop : {"position", "velocity", "current"}
-            The loop that is cut.
-        sampled : bool
-            True for exactly sampled loops.
-
-        Returns
-        -------
-        Margins
-            Margins and where they are.
-        """
+        """Return gain and phase margin of a loop whose inner loops are closed."""
         system = self.loop(loop, sampled=sampled, open=True)
         return margins(lambda f: system.response(f)[:, 0, 0], *self._range(loop, sampled))
 
     def bandwidth(self, loop: Loop = "position", *, sampled: bool = True) -> float:
-        """Return the -3 dB bandwidth of a closed loop.
-
-        Parameters
-        ----------
-        loop : {"position", "velocity", "current"}
-            The outermost loop that is closed.
-        sampled : bool
-            True for exactly sampled loops.
-
-        Returns
-        -------
-        float
-            [Hz]; infinite when the amplitude does not fall below -3 dB up to half the sampling frequency.
-        """
+        """Return the -3 dB bandwidth of a closed loop."""
         system = self.loop(loop, sampled=sampled)
         row, share = system.outputs.index(OUTPUT[loop]), 2j * np.pi * (loop == "position")
 
@@ -304,20 +223,7 @@ class Axis:
         return cutoff_frequency(closed, *self._range(loop, sampled))
 
     def stable(self, loop: Loop = "position", *, sampled: bool = True) -> bool:
-        """Return whether a loop is stable with all loops inside it.
-
-        Parameters
-        ----------
-        loop : {"position", "velocity", "current"}
-            The outermost loop that is closed.
-        sampled : bool
-            True for exactly sampled loops.
-
-        Returns
-        -------
-        bool
-            True when no pole grows; the free angle of an axis without position loop does not count.
-        """
+        """Return whether a loop is stable with all loops inside it."""
         poles = self.loop(loop, sampled=sampled).poles
         return bool(np.all(np.abs(poles) <= 1.0 + 1e-7) if sampled else np.all(poles.real <= 1e-6 * (1.0 + np.abs(poles))))
 

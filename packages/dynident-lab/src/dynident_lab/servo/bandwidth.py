@@ -45,45 +45,17 @@ EXTENSIONS = 3  # times that a longer transient is allowed for before the scatte
 
 @dataclass(frozen=True, eq=False)
 class SineResponse(Bode, Result):
-    """Amplitude ratio and phase of a machine over frequency, measured by stepped sines.
+    """Amplitude ratio and phase of a machine over frequency, measured by stepped sines."""
 
-    Parameters
-    ----------
-    frequency : ndarray, (F,)
-        Frequencies [Hz], rising.
-    response : ndarray of complex, (F,)
-        Response over command of the coordinate.
-    actuators : ndarray of complex, (F, k)
-        Response over command of every actuator; NaN where its command is too small to tell.
-    scatter : ndarray, (F,)
-        Difference between the two halves of the measurement, over the response: what is left of the transient.
-    distortion : ndarray, (F,)
-        RMS of what is not at the frequency (harmonics, ripple), over the RMS of the response.
-    saturated : ndarray, (F,)
-        Largest share of time that an actuator spent at a limit.
-    coordinate : str
-        What was moved.
-    amplitude : float
-        Amplitude of the command [rad or m].
-    robot : str
-        Name of the machine.
-    mechanism : bool
-        False when the actuators were alone.
-    names : tuple of str
-        Actuators.
-    name : str
-        Of the curve in figures; robot, coordinate and whether the mechanism is attached when empty.
-    """
-
-    actuators: Complex
-    scatter: Array
-    distortion: Array
-    saturated: Array
-    coordinate: str
-    amplitude: float
-    robot: str
-    mechanism: bool = True
-    names: tuple[str, ...] = field(default=())
+    actuators: Complex  # Response over command of every actuator; NaN where its command is too small to tell
+    scatter: Array  # Difference between the two halves of the measurement, over the response: what is left of the transient
+    distortion: Array  # RMS of what is not at the frequency (harmonics, ripple), over the RMS of the response
+    saturated: Array  # Largest share of time that an actuator spent at a limit
+    coordinate: str  # What was moved
+    amplitude: float  # Amplitude of the command [rad or m]
+    robot: str  # Name of the machine
+    mechanism: bool = True  # False when the actuators were alone
+    names: tuple[str, ...] = field(default=())  # Actuators
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", self.name or f"{self.robot} {self.coordinate}, {self._what}")
@@ -112,22 +84,7 @@ class SineResponse(Bode, Result):
         labels: Sequence[str] | None = None,
         points: Mapping[float, tuple[float, float]] | None = None,
     ) -> Figure:
-        """Draw amplitude ratio and phase, alone or beside others.
-
-        Parameters
-        ----------
-        *others : Bode
-            More responses, such as that of the actuators alone.
-        labels : sequence of str, optional
-            One name each.
-        points : mapping of float to (float, float), optional
-            Published points: frequency [Hz] to amplitude ratio and phase [degree].
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            Two panels over the frequency, with the -3 dB frequency of each curve.
-        """
+        """Draw amplitude ratio and phase, alone or beside others."""
         title = f"{self.robot}, {self.coordinate}: stepped sines, amplitude {self.amplitude:g} (m or rad)"
         return plot_bode((self, *others), labels=labels, points=points, corner=True, title=title)
 
@@ -231,16 +188,6 @@ def actuators_alone(robot: VirtualRobot) -> VirtualRobot:
     """Return the drives and loops of a machine without its mechanism: every actuator coordinate is a joint of its own.
 
     Inertia and friction that the mechanism states for a driven joint (ia, fv, fc, off) stay, because they are the drive's.
-
-    Parameters
-    ----------
-    robot : VirtualRobot
-        The machine.
-
-    Returns
-    -------
-    VirtualRobot
-        With the coordinates rho, named after the actuators.
     """
     require(robot, VirtualRobot, "robot")
     law = robot.controller

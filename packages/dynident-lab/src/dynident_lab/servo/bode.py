@@ -83,26 +83,7 @@ def plot_bode(
     corner: bool = False,
     title: str = "",
 ) -> Figure:
-    """Draw Bode diagrams on common axes.
-
-    Parameters
-    ----------
-    curves : sequence of Bode
-        At least one.
-    labels : sequence of str, optional
-        One name each; their own when omitted.
-    points : mapping of float to (float, float), optional
-        Published points: frequency [Hz] to magnitude and phase [degree].
-    corner : bool
-        Mark -3 dB, and the frequency at which each curve falls below it.
-    title : str
-        Title of the figure.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        Magnitude in decibel above the phase in degrees.
-    """
+    """Draw Bode diagrams on common axes."""
     if not curves or (labels is not None and len(labels) != len(curves)):
         raise DynidentError(f"{len(curves)} responses and {len(labels or ())} labels; give at least one and as many labels")
     figure = new_figure(WIDTH, 6.2)

@@ -64,20 +64,7 @@ def _mass(chain: Chain, what: str, index: int) -> int:
 
 
 def receptance(chain: Chain, output: int = 0, input: int = 0) -> TransferFunction:
-    """Angle of one mass per torque on another, ``theta_output / tau_input``.
-
-    Parameters
-    ----------
-    chain : Chain
-        Masses and shafts.
-    output, input : int
-        Masses, 0 is the rotor, -1 the load.
-
-    Returns
-    -------
-    TransferFunction
-        Exact, of the order 2 n; symmetric in output and input.
-    """
+    """Angle of one mass per torque on another, ``theta_output / tau_input``."""
     i, j = _mass(chain, "output", output), _mass(chain, "input", input)
     first, last = min(i, j), max(i, j)
     left, right, denominator = _polynomials(chain)
@@ -86,20 +73,7 @@ def receptance(chain: Chain, output: int = 0, input: int = 0) -> TransferFunctio
 
 
 def transmissibility(chain: Chain, output: int = -1, reference: int = 0) -> TransferFunction:
-    """Angle of a mass per angle of another, with the torque on the far side of the reference.
-
-    Parameters
-    ----------
-    chain : Chain
-        Masses and shafts.
-    output, reference : int
-        Masses, 0 is the rotor, -1 the load. No torque acts on the output or beyond it.
-
-    Returns
-    -------
-    TransferFunction
-        ``theta_output / theta_reference``: its poles are those of the chain with the reference held.
-    """
+    """Angle of a mass per angle of another, with the torque on the far side of the reference."""
     i, j = _mass(chain, "output", output), _mass(chain, "reference", reference)
     left, right, _ = _polynomials(chain)
     angles = right if i >= j else left
@@ -108,20 +82,7 @@ def transmissibility(chain: Chain, output: int = -1, reference: int = 0) -> Tran
 
 
 def transfer_functions(chain: Chain) -> dict[str, TransferFunction]:
-    """Transfer functions by the names of [Roldan2017, eqs. 3.7-3.12], for any number of masses.
-
-    Parameters
-    ----------
-    chain : Chain
-        Masses and shafts.
-
-    Returns
-    -------
-    dict of str to TransferFunction
-        ``TF1`` = theta_motor / tau_motor, ``TF2`` = theta_load / theta_motor driven by the motor, ``TF1d`` = theta_load /
-        torque on the load (the torque the mechanism requires enters with a minus), ``TF2d`` = theta_motor / theta_load
-        driven by the load.
-    """
+    """Transfer functions by the names of [Roldan2017, eqs. 3.7-3.12], for any number of masses."""
     found = {
         "TF1": receptance(chain, 0, 0),
         "TF2": transmissibility(chain, -1, 0),
@@ -135,16 +96,6 @@ def state_space(chain: Chain) -> StateSpace:
     """Continuous state space: states and outputs are all angles, then all speeds.
 
     Inputs ``tau_m`` on the rotor and ``tau_d``, the torque that the mechanism requires of the load (with a minus).
-
-    Parameters
-    ----------
-    chain : Chain
-        Masses and shafts.
-
-    Returns
-    -------
-    StateSpace
-        With 2 n states.
     """
     n, J = len(chain), chain.inertias
     B = np.zeros((2 * n, 2))
@@ -154,70 +105,24 @@ def state_space(chain: Chain) -> StateSpace:
 
 
 def modes(chain: Chain) -> Modes:
-    """Modal form, the rigid motion first: frequencies, decays and mass-normalised shapes.
-
-    Parameters
-    ----------
-    chain : Chain
-        Masses and shafts.
-
-    Returns
-    -------
-    Modes
-        One per mass.
-    """
+    """Modal form, the rigid motion first: frequencies, decays and mass-normalised shapes."""
     return free_modes(chain.inertias, chain.stiffness, chain.damping_matrix)
 
 
 def resonances(chain: Chain) -> Array:
-    """Undamped natural frequencies of the free chain, without the rigid motion.
-
-    Parameters
-    ----------
-    chain : Chain
-        Masses and shafts.
-
-    Returns
-    -------
-    ndarray, (n - 1,)
-        [Hz], rising; for two masses ``sqrt(k (J1 + J2) / (J1 J2)) / (2 pi)``.
-    """
+    """Undamped natural frequencies of the free chain, without the rigid motion."""
     return modes(chain).frequency[1:]
 
 
 def anti_resonances(chain: Chain, mass: int = 0) -> Array:
-    """Undamped frequencies at which a mass stands still although it is driven: those of the chain with it held.
-
-    Parameters
-    ----------
-    chain : Chain
-        Masses and shafts.
-    mass : int
-        The driven mass, 0 is the rotor, -1 the load.
-
-    Returns
-    -------
-    ndarray, (n - 1,)
-        [Hz], rising; for two masses and the rotor ``sqrt(k / J2) / (2 pi)``, which is also the resonance of TF2.
-    """
+    """Undamped frequencies at which a mass stands still although it is driven: those of the chain with it held."""
     held = _mass(chain, "mass", mass)
     twist = np.sqrt(chain.stiffness)[:, None] * np.diff(np.eye(len(chain)), axis=0) / np.sqrt(chain.inertias)
     return np.sort(np.linalg.svd(np.delete(twist, held, axis=1), compute_uv=False)) / (2.0 * np.pi)
 
 
 def electric(motor: Motor) -> TransferFunction:
-    """Transfer function of the winding, ``i / (V - K_E omega) = 1 / (L s + R)`` [A/V] (eq. 3.2).
-
-    Parameters
-    ----------
-    motor : Motor
-        Winding with a resistance or an inductance.
-
-    Returns
-    -------
-    TransferFunction
-        Of first order.
-    """
+    """Transfer function of the winding, ``i / (V - K_E omega) = 1 / (L s + R)`` [A/V] (eq. 3.2)."""
     if motor.resistance == 0.0 and motor.inductance == 0.0:
         raise DescriptionError("motor: resistance and inductance are 0; give one of them for the winding's transfer function")
     return TransferFunction((1.0,), (motor.inductance, motor.resistance), "i / (V - E)")
@@ -227,16 +132,6 @@ def speed_per_voltage(drive: Drive) -> TransferFunction:
     """Speed of the rotor per voltage with the back-EMF closed, friction and backlash left out.
 
     ``K_t Z / (L s + R + K_t K_E Z)`` with Z the speed of the rotor per torque [rad/s per V].
-
-    Parameters
-    ----------
-    drive : Drive
-        Motor and transmission.
-
-    Returns
-    -------
-    TransferFunction
-        omega / V.
     """
     winding, mechanics = electric(drive.motor), receptance(drive.chain, 0, 0).rate
     numerator = drive.motor.torque_constant * np.array(mechanics.numerator)
@@ -247,18 +142,10 @@ def speed_per_voltage(drive: Drive) -> TransferFunction:
 
 @dataclass(frozen=True, eq=False)
 class TwoMass:
-    """Inertias, stiffness and damping of a two-mass actuator, seen at the motor.
+    """Inertias, stiffness and damping of a two-mass actuator, seen at the motor."""
 
-    Parameters
-    ----------
-    values : ndarray, (4,)
-        J1, J2 [kg m^2], k [N m/rad], c [N m s/rad].
-    covariance : ndarray, (4, 4)
-        Of the values.
-    """
-
-    values: Array
-    covariance: Array
+    values: Array  # J1, J2 [kg m^2], k [N m/rad], c [N m s/rad]
+    covariance: Array  # Of the values
 
     names = ("J1", "J2", "k", "c")
 

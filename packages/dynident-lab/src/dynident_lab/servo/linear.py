@@ -24,25 +24,15 @@ Complex = NDArray[np.complex128]
 
 @dataclass(frozen=True, eq=False)
 class StateSpace:
-    """``x' = A x + B u, y = C x + D u``, where x' is the derivative, or the next sample when `cycle` is above zero.
+    """``x' = A x + B u, y = C x + D u``, where x' is the derivative, or the next sample when `cycle` is above zero."""
 
-    Parameters
-    ----------
-    A, B, C, D : array_like, (n, n), (n, m), (p, n), (p, m)
-        Matrices.
-    inputs, outputs : tuple of str
-        Names of u and y; numbered if not given.
-    cycle : float
-        Sampling time [s]; zero is continuous.
-    """
-
-    A: Array
-    B: Array
-    C: Array
-    D: Array
-    inputs: tuple[str, ...] = ()
-    outputs: tuple[str, ...] = ()
-    cycle: float = 0.0
+    A: Array  # Matrices
+    B: Array  # Matrices
+    C: Array  # Matrices
+    D: Array  # Matrices
+    inputs: tuple[str, ...] = ()  # Names of u and y; numbered if not given
+    outputs: tuple[str, ...] = ()  # Names of u and y; numbered if not given
+    cycle: float = 0.0  # Sampling time [s]; zero is continuous
 
     def __post_init__(self) -> None:
         for name in "ABCD":
@@ -65,36 +55,14 @@ class StateSpace:
         return np.asarray(np.linalg.eigvals(self.A), dtype=np.complex128)
 
     def response(self, frequency: ArrayLike) -> Complex:
-        """Frequency response.
-
-        Parameters
-        ----------
-        frequency : array_like, (N,)
-            f [Hz].
-
-        Returns
-        -------
-        ndarray of complex, (N, p, m)
-            ``C (s - A)^-1 B + D`` at s = j 2 pi f, or at ``z = exp(j 2 pi f cycle)``.
-        """
+        """Frequency response."""
         s = 2j * np.pi * np.atleast_1d(numbers(frequency, "frequency"))
         place = np.exp(s * self.cycle) if self.cycle > 0.0 else s
         pencil = place[:, None, None] * np.eye(len(self.A)) - self.A
         return np.asarray(self.C @ np.linalg.solve(pencil, np.broadcast_to(self.B, (len(s), *self.B.shape))) + self.D)
 
     def discretise(self, cycle: float) -> StateSpace:
-        """Exact model at sampling times with inputs held in between, ``exp([[A, B], [0, 0]] cycle)``.
-
-        Parameters
-        ----------
-        cycle : float
-            Sampling time [s].
-
-        Returns
-        -------
-        StateSpace
-            Sampled model; exact at any damping and any cycle.
-        """
+        """Exact model at sampling times with inputs held in between, ``exp([[A, B], [0, 0]] cycle)``."""
         from scipy.linalg import expm, matrix_balance  # noqa: PLC0415 - scipy is loaded on first use
 
         if self.cycle > 0.0:
@@ -109,20 +77,7 @@ class StateSpace:
         return StateSpace(held[:n, :n], held[:n, n:], self.C, self.D, self.inputs, self.outputs, h)
 
     def simulate(self, u: ArrayLike, start: ArrayLike | None = None) -> Array:
-        """Outputs of a sampled model.
-
-        Parameters
-        ----------
-        u : array_like, (N, m)
-            Inputs, one row per cycle.
-        start : array_like, (n,), optional
-            First state; zero if not given.
-
-        Returns
-        -------
-        ndarray, (N, p)
-            Outputs at the same times.
-        """
+        """Outputs of a sampled model."""
         if self.cycle == 0.0:
             raise DynidentError("the model is continuous; call discretise(cycle) before simulate")
         rows = numbers(u, "u")
@@ -150,19 +105,11 @@ class StateSpace:
 
 @dataclass(frozen=True)
 class TransferFunction:
-    """Ratio of two polynomials in s, highest power first.
+    """Ratio of two polynomials in s, highest power first."""
 
-    Parameters
-    ----------
-    numerator, denominator : sequence of float
-        Coefficients; leading zeros are dropped.
-    name : str
-        What it maps, as in "theta_m / tau_m".
-    """
-
-    numerator: tuple[float, ...]
-    denominator: tuple[float, ...]
-    name: str = ""
+    numerator: tuple[float, ...]  # Coefficients; leading zeros are dropped
+    denominator: tuple[float, ...]  # Coefficients; leading zeros are dropped
+    name: str = ""  # What it maps, as in "theta_m / tau_m"
 
     def __post_init__(self) -> None:
         for part in ("numerator", "denominator"):
@@ -172,35 +119,13 @@ class TransferFunction:
             raise DescriptionError(f"transfer function '{self.name}': the denominator is zero; give a polynomial that is not")
 
     def __call__(self, s: ArrayLike) -> Complex:
-        """Return the value at complex frequencies.
-
-        Parameters
-        ----------
-        s : array_like, (...)
-            Complex frequency [rad/s].
-
-        Returns
-        -------
-        ndarray of complex, (...)
-            ``numerator(s) / denominator(s)``; infinite at a pole.
-        """
+        """Return the value at complex frequencies."""
         place = np.asarray(s, dtype=np.complex128)
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.asarray(np.polyval(self.numerator, place) / np.polyval(self.denominator, place))
 
     def response(self, frequency: ArrayLike) -> Complex:
-        """Frequency response ``H(j 2 pi f)``.
-
-        Parameters
-        ----------
-        frequency : array_like, (...)
-            f [Hz].
-
-        Returns
-        -------
-        ndarray of complex, (...)
-            H.
-        """
+        """Frequency response ``H(j 2 pi f)``."""
         return self(2j * np.pi * numbers(frequency, "frequency"))
 
     @property
@@ -235,18 +160,7 @@ class TransferFunction:
     __rmul__ = __mul__
 
     def bode(self, frequency: ArrayLike) -> Bode:
-        """Magnitude and phase.
-
-        Parameters
-        ----------
-        frequency : array_like, (N,)
-            Increasing frequencies above zero [Hz].
-
-        Returns
-        -------
-        Bode
-            The data of a Bode diagram.
-        """
+        """Magnitude and phase."""
         f = numbers(frequency, "frequency")
         if f.ndim != 1 or f.size == 0 or not (np.isfinite(f).all() and f[0] > 0.0 and (np.diff(f) > 0.0).all()):
             raise DynidentError(
@@ -255,20 +169,7 @@ class TransferFunction:
         return Bode(f, self.response(f), name=self.name)
 
     def plot(self, frequency: ArrayLike, *others: TransferFunction) -> Figure:
-        """Draw the Bode diagram.
-
-        Parameters
-        ----------
-        frequency : array_like, (N,)
-            Increasing frequencies above zero [Hz].
-        *others : TransferFunction
-            More curves for the same diagram.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            Magnitude above phase.
-        """
+        """Draw the Bode diagram."""
         return plot_bode([function.bode(frequency) for function in (self, *others)])
 
     def to_control(self) -> Any:

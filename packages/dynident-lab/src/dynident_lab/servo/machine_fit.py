@@ -37,52 +37,23 @@ EDGE = 0.05  # share of a run at each end that the filter's start has touched
 
 @dataclass(frozen=True, eq=False)
 class MachineFit(Result):
-    """Numbers of a machine's drives, fitted to torque logs.
-
-    Parameters
-    ----------
-    names : tuple of str
-        The numbers: ``inertia``, or a parameter of the friction law; ``motor_1 inertia`` where drives differ.
-    start, values, std : ndarray, (p,)
-        Before and after the fit, and standard deviations.
-    before, after : float
-        RMS of the torque difference over the RMS of the torque.
-    actuators : tuple of str
-        Motors.
-    t : ndarray, (N,)
-        Times of all runs, one after the other [s].
-    measured, first, fitted : ndarray, (N, k)
-        Efforts as measured, simulated with the numbers at the start, and with the fitted ones, in the band of the fit.
-    shared : bool
-        Whether all drives have the same numbers.
-    """
+    """Numbers of a machine's drives, fitted to torque logs."""
 
     names: tuple[str, ...]
-    start: Array
-    values: Array
-    std: Array
-    before: float
-    after: float
-    actuators: tuple[str, ...]
-    t: Array
+    start: Array  # Before and after the fit, and standard deviations
+    values: Array  # Before and after the fit, and standard deviations
+    std: Array  # Before and after the fit, and standard deviations
+    before: float  # RMS of the torque difference over the RMS of the torque
+    after: float  # RMS of the torque difference over the RMS of the torque
+    actuators: tuple[str, ...]  # Motors
+    t: Array  # Times of all runs, one after the other [s]
     measured: Array
     first: Array
     fitted: Array
-    shared: bool
+    shared: bool  # Whether all drives have the same numbers
 
     def apply(self, robot: VirtualRobot) -> VirtualRobot:
-        """Return a machine with the fitted numbers.
-
-        Parameters
-        ----------
-        robot : VirtualRobot
-            The machine that was fitted, or another with the same drives.
-
-        Returns
-        -------
-        VirtualRobot
-            The same with other drives.
-        """
+        """Return a machine with the fitted numbers."""
         numbers = tuple(name.split(" ")[-1] for name in self.names)
         own = numbers if self.shared else numbers[: len(numbers) // len(self.actuators)]
         return _with(robot, own, self.values, self.shared)

@@ -21,25 +21,12 @@ POINTS = 4000  # of the logarithmic frequency grid on which crossings are looked
 
 @dataclass(frozen=True)
 class Margins(Result):
-    """Stability margins of an open loop L(f); the closed loop is L / (1 + L).
-
-    Parameters
-    ----------
-    gain : float
-        Factor of the gain at which the closed loop is just unstable, 1 / |L| where the phase is -180 degrees: above one it may
-        grow by so much, below one it must fall. The nearest to one; infinite when there is none.
-    phase : float
-        Phase that may be lost [deg], 180 + arg L where |L| = 1; infinite when |L| never is 1.
-    gain_frequency : float
-        Where the phase is -180 degrees [Hz]; NaN when it never is.
-    phase_frequency : float
-        Where |L| = 1 (crossover) [Hz]; NaN when it never is.
-    """
+    """Stability margins of an open loop L(f); the closed loop is L / (1 + L)."""
 
     gain: float
-    phase: float
-    gain_frequency: float
-    phase_frequency: float
+    phase: float  # Phase that may be lost [deg], 180 + arg L where |L| = 1; infinite when |L| never is 1
+    gain_frequency: float  # Where the phase is -180 degrees [Hz]; NaN when it never is
+    phase_frequency: float  # Where |L| = 1 (crossover) [Hz]; NaN when it never is
 
     @property
     def delay(self) -> float:
@@ -78,22 +65,7 @@ def margins(response: Response, lowest: float, highest: float) -> Margins:
 
 
 def cutoff_frequency(response: Response, lowest: float, highest: float, level: float = 1.0 / np.sqrt(2.0)) -> float:
-    """Return the frequency at which the amplitude falls below a level for the first time, -3 dB when not said.
-
-    Parameters
-    ----------
-    response : callable
-        Closed loop T(f) of frequencies (N,) [Hz].
-    lowest, highest : float
-        Range of frequencies [Hz].
-    level : float
-        Amplitude relative to that at the lowest frequency.
-
-    Returns
-    -------
-    float
-        Bandwidth [Hz]; infinite when it does not fall in the range.
-    """
+    """Return the frequency at which the amplitude falls below a level for the first time, -3 dB when not said."""
     f = _grid(lowest, highest)
     size = np.abs(response(f))
     if not (np.isfinite(level) and 0.0 < level < 1.0):
@@ -108,28 +80,7 @@ def cutoff_frequency(response: Response, lowest: float, highest: float, level: f
 def delayed_integrator(gain: float, delay: float, frequency: ArrayLike) -> Complex:
     """Return the closed loop of a position controller in front of an ideal drive with dead time.
 
-        T = k e^{-s d} / (s + k e^{-s d}),    s = 2 pi i f
-
-    Parameters
-    ----------
-    gain : float
-        Position gain kv [1/s].
-    delay : float
-        Dead time around the loop [s].
-    frequency : array_like, (N,)
-        Frequencies [Hz].
-
-    Returns
-    -------
-    ndarray of complex, (N,)
-        Response to the command.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dynident.control import delayed_integrator
-    >>> np.abs(delayed_integrator(22.8, 8.8e-3, [0.4, 5.0, 10.0])).round(3)
-    array([0.996, 0.683, 0.419])
+    T = k e^{-s d} / (s + k e^{-s d}),    s = 2 pi i f
     """
     if not (np.isfinite(gain) and gain > 0.0 and np.isfinite(delay) and delay >= 0.0):
         raise DynidentError(f"gain is {gain} and delay {delay} s; give a gain above zero and a delay of zero or more")

@@ -18,23 +18,11 @@ Complex = NDArray[np.complex128]
 
 @dataclass(frozen=True, eq=False)
 class Modes(Result):
-    """Modes ``theta_i / tau_j = sum_m shapes[m, i] shapes[m, j] / (s^2 + decay_m s + omega_m^2)``, the rigid one first.
+    """Modes ``theta_i / tau_j = sum_m shapes[m, i] shapes[m, j] / (s^2 + decay_m s + omega_m^2)``, the rigid one first."""
 
-    Parameters
-    ----------
-    omega : ndarray, (n,)
-        Undamped natural frequencies [rad/s], rising; the first is zero.
-    decay : ndarray, (n,)
-        ``2 xi omega`` [1/s].
-    shapes : ndarray, (n, n)
-        One mode per row, ``shapes J shapes^T = 1`` [1/sqrt(kg m^2)].
-    coupling : float
-        Largest damping between two modes relative to their own; zero for proportional damping, where the sum is exact.
-    """
-
-    omega: Array
-    decay: Array
-    shapes: Array
+    omega: Array  # Undamped natural frequencies [rad/s], rising; the first is zero
+    decay: Array  # ``2 xi omega`` [1/s]
+    shapes: Array  # One mode per row, ``shapes J shapes^T = 1`` [1/sqrt(kg m^2)]
     coupling: float = 0.0
 
     def __post_init__(self) -> None:
@@ -59,18 +47,7 @@ class Modes(Result):
             return np.asarray(np.where(self.omega > 0.0, self.decay / (2.0 * self.omega), np.nan))
 
     def residues(self, output: int = 0, input: int = 0) -> Array:
-        """Residues of a receptance.
-
-        Parameters
-        ----------
-        output, input : int
-            Masses, 0 is the rotor, -1 the load.
-
-        Returns
-        -------
-        ndarray, (n,)
-            ``shapes[:, output] shapes[:, input]`` [1/(kg m^2)]; the first is the inverse of the whole inertia.
-        """
+        """Residues of a receptance."""
         count = self.shapes.shape[1]
         for what, mass in (("output", output), ("input", input)):
             if not -count <= mass < count:
@@ -78,20 +55,7 @@ class Modes(Result):
         return np.asarray(self.shapes[:, output] * self.shapes[:, input])
 
     def response(self, frequency: ArrayLike, output: int = 0, input: int = 0) -> Complex:
-        """Receptance as the sum of the modes.
-
-        Parameters
-        ----------
-        frequency : array_like, (...)
-            f [Hz].
-        output, input : int
-            Masses, 0 is the rotor, -1 the load.
-
-        Returns
-        -------
-        ndarray of complex, (...)
-            ``theta_output / tau_input`` [rad/(N m)].
-        """
+        """Receptance as the sum of the modes."""
         s = 2j * np.pi * numbers(frequency, "frequency")[..., None]
         return np.asarray(np.sum(self.residues(output, input) / (s * (s + self.decay) + self.omega**2), axis=-1))
 

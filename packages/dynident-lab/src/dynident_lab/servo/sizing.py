@@ -34,43 +34,19 @@ TIGHT = 0.9  # part of a limit above which a sentence warns
 
 @dataclass(frozen=True)
 class MotorLoad:
-    """What a motion asks of one motor; torques, speeds and currents at the motor.
+    """What a motion asks of one motor; torques, speeds and currents at the motor."""
 
-    Parameters
-    ----------
-    actuator : str
-        Name.
-    rms_torque, peak_torque : float
-        [N m].
-    rms_speed, peak_speed : float
-        [rad/s].
-    mean_power, peak_power : float
-        Mechanical power of the motor [W]; the mean counts braking as negative, the peak is that of driving or braking.
-    rms_current, peak_current : float
-        [A].
-    peak_voltage : float
-        [V].
-    copper_loss : float
-        Mean heat of the winding, R i_rms^2 [W].
-    inertia_ratio : float
-        Inertia of the mechanism over that of the drive, both at the motor; the largest on the way, infinite when the drive
-        has none of its own.
-    use : dict of str to float
-        Part of each limit that is used: ``current``, ``voltage``, ``speed`` (peaks) and ``heat`` (mean copper loss over that of
-        the continuous current); only limits that are known.
-    """
-
-    actuator: str
-    rms_torque: float
-    peak_torque: float
-    rms_speed: float
-    peak_speed: float
+    actuator: str  # Name
+    rms_torque: float  # [N m]
+    peak_torque: float  # [N m]
+    rms_speed: float  # [rad/s]
+    peak_speed: float  # [rad/s]
     mean_power: float
     peak_power: float
-    rms_current: float
-    peak_current: float
-    peak_voltage: float
-    copper_loss: float
+    rms_current: float  # [A]
+    peak_current: float  # [A]
+    peak_voltage: float  # [V]
+    copper_loss: float  # Mean heat of the winding, R i_rms^2 [W]
     inertia_ratio: float
     use: dict[str, float]
     derived: ClassVar[tuple[str, ...]] = ("margin",)
@@ -83,18 +59,10 @@ class MotorLoad:
 
 @dataclass(frozen=True)
 class Sizing(Result):
-    """What a motion asks of all motors.
+    """What a motion asks of all motors."""
 
-    Parameters
-    ----------
-    motors : tuple of MotorLoad
-        One per actuator.
-    duration : float
-        Length of the motion [s].
-    """
-
-    motors: tuple[MotorLoad, ...]
-    duration: float
+    motors: tuple[MotorLoad, ...]  # One per actuator
+    duration: float  # Length of the motion [s]
     derived = ("ok",)
 
     @property
@@ -176,23 +144,7 @@ def size_motors(
     *,
     continuous_current: ArrayLike | Mapping[str, float] | None = None,
 ) -> Sizing:
-    """Return what a motion asks of the motors of a machine, and what is left of their limits.
-
-    Parameters
-    ----------
-    source : Run or Motion
-        A run, with what its motors really did; or a wanted motion, by inverse dynamics of links, drives and friction. Elastic
-        transmissions are taken as rigid there.
-    robot : VirtualRobot, optional
-        The machine; needed for a motion, known by a run.
-    continuous_current : float, array_like (k,) or mapping of str to float, optional
-        Currents that the motors bear for ever [A], for the heat.
-
-    Returns
-    -------
-    Sizing
-        Table, margins and sentences.
-    """
+    """Return what a motion asks of the motors of a machine, and what is left of their limits."""
     if isinstance(source, Run):
         machine = source.robot if robot is None else robot
         truth = source.truth

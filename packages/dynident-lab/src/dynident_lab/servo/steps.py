@@ -24,33 +24,15 @@ CHUNK = 400_000  # point-segment pairs at a time: about 20 MB
 
 @dataclass(frozen=True)
 class StepMetrics(Result):
-    """A step response in six numbers [Roldan2017, section 2.2.1]; times count from the step.
+    """A step response in six numbers [Roldan2017, section 2.2.1]; times count from the step."""
 
-    Parameters
-    ----------
-    rise : float
-        T_r [s]: when the response first exceeds the command; NaN if it never does.
-    rise_10_90 : float
-        From a tenth to nine tenths of the step [s], for responses that only creep up to the command; NaN if not reached.
-    settling : float
-        T_s [s]: after it the response stays within the band about the command; NaN if it is outside at the end.
-    overshoot : float
-        How far the peak is beyond the command, over the step's height; 0 without overshoot.
-    peak_time : float
-        T_p [s]: when the response is largest in the direction of the step.
-    error : float
-        Command less response at the end, over the step's height.
-    band : float
-        Band of the settling time, over the step's height.
-    """
-
-    rise: float
+    rise: float  # T_r [s]: when the response first exceeds the command; NaN if it never does
     rise_10_90: float
-    settling: float
-    overshoot: float
-    peak_time: float
-    error: float
-    band: float
+    settling: float  # T_s [s]: after it the response stays within the band about the command; NaN if it is outside at the end
+    overshoot: float  # How far the peak is beyond the command, over the step's height; 0 without overshoot
+    peak_time: float  # T_p [s]: when the response is largest in the direction of the step
+    error: float  # Command less response at the end, over the step's height
+    band: float  # Band of the settling time, over the step's height
 
     def summary(self) -> str:
         """Return the numbers as text. One line."""
@@ -71,28 +53,7 @@ def step_metrics(
     at: float | None = None,
     band: float = 0.02,
 ) -> StepMetrics:
-    """Return the metrics of a response to a step.
-
-    Parameters
-    ----------
-    t : array_like, (N,)
-        Time [s], increasing.
-    response : array_like, (N,)
-        Response.
-    target : float
-        Command after the step.
-    before : float, optional
-        Command before it; the response at the step when omitted.
-    at : float, optional
-        When the step comes [s]; the first time when omitted.
-    band : float
-        Half width of the band about the command that counts as settled, over the step's height.
-
-    Returns
-    -------
-    StepMetrics
-        Times by linear interpolation between samples.
-    """
+    """Return the metrics of a response to a step."""
     time, y = _pair(t, response, "response")
     begin = float(time[0] if at is None else at)
     if not time[0] <= begin < time[-1]:
@@ -150,20 +111,7 @@ def _pair(t: ArrayLike, values: ArrayLike, what: str) -> tuple[Array, Array]:
 
 # ------------------------------------------------------------------------------------------------------------------- paths
 def path_deviation(points: ArrayLike, path: ArrayLike) -> Array:
-    """Return how far points are from a programmed path, whenever they are there: the nearest point of its polygon counts.
-
-    Parameters
-    ----------
-    points : array_like, (N, d)
-        Where the tool was [m].
-    path : array_like, (M, d)
-        Points of the programmed path in order, M at least 2; straight lines between them.
-
-    Returns
-    -------
-    ndarray, (N,)
-        Distances [m].
-    """
+    """Return how far points are from a programmed path, whenever they are there: the nearest point of its polygon counts."""
     at, line = numbers(points, "points"), numbers(path, "path")
     if at.ndim != 2 or line.ndim != 2 or at.shape[1] != line.shape[1] or len(line) < 2:
         raise SimulationError(f"points have shape {at.shape} and path {line.shape}; give (N, d) and (M, d) with M at least 2")
@@ -179,22 +127,7 @@ def path_deviation(points: ArrayLike, path: ArrayLike) -> Array:
 
 
 def radial_deviation(points: ArrayLike, centre: ArrayLike, radius: float) -> Array:
-    """Return how far points are outside (+) or inside (-) a programmed circle: |P - centre| - radius.
-
-    Parameters
-    ----------
-    points : array_like, (N, d)
-        Where the tool was, in the plane of the circle [m].
-    centre : array_like, (d,)
-        Centre [m].
-    radius : float
-        Radius [m].
-
-    Returns
-    -------
-    ndarray, (N,)
-        Deviations [m].
-    """
+    """Return how far points are outside (+) or inside (-) a programmed circle: |P - centre| - radius."""
     at, middle = numbers(points, "points"), numbers(centre, "centre")
     if at.ndim != 2 or middle.shape != at.shape[1:]:
         raise SimulationError(f"points have shape {at.shape} and centre {middle.shape}; give (N, d) and (d,)")
@@ -202,22 +135,7 @@ def radial_deviation(points: ArrayLike, centre: ArrayLike, radius: float) -> Arr
 
 
 def time_lag(t: ArrayLike, command: ArrayLike, response: ArrayLike, longest: float = 0.5) -> float:
-    """Return by how much a response comes after its command: the shift at which their cross-correlation is largest.
-
-    Parameters
-    ----------
-    t : array_like, (N,)
-        Time [s], increasing; resampled evenly if it is not.
-    command, response : array_like, (N,)
-        Signals of one kind, such as two velocities.
-    longest : float
-        Largest lag to look for [s]. For a periodic command stay below half a period.
-
-    Returns
-    -------
-    float
-        Lag [s], to a fraction of a sample; positive if the response is late.
-    """
+    """Return by how much a response comes after its command: the shift at which their cross-correlation is largest."""
     time, wanted = _pair(t, command, "command")
     _, actual = _pair(t, response, "response")
     if not longest > 0.0:
@@ -252,26 +170,7 @@ def time_lag(t: ArrayLike, command: ArrayLike, response: ArrayLike, longest: flo
 def plot_step(
     t: ArrayLike, response: ArrayLike, target: float = 1.0, metrics: StepMetrics | None = None, unit: str = "", at: float = 0.0
 ) -> Figure:
-    """Draw a step response with its band, rise, peak and settling time.
-
-    Parameters
-    ----------
-    t, response : array_like, (N,)
-        Time [s] and response.
-    target : float
-        Command after the step.
-    metrics : StepMetrics, optional
-        Its numbers; measured when omitted.
-    unit : str
-        Unit of the response.
-    at : float
-        When the step comes [s].
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        Response over time.
-    """
+    """Draw a step response with its band, rise, peak and settling time."""
     time, y = np.asarray(t, dtype=np.float64), np.asarray(response, dtype=np.float64)
     m = metrics or step_metrics(time, y, target, at=at)
     before = float(np.interp(at, time, y))

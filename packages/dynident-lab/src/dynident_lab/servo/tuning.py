@@ -34,33 +34,7 @@ EXACT = 1e-6  # error of bandwidth (relative) and damping at which loops count a
 
 
 def pi_poles(inertia: float, viscous: float, constant: float, proportional: float, integral: float) -> tuple[float, float]:
-    """Return natural frequency and damping of a PI loop around constant / (inertia s + viscous), the inverse of `pi_gains`.
-
-    Parameters
-    ----------
-    inertia : float
-        J [kg m^2] or L [H].
-    viscous : float
-        c [N m s/rad] or R [Ohm].
-    constant : float
-        Torque constant [N m/A], or 1.
-    proportional, integral : float
-        kP and kI.
-
-    Returns
-    -------
-    frequency : float
-        w = sqrt(Kt kI / J) [rad/s].
-    damping : float
-        zeta = (c + Kt kP) / (2 sqrt(J Kt kI)).
-
-    Examples
-    --------
-    >>> from dynident.control import pi_poles
-    >>> w, zeta = pi_poles(13e-4, 1.7e-3, 1.43, 0.14, 11.45)
-    >>> round(w, 1), round(zeta, 3)
-    (112.2, 0.692)
-    """
+    """Return natural frequency and damping of a PI loop around constant / (inertia s + viscous), the inverse of `pi_gains`."""
     J, Kt, kI = above("inertia", inertia), above("constant", constant), above("integral", integral)
     c, kP = not_below("viscous", viscous), not_below("proportional", proportional)
     return float(np.sqrt(Kt * kI / J)), float((c + Kt * kP) / (2.0 * np.sqrt(J * Kt * kI)))

@@ -27,21 +27,11 @@ COMPENSATIONS: dict[str, type[Compensation]] = {
 
 @dataclass(frozen=True, eq=False)
 class Checkup(Result):
-    """What the joints of a robot say about their health.
+    """What the joints of a robot say about their health."""
 
-    Parameters
-    ----------
-    joints : tuple of Maintenance
-        One per joint.
-    compensation : str
-        How the temperature was compensated: "temperature", "time" or "none".
-    notes : tuple of str
-        Joints that could not be checked, and why.
-    """
-
-    joints: tuple[Maintenance, ...]
-    compensation: str
-    notes: tuple[str, ...] = ()
+    joints: tuple[Maintenance, ...]  # One per joint
+    compensation: str  # How the temperature was compensated: "temperature", "time" or "none"
+    notes: tuple[str, ...] = ()  # Joints that could not be checked, and why
 
     @property
     def alarms(self) -> tuple[str, ...]:
@@ -49,28 +39,11 @@ class Checkup(Result):
         return tuple(entry.history.joint for entry in self.joints if entry.alarm)
 
     def summary(self) -> str:
-        """Return the check as text.
-
-        Returns
-        -------
-        str
-            A few lines per joint.
-        """
+        """Return the check as text."""
         return "\n".join([*(entry.summary() for entry in self.joints), *self.notes])
 
     def plot(self, joint: str | None = None) -> Figure:
-        """Draw one joint: measured and expected friction, and the residual.
-
-        Parameters
-        ----------
-        joint : str, optional
-            Joint; the first one with an alarm, or the first one, if not given.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure.
-        """
+        """Draw one joint: measured and expected friction, and the residual."""
         wanted = joint or (self.alarms or (self.joints[0].history.joint,))[0]
         for entry in self.joints:
             if entry.history.joint == wanted:
@@ -86,27 +59,7 @@ def check_robot(
     false_alarm: float = 0.01,
     window: int = 3,
 ) -> Checkup:
-    """Compare every joint of a test with healthy ones.
-
-    Parameters
-    ----------
-    test : FrictionStudy or CampaignStudy
-        The new test.
-    baseline : sequence of FrictionStudy or CampaignStudy
-        Healthy tests with the same motion and speeds.
-    compensation : {"auto", "temperature", "time", "none"}
-        How the temperature is compensated: by its measurement, by the time since the cold start, or not at all. "auto" takes
-        the measurement where all tests have one. A fault heats its joint, which only the measurement knows.
-    false_alarm : float
-        Probability of a false alarm per joint and test.
-    window : int
-        Points that are averaged before they are compared.
-
-    Returns
-    -------
-    Checkup
-        Alarm, size and onset of each joint.
-    """
+    """Compare every joint of a test with healthy ones."""
     if compensation not in ("auto", *COMPENSATIONS):
         raise DynidentError(f"compensation is '{compensation}'; give auto, {', '.join(COMPENSATIONS)}")
     if not baseline:

@@ -75,18 +75,7 @@ class FrictionCompensation(Result):
         return tuple(model.simulate([0.0, 1.0], 0.0).state[0] for model in self.models)
 
     def cold(self, v: ArrayLike) -> Array:
-        """Return the friction of cold joints.
-
-        Parameters
-        ----------
-        v : array_like, (n,)
-            Speeds [rad/s or m/s].
-
-        Returns
-        -------
-        ndarray, (n,)
-            [N m or N].
-        """
+        """Return the friction of cold joints."""
         speed = numbers(v, "v")
         if speed.shape != (len(self.joints),):
             raise IdentificationError(f"v has shape {speed.shape}; give {len(self.joints)} speeds: {', '.join(self.joints)}")
@@ -96,24 +85,7 @@ class FrictionCompensation(Result):
         return np.array(powers)
 
     def step(self, v: ArrayLike, dt: float, state: tuple[Array, ...]) -> tuple[Array, tuple[Array, ...]]:
-        """Return the torques to add now, and the state after a step of this speed.
-
-        Parameters
-        ----------
-        v : array_like, (n,)
-            Speeds [rad/s or m/s]; the wanted ones where the joint may stand.
-        dt : float
-            Step [s].
-        state : tuple of ndarray
-            State of every joint, from `start` or the step before.
-
-        Returns
-        -------
-        torque : ndarray, (n,)
-            Friction at the present temperatures [N m or N].
-        state : tuple of ndarray
-            For the next step.
-        """
+        """Return the torques to add now, and the state after a step of this speed."""
         f, step = self.cold(v), step_length(dt)
         speed = numbers(v, "v")
         ratio = np.array([float(m.ratio(y[0])) for m, y in zip(self.models, state, strict=True)])
@@ -121,20 +93,7 @@ class FrictionCompensation(Result):
         return f * ratio, after
 
     def to_c(self, folder: str | os.PathLike[str], name: str = "compensation") -> list[Path]:
-        """Write `step` as C99 with its numbers, and a program that checks itself.
-
-        Parameters
-        ----------
-        folder : path-like
-            Where to write; made when absent.
-        name : str
-            Prefix of files and functions.
-
-        Returns
-        -------
-        list of pathlib.Path
-            ``name.h``, ``name.c``, ``name_test.c``.
-        """
+        """Write `step` as C99 with its numbers, and a program that checks itself."""
         from dynident_lab.testbench.compensation_c import write_c  # noqa: PLC0415 - rarely needed
 
         return write_c(self, folder, name)

@@ -20,78 +20,32 @@ class Compensation(Protocol):
     """What the friction of a healthy joint should be."""
 
     def fit(self, baseline: Sequence[FrictionHistory]) -> None:
-        """Learn from healthy tests.
-
-        Parameters
-        ----------
-        baseline : sequence of FrictionHistory
-            Healthy tests of one joint.
-        """
+        """Learn from healthy tests."""
 
     def expected(self, history: FrictionHistory) -> Array:
-        """Return the friction that a healthy joint would have had in a test.
-
-        Parameters
-        ----------
-        history : FrictionHistory
-            A test.
-
-        Returns
-        -------
-        ndarray, (n,)
-            Friction at the times of the test [N m or N].
-        """
+        """Return the friction that a healthy joint would have had in a test."""
 
 
 class NoCompensation:
     """Expect the mean friction, whatever the temperature: what a detector without compensation does."""
 
     def fit(self, baseline: Sequence[FrictionHistory]) -> None:
-        """Learn the mean.
-
-        Parameters
-        ----------
-        baseline : sequence of FrictionHistory
-            Healthy tests.
-        """
+        """Learn the mean."""
         self.mean_ = float(np.mean(np.concatenate([h.friction for h in baseline])))
 
     def expected(self, history: FrictionHistory) -> Array:
-        """Return the mean at every point.
-
-        Parameters
-        ----------
-        history : FrictionHistory
-            A test.
-
-        Returns
-        -------
-        ndarray, (n,)
-            Friction.
-        """
+        """Return the mean at every point."""
         return np.full(len(history), self.mean_)
 
 
 class MeasuredTemperature:
-    """Expect friction that is a polynomial of the measured temperature, ``f = f0 (1 + alpha (T - T0) + ...)``.
-
-    Parameters
-    ----------
-    degree : int
-        1 is [Pagani2022, eq. 156]; 2 helps where the sensor is far from the rubbing parts.
-    """
+    """Expect friction that is a polynomial of the measured temperature, ``f = f0 (1 + alpha (T - T0) + ...)``."""
 
     def __init__(self, degree: int = 1) -> None:
         self.degree = degree
 
     def fit(self, baseline: Sequence[FrictionHistory]) -> None:
-        """Learn the polynomial.
-
-        Parameters
-        ----------
-        baseline : sequence of FrictionHistory
-            Healthy tests with temperatures.
-        """
+        """Learn the polynomial."""
         heat = np.concatenate([self._heat(h) for h in baseline])
         if np.unique(heat).size <= self.degree:
             raise DynidentError(
@@ -108,33 +62,11 @@ class MeasuredTemperature:
         return history.temperature
 
     def expected(self, history: FrictionHistory) -> Array:
-        """Return the friction at the measured temperatures.
-
-        Parameters
-        ----------
-        history : FrictionHistory
-            A test with temperatures.
-
-        Returns
-        -------
-        ndarray, (n,)
-            Friction.
-        """
+        """Return the friction at the measured temperatures."""
         return np.asarray(self.polynomial_(self._heat(history)))
 
     def outside(self, history: FrictionHistory) -> str:
-        """Return a sentence if a test leaves the temperatures of the healthy ones.
-
-        Parameters
-        ----------
-        history : FrictionHistory
-            A test with temperatures.
-
-        Returns
-        -------
-        str
-            Sentence, or nothing.
-        """
+        """Return a sentence if a test leaves the temperatures of the healthy ones."""
         low, high, heat = *self.range_, self._heat(history)
         margin = 0.1 * (high - low)
         if heat.min() >= low - margin and heat.max() <= high + margin:
@@ -146,25 +78,13 @@ class MeasuredTemperature:
 
 
 class ThermalPrediction:
-    """Expect what a thermal model predicts from the friction power; no sensor is needed.
-
-    Parameters
-    ----------
-    model : ThermalModel
-        Identified model of the joint; tests must start cold and have `power`.
-    """
+    """Expect what a thermal model predicts from the friction power; no sensor is needed."""
 
     def __init__(self, model: ThermalModel) -> None:
         self.model = model
 
     def fit(self, baseline: Sequence[FrictionHistory]) -> None:
-        """Learn the friction at the reference temperature.
-
-        Parameters
-        ----------
-        baseline : sequence of FrictionHistory
-            Healthy tests with powers.
-        """
+        """Learn the friction at the reference temperature."""
         ratio = np.concatenate([self._ratio(h) for h in baseline])
         self.cold_ = float(ratio @ np.concatenate([h.friction for h in baseline]) / (ratio @ ratio))
 
@@ -177,18 +97,7 @@ class ThermalPrediction:
         return self.model.simulate(t, power).ratio[-len(history) :]
 
     def expected(self, history: FrictionHistory) -> Array:
-        """Return the predicted friction.
-
-        Parameters
-        ----------
-        history : FrictionHistory
-            A test with powers.
-
-        Returns
-        -------
-        ndarray, (n,)
-            Friction.
-        """
+        """Return the predicted friction."""
         return self.cold_ * self._ratio(history)
 
 
@@ -196,28 +105,11 @@ class WarmupTime:
     """Expect the friction that healthy tests had at the same time since their cold start."""
 
     def fit(self, baseline: Sequence[FrictionHistory]) -> None:
-        """Learn the common drift.
-
-        Parameters
-        ----------
-        baseline : sequence of FrictionHistory
-            Healthy tests, all with the same motion and a cold start.
-        """
+        """Learn the common drift."""
         self.drift_: Warmup = fit_warmup(
             np.concatenate([h.t for h in baseline]), np.concatenate([h.friction for h in baseline])
         )
 
     def expected(self, history: FrictionHistory) -> Array:
-        """Return the drift at the times of a test.
-
-        Parameters
-        ----------
-        history : FrictionHistory
-            A test.
-
-        Returns
-        -------
-        ndarray, (n,)
-            Friction.
-        """
+        """Return the drift at the times of a test."""
         return self.drift_(history.t)

@@ -20,64 +20,29 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class CurveFit:
-    """A friction law fitted to one curve by weighted least squares.
+    """A friction law fitted to one curve by weighted least squares."""
 
-    Parameters
-    ----------
-    law : FrictionLaw
-        The law.
-    values, std : ndarray, (k,)
-        Linear parameters in the order of ``law.linear``, and their standard deviations.
-    relative : float
-        ``||e|| / ||f||`` over the points of the curve.
-    """
-
-    law: FrictionLaw
-    values: Array
-    std: Array
-    relative: float
+    law: FrictionLaw  # The law
+    values: Array  # Linear parameters in the order of ``law.linear``, and their standard deviations
+    std: Array  # Linear parameters in the order of ``law.linear``, and their standard deviations
+    relative: float  # ``||e|| / ||f||`` over the points of the curve
 
     def __call__(self, v: Array) -> Array:
-        """Return the friction at given speeds.
-
-        Parameters
-        ----------
-        v : ndarray, (...)
-            Speeds [rad/s or m/s].
-
-        Returns
-        -------
-        ndarray, (...)
-            Friction [N m or N].
-        """
+        """Return the friction at given speeds."""
         return np.asarray(self.law.columns(v) @ self.values)
 
 
 @dataclass(frozen=True, eq=False)
 class FrictionCurve(Result):
-    """Friction against speed at one temperature.
+    """Friction against speed at one temperature."""
 
-    Parameters
-    ----------
-    label : str
-        What the points have in common, as in "21.3 degC" or "5 to 10 min".
-    t, temperature : float
-        Mean time [s] and temperature [degC] of its plateaus; temperature is NaN without a sensor.
-    speed : ndarray, (k,)
-        Speeds with sign, rising [rad/s or m/s].
-    torque, std : ndarray, (k,)
-        Friction and the standard deviation of that mean [N m or N].
-    count : ndarray of int, (k,)
-        Plateaus in each point.
-    """
-
-    label: str
-    t: float
-    temperature: float
-    speed: Array
-    torque: Array
-    std: Array
-    count: NDArray[np.int64]
+    label: str  # What the points have in common, as in "21.3 degC" or "5 to 10 min"
+    t: float  # Mean time [s] and temperature [degC] of its plateaus; temperature is NaN without a sensor
+    temperature: float  # Mean time [s] and temperature [degC] of its plateaus; temperature is NaN without a sensor
+    speed: Array  # Speeds with sign, rising [rad/s or m/s]
+    torque: Array  # Friction and the standard deviation of that mean [N m or N]
+    std: Array  # Friction and the standard deviation of that mean [N m or N]
+    count: NDArray[np.int64]  # Plateaus in each point
     derived: ClassVar[tuple[str, ...]] = ("polynomial",)
 
     @property
@@ -86,13 +51,7 @@ class FrictionCurve(Result):
         return self.fit()
 
     def plot(self) -> Figure:
-        """Draw the points with two standard deviations, and the polynomial.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure.
-        """
+        """Draw the points with two standard deviations, and the polynomial."""
         from dynident.figures import BLUE, MUTED, label, one_axes  # noqa: PLC0415 - matplotlib is an extra
 
         figure, axes = one_axes(7.2, 3.6, "speed [rad/s, m/s]", "friction [N m, N]", f"Friction, {label(self.label)}")
@@ -110,18 +69,7 @@ class FrictionCurve(Result):
         return bool(np.any(self.speed > 0.0) and np.any(self.speed < 0.0))
 
     def fit(self, law: FrictionLaw | None = None) -> CurveFit:
-        """Fit a law that is linear in its parameters.
-
-        Parameters
-        ----------
-        law : FrictionLaw, optional
-            The law; if not given, the polynomial of [Pagani2022], of degree 3 or as many as the speeds allow.
-
-        Returns
-        -------
-        CurveFit
-            Parameters with standard deviations.
-        """
+        """Fit a law that is linear in its parameters."""
         sizes = np.unique(np.round(np.abs(self.speed) / np.abs(self.speed).max(), 2)).size
         chosen = law or Polynomial(min(3, max(sizes - 1, 0)))
         if chosen.shape or len(chosen.linear) > self.speed.size:

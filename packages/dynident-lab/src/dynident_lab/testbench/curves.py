@@ -29,54 +29,21 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class FrictionCurves(Result):
-    """Friction of one joint: curves per temperature, and every plateau behind them.
+    """Friction of one joint: curves per temperature, and every plateau behind them."""
 
-    Parameters
-    ----------
-    joint, unit : str
-        Joint, and unit of its friction.
-    top : float
-        Speed called 100 % [rad/s or m/s].
-    levels : ndarray, (k,)
-        Speeds without sign, rising.
-    curves : tuple of FrictionCurve
-        Coldest or earliest first.
-    gravity : Gravity
-        What was removed.
-    plateaus : tuple of Plateau
-        Used plateaus, in time order.
-    friction, std : ndarray, (n,)
-        Friction of each plateau, with the sign of its speed, and its standard deviation.
-    notes : tuple of str
-        What was left out or could not be done, and why.
-    """
-
-    joint: str
-    unit: str
-    top: float
-    levels: Array
-    curves: tuple[FrictionCurve, ...]
-    gravity: Gravity
-    plateaus: tuple[SpeedPlateau, ...]
-    friction: Array
-    std: Array
-    notes: tuple[str, ...]
+    joint: str  # Joint, and unit of its friction
+    unit: str  # Joint, and unit of its friction
+    top: float  # Speed called 100 % [rad/s or m/s]
+    levels: Array  # Speeds without sign, rising
+    curves: tuple[FrictionCurve, ...]  # Coldest or earliest first
+    gravity: Gravity  # What was removed
+    plateaus: tuple[SpeedPlateau, ...]  # Used plateaus, in time order
+    friction: Array  # Friction of each plateau, with the sign of its speed, and its standard deviation
+    std: Array  # Friction of each plateau, with the sign of its speed, and its standard deviation
+    notes: tuple[str, ...]  # What was left out or could not be done, and why
 
     def history(self, level: float = 0.6, robot: str = "robot", name: str = "test") -> FrictionHistory:
-        """Return the friction at one speed over time, one point per sweep, mean of the two directions.
-
-        Parameters
-        ----------
-        level : float
-            Speed as a part of the top speed; the nearest level that was run is taken ([Pagani2022] uses 60 %).
-        robot, name : str
-            Names of the robot and of the test.
-
-        Returns
-        -------
-        FrictionHistory
-            Friction over time.
-        """
+        """Return the friction at one speed over time, one point per sweep, mean of the two directions."""
         k = int(np.argmin(np.abs(self.levels - level * self.top)))
         at = nearest_level(np.array([p.speed for p in self.plateaus]), self.levels) == k
         sweep = group_plateaus([p for p, a in zip(self.plateaus, at, strict=True) if a], self.top, "time", None)[0]
@@ -132,25 +99,7 @@ class FrictionCurves(Result):
 def friction_curves(
     plateaus: Plateaus, *, by: str = "auto", width: float | None = None, gravity: Gravity | bool = True
 ) -> FrictionCurves:
-    """Remove gravity and average plateaus into curves of friction against speed.
-
-    Parameters
-    ----------
-    plateaus : Plateaus
-        Plateaus of one joint.
-    by : {"auto", "temperature", "time", "all"}
-        What makes plateaus belong together: a measured temperature, the time (sweeps through all speeds), or nothing.
-        "auto" takes the temperature where it was measured and only rises or only falls, else the time.
-    width : float, optional
-        Width of a group [K or s]; chosen from the data if not given.
-    gravity : Gravity or bool
-        Known gravity, True to fit it, False for an axis that does not feel it (upright or sliding).
-
-    Returns
-    -------
-    FrictionCurves
-        Curves; `notes` says what they lack.
-    """
+    """Remove gravity and average plateaus into curves of friction against speed."""
     used, notes = _usable(plateaus)
     speeds = np.array([p.speed for p in used])
     levels = Plateaus(plateaus.joint, plateaus.unit, used, plateaus.top).levels

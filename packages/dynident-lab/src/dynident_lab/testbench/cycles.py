@@ -31,48 +31,21 @@ STANDSTILL = 0.1  # speeds below this share of a joint's RMS speed are left out:
 
 @dataclass(frozen=True, eq=False)
 class CycleFits(Result):
-    """Parameters of every cycle of a campaign.
+    """Parameters of every cycle of a campaign."""
 
-    Parameters
-    ----------
-    mechanism, campaign, law : str
-        Names of the robot and of the campaign, and the friction law.
-    cycles : tuple of int
-        Which cycles.
-    t : ndarray, (k,)
-        When each one began, since the start of the campaign [s].
-    names : tuple of str
-        Parameters.
-    values, std : ndarray, (k, p)
-        Their values and standard deviations.
-    training, held_out : ndarray, (k,)
-        Relative error of the stages that were fitted, and of those for validation; NaN where there is none.
-    """
-
-    mechanism: str
-    campaign: str
-    law: str
-    cycles: tuple[int, ...]
-    t: Array
-    names: tuple[str, ...]
-    values: Array
-    std: Array
-    training: Array
-    held_out: Array
+    mechanism: str  # Names of the robot and of the campaign, and the friction law
+    campaign: str  # Names of the robot and of the campaign, and the friction law
+    law: str  # Names of the robot and of the campaign, and the friction law
+    cycles: tuple[int, ...]  # Which cycles
+    t: Array  # When each one began, since the start of the campaign [s]
+    names: tuple[str, ...]  # Parameters
+    values: Array  # Their values and standard deviations
+    std: Array  # Their values and standard deviations
+    training: Array  # Relative error of the stages that were fitted, and of those for validation; NaN where there is none
+    held_out: Array  # Relative error of the stages that were fitted, and of those for validation; NaN where there is none
 
     def of(self, name: str) -> Array:
-        """Return one parameter over the cycles.
-
-        Parameters
-        ----------
-        name : str
-            Parameter.
-
-        Returns
-        -------
-        ndarray, (k, 2)
-            Value and standard deviation.
-        """
+        """Return one parameter over the cycles."""
         if name not in self.names:
             near = [known for known in self.names if name.split("_", maxsplit=1)[0] == known.split("_")[0]] or self.names[:8]
             raise IdentificationError(f"the cycles have no parameter '{name}'; there are {', '.join(near)}")
@@ -80,46 +53,18 @@ class CycleFits(Result):
         return np.column_stack([self.values[:, i], self.std[:, i]])
 
     def repeatability(self, tolerance: float = 0.02) -> Repeatability:
-        """Return how the parameters drift over the campaign.
-
-        Parameters
-        ----------
-        tolerance : float
-            Drift that a warm-up may leave.
-
-        Returns
-        -------
-        Repeatability
-            Drift, spread and recommended warm-up of each parameter.
-        """
+        """Return how the parameters drift over the campaign."""
         return repeatability(self.estimates(), tolerance)
 
     def estimates(self, robot: str | None = None, test: str | None = None) -> list[Estimate]:
-        """Return the cycles as rows of a study over tests and robots; `repeatability` takes those of several campaigns.
-
-        Parameters
-        ----------
-        robot, test : str, optional
-            Names in the study; those of the mechanism and of the campaign when omitted.
-
-        Returns
-        -------
-        list of Estimate
-            One per cycle.
-        """
+        """Return the cycles as rows of a study over tests and robots; `repeatability` takes those of several campaigns."""
         return [
             Estimate(robot or self.mechanism, test or self.campaign, float(t), dict(zip(self.names, row.tolist(), strict=True)))
             for t, row in zip(self.t, self.values, strict=True)
         ]
 
     def summary(self) -> str:
-        """Return the fits as text.
-
-        Returns
-        -------
-        str
-            Errors of every cycle, and how far each parameter moves from the first to the last.
-        """
+        """Return the fits as text."""
         times = f"{len(self.cycles)} {'cycles' if len(self.cycles) > 1 else 'cycle'}"
         lines = [f"{self.mechanism}, {self.campaign}: {times}, {len(self.names)} parameters, {self.law}"]
         lines.append(f"  {'cycle':>6}{'min':>8}{'fitted [%]':>12}{'held out [%]':>14}")
@@ -134,18 +79,7 @@ class CycleFits(Result):
         return "\n".join(lines)
 
     def plot(self, name: str | None = None) -> Figure:
-        """Draw one parameter over the cycles with two standard deviations.
-
-        Parameters
-        ----------
-        name : str, optional
-            Parameter; the first one if not given.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure.
-        """
+        """Draw one parameter over the cycles with two standard deviations."""
         from dynident.figures import BLUE, label, one_axes  # noqa: PLC0415 - matplotlib is an extra
 
         wanted = name or self.names[0]
@@ -157,18 +91,7 @@ class CycleFits(Result):
 
 
 def cycle_parts(cycle: CampaignLog) -> tuple[list[Log], list[Log]]:
-    """Return the stages of a cycle for identification, and those for validation.
-
-    Parameters
-    ----------
-    cycle : CampaignLog
-        One cycle, as `dynident.signals.read_cycles` gives it.
-
-    Returns
-    -------
-    training, validation : list of Log
-        By the purposes that the plan names; stages with a payload are left out.
-    """
+    """Return the stages of a cycle for identification, and those for validation."""
     purpose = {entry["name"]: entry["purpose"] for entry in cycle.about["schedule"] if not entry["payload"]}
     stages = cycle.stages()
     training = [log for name, logs in stages.items() if purpose.get(name) in TRAINING for log in logs]
@@ -188,30 +111,7 @@ def identify_cycles(
     estimator: Any = None,
     **options: Any,
 ) -> tuple[CycleFits, Fit]:
-    """Identify a robot from each cycle of a campaign by itself.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        The robot; friction terms of its joints are replaced by the law.
-    folder : path-like
-        Folder of the campaign.
-    law : FrictionLaw or str, optional
-        Friction of every joint; the cubic polynomial of [Pagani2022, eq. 35] when omitted.
-    cycles : sequence of int, optional
-        Which cycles, from 0 on; all complete ones when omitted.
-    estimator : estimator, optional
-        What the fits are made with; `WLS()` when omitted.
-    **options
-        Of `dynident.signals.prepare`; ``standstill`` is 0.1 when omitted.
-
-    Returns
-    -------
-    fits : CycleFits
-        Parameters over the cycles.
-    last : Fit
-        The fit of the last cycle.
-    """
+    """Identify a robot from each cycle of a campaign by itself."""
     chosen = Polynomial() if law is None else law
     rows: list[tuple[int, float, Array, Array, float, float]] = []
     names: tuple[str, ...] = ()

@@ -40,35 +40,17 @@ FASTEST = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class KalmanResult:
-    """What the filter found.
+    """What the filter found."""
 
-    Parameters
-    ----------
-    names : tuple of str
-        Estimated parameters.
-    values, std : ndarray, (k,)
-        Their last estimates and standard deviations; those of w are of its logarithm times w.
-    friction : Friction
-        The sigmoid law with its numbers, and the offset where one was estimated.
-    t : ndarray, (M,)
-        Times of the history [s].
-    history, spread : ndarray, (M, 2 + k)
-        Position, velocity and parameters over time (logarithms of w), and their standard deviations.
-    consistency : float
-        Mean square of the innovations over their predicted variance: about 1 when the noise settings are right.
-    notes : tuple of str
-        What to know about the result.
-    """
-
-    names: tuple[str, ...]
-    values: Array
-    std: Array
-    friction: Friction
-    t: Array
-    history: Array
-    spread: Array
+    names: tuple[str, ...]  # Estimated parameters
+    values: Array  # Their last estimates and standard deviations; those of w are of its logarithm times w
+    std: Array  # Their last estimates and standard deviations; those of w are of its logarithm times w
+    friction: Friction  # The sigmoid law with its numbers, and the offset where one was estimated
+    t: Array  # Times of the history [s]
+    history: Array  # Position, velocity and parameters over time (logarithms of w), and their standard deviations
+    spread: Array  # Position, velocity and parameters over time (logarithms of w), and their standard deviations
     consistency: float
-    notes: tuple[str, ...]
+    notes: tuple[str, ...]  # What to know about the result
 
     @property
     def parameters(self) -> dict[str, float]:
@@ -169,15 +151,7 @@ class FrictionFilter:
         self.reset()
 
     def reset(self, keep: bool = False, faster: float = 1.0) -> None:
-        """Forget everything, or all but the present parameters.
-
-        Parameters
-        ----------
-        keep : bool
-            True to go on from the present parameters, with the uncertainty of the beginning.
-        faster : float
-            Factor on the first guess of every w.
-        """
+        """Forget everything, or all but the present parameters."""
         if not keep:
             self.p = self._faster(faster)
         spread = np.concatenate([[10.0 * np.sqrt(self._noise[0]), self.speed], self._prior[self.free]])
@@ -204,24 +178,7 @@ class FrictionFilter:
         return Friction(Sigmoid(n), np.concatenate([rho, w]))
 
     def step(self, t: float, tau: float, q: float, v: float | None = None) -> float:
-        """Take one sample.
-
-        Parameters
-        ----------
-        t : float
-            Time [s], later than that of the last sample.
-        tau : float
-            Effort [N m or N]; between two samples their mean is used.
-        q : float
-            Measured position [rad or m].
-        v : float, optional
-            Measured velocity [rad/s or m/s], used when ``velocity_noise`` is above 0.
-
-        Returns
-        -------
-        float
-            Innovation over its predicted standard deviation: a value far beyond 3 says that something else acts.
-        """
+        """Take one sample."""
         t, tau, q = (real(what, value) for what, value in (("t", t), ("tau", tau), ("q", q)))
         v = None if v is None else real("v", v)
         if not np.isfinite([t, tau, q, 0.0 if v is None else v]).all():

@@ -99,19 +99,7 @@ NO_GRAVITY = Gravity(0.0, 0.0, np.zeros((2, 2)), removed=False)
 def plateau_gravity(plateaus: Plateaus | Sequence[SpeedPlateau], joint: str = "") -> Gravity:
     """Fit gravity to the course of the torque within plateaus.
 
-        tau_k(i) - mean tau_k = Q_a [cos q_k(i) - mean] - Q_b [sin q_k(i) - mean] + noise
-
-    Parameters
-    ----------
-    plateaus : Plateaus or sequence of Plateau
-        Plateaus of one turning joint; saturated ones are left out.
-    joint : str
-        Name for messages.
-
-    Returns
-    -------
-    Gravity
-        With a covariance for correlated noise; `removed` says whether it is significant.
+    tau_k(i) - mean tau_k = Q_a [cos q_k(i) - mean] - Q_b [sin q_k(i) - mean] + noise
     """
     items = plateaus.items if isinstance(plateaus, Plateaus) else tuple(plateaus)
     good = [p for p in items if not p.saturated]
@@ -144,29 +132,15 @@ def plateau_gravity(plateaus: Plateaus | Sequence[SpeedPlateau], joint: str = ""
 
 @dataclass(frozen=True, eq=False)
 class SingleAxis(Result):
-    """Identified model of one axis.
+    """Identified model of one axis."""
 
-    Parameters
-    ----------
-    joint : str
-        Joint.
-    names, units : tuple of str
-        Parameters: ``J, Qa, Qb`` and the friction law's linear ones.
-    values, std : ndarray, (p,)
-        Estimates and standard deviations.
-    relative : float
-        ``||e|| / ||tau||`` of the samples in motion; a training error, not a validation.
-    condition : float
-        Condition number of the scaled regressor.
-    """
-
-    joint: str
-    names: tuple[str, ...]
-    units: tuple[str, ...]
-    values: Array
-    std: Array
-    relative: float
-    condition: float
+    joint: str  # Joint
+    names: tuple[str, ...]  # Parameters: ``J, Qa, Qb`` and the friction law's linear ones
+    units: tuple[str, ...]  # Parameters: ``J, Qa, Qb`` and the friction law's linear ones
+    values: Array  # Estimates and standard deviations
+    std: Array  # Estimates and standard deviations
+    relative: float  # ``||e|| / ||tau||`` of the samples in motion; a training error, not a validation
+    condition: float  # Condition number of the scaled regressor
 
     def __getitem__(self, name: str) -> float:
         return float(self.values[self.names.index(name)])
@@ -185,24 +159,7 @@ class SingleAxis(Result):
 
 
 def single_axis(log: Log, joint: str, law: FrictionLaw | None = None, **options: object) -> SingleAxis:
-    """Fit inertia, gravity and friction of one axis to a whole motion [Pagani2022, eqs. 90-94].
-
-    Parameters
-    ----------
-    log : Log
-        A motion of the joint while the others rest, short enough for a constant temperature.
-    joint : str
-        Turning joint.
-    law : FrictionLaw, optional
-        Law without shape parameters; the cubic polynomial of [Pagani2022] if not given.
-    **options
-        Passed to `dynident.signals.prepare`.
-
-    Returns
-    -------
-    SingleAxis
-        Estimates with standard deviations.
-    """
+    """Fit inertia, gravity and friction of one axis to a whole motion [Pagani2022, eqs. 90-94]."""
     law = law or Polynomial()
     if law.shape:
         raise IdentificationError(

@@ -37,20 +37,7 @@ Array = NDArray[np.float64]
 
 
 def normalised_friction(curves: FrictionCurves, clocks: Sequence[tuple[float, float]]) -> tuple[Array, Array, Array]:
-    """Return the friction of every sweep over that of the first one, all speeds together.
-
-    Parameters
-    ----------
-    curves : FrictionCurves
-        Friction of every plateau.
-    clocks : sequence of tuple (float, float)
-        Begin and end of each sweep [s].
-
-    Returns
-    -------
-    t, ratio, std : ndarray, (k,)
-        Mean time [s], ratio, and its standard deviation; sweeps without plateaus are left out.
-    """
+    """Return the friction of every sweep over that of the first one, all speeds together."""
     speed = np.array([p.speed for p in curves.plateaus])
     t = np.array([p.t for p in curves.plateaus])
     key = nearest_level(speed, curves.levels) * 2 + (speed > 0.0)
@@ -76,37 +63,19 @@ def normalised_friction(curves: FrictionCurves, clocks: Sequence[tuple[float, fl
 
 @dataclass(frozen=True, eq=False)
 class JointHeating(Result):
-    """How one joint warms up in a campaign.
+    """How one joint warms up in a campaign."""
 
-    Parameters
-    ----------
-    joint, unit : str
-        Joint, and unit of its friction.
-    cold : float
-        Friction of the first sweep at the level of the study [N m or N].
-    coefficients : tuple of float
-        Cold friction a0, a1, ...
-    t, ratio, std : ndarray, (k,)
-        Times of the sweeps [s], friction over that of the first one, its standard deviation.
-    power_t, power : ndarray, (m,)
-        Cold friction power from each time on [W].
-    fits : tuple of ThermalFit
-        Thermal models, best first.
-    rms_power : float
-        Root mean square of the cold friction power [W]; NaN where it was not computed.
-    """
-
-    joint: str
-    unit: str
-    cold: float
-    coefficients: tuple[float, ...]
-    t: Array
-    ratio: Array
-    std: Array
-    power_t: Array
-    power: Array
-    fits: tuple[ThermalFit, ...]
-    rms_power: float = float("nan")
+    joint: str  # Joint, and unit of its friction
+    unit: str  # Joint, and unit of its friction
+    cold: float  # Friction of the first sweep at the level of the study [N m or N]
+    coefficients: tuple[float, ...]  # Cold friction a0, a1,
+    t: Array  # Times of the sweeps [s], friction over that of the first one, its standard deviation
+    ratio: Array  # Times of the sweeps [s], friction over that of the first one, its standard deviation
+    std: Array  # Times of the sweeps [s], friction over that of the first one, its standard deviation
+    power_t: Array  # Cold friction power from each time on [W]
+    power: Array  # Cold friction power from each time on [W]
+    fits: tuple[ThermalFit, ...]  # Thermal models, best first
+    rms_power: float = float("nan")  # Root mean square of the cold friction power [W]; NaN where it was not computed
     derived: ClassVar[tuple[str, ...]] = ("mean_power", "cold_over_hot", "cold_over_hot_std")
 
     @property
@@ -136,13 +105,7 @@ class JointHeating(Result):
         return float(np.hypot(self.std[0], np.mean(self.std[-self._last :]) / np.sqrt(self._last) / hot) / hot)
 
     def summary(self) -> str:
-        """Return the joint as text.
-
-        Returns
-        -------
-        str
-            Power, cold over hot, and one line per thermal model.
-        """
+        """Return the joint as text."""
         change = f"cold {100 * self.cold_over_hot:+.1f} +- {100 * self.cold_over_hot_std:.2g} % over hot"
         power = f"{self.mean_power:.4g} W cold friction power (RMS {self.rms_power:.4g} W)"
         lines = [f"joint {self.joint}: {power}, {change}"]
@@ -154,13 +117,7 @@ class JointHeating(Result):
         return "\n".join(lines)
 
     def plot(self) -> Figure:
-        """Draw normalised friction over time with the thermal models.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure.
-        """
+        """Draw normalised friction over time with the thermal models."""
         from dynident_lab.testbench.plots import plot_heating  # noqa: PLC0415 - matplotlib is an extra
 
         return plot_heating(self)
@@ -168,48 +125,21 @@ class JointHeating(Result):
 
 @dataclass(frozen=True, eq=False)
 class CampaignStudy(Result):
-    """Friction of a campaign: curves, warm-up, friction power and thermal models of every joint.
+    """Friction of a campaign: curves, warm-up, friction power and thermal models of every joint."""
 
-    Parameters
-    ----------
-    study : FrictionStudy
-        Curves, histories and warm-up per joint.
-    heating : tuple of JointHeating
-        Power and thermal models per joint.
-    notes : tuple of str
-        What could not be done, and why.
-    """
-
-    study: FrictionStudy
-    heating: tuple[JointHeating, ...]
-    notes: tuple[str, ...] = ()
+    study: FrictionStudy  # Curves, histories and warm-up per joint
+    heating: tuple[JointHeating, ...]  # Power and thermal models per joint
+    notes: tuple[str, ...] = ()  # What could not be done, and why
 
     def of(self, joint: str) -> JointHeating:
-        """Return the heating of one joint.
-
-        Parameters
-        ----------
-        joint : str
-            Joint.
-
-        Returns
-        -------
-        JointHeating
-            What was found.
-        """
+        """Return the heating of one joint."""
         for entry in self.heating:
             if entry.joint == joint:
                 return entry
         raise DynidentError(f"the campaign study has no joint '{joint}'; it has {', '.join(e.joint for e in self.heating)}")
 
     def numbers(self) -> dict[str, Any]:
-        """Return the study as plain values, without the samples behind them.
-
-        Returns
-        -------
-        dict
-            ``study`` as of `FrictionStudy.numbers`; ``heating`` with powers, ratios, time constants and errors per joint.
-        """
+        """Return the study as plain values, without the samples behind them."""
         rows = []
         for h in self.heating:
             models = {
@@ -223,44 +153,16 @@ class CampaignStudy(Result):
         return {"study": self.study.numbers(), "heating": rows, "notes": list(self.notes)}
 
     def summary(self) -> str:
-        """Return the study as text.
-
-        Returns
-        -------
-        str
-            Friction, then heating.
-        """
+        """Return the study as text."""
         return "\n".join([self.study.summary(), *(entry.summary() for entry in self.heating), *self.notes])
 
     def plot(self, joint: str | None = None) -> Figure:
-        """Draw normalised friction over time of one joint.
-
-        Parameters
-        ----------
-        joint : str, optional
-            Joint; the first one if not given.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure.
-        """
+        """Draw normalised friction over time of one joint."""
         return self.of(joint or self.heating[0].joint).plot()
 
 
 def friction_parts(cycle: CampaignLog) -> list[Log]:
-    """Return what a cycle shows of friction: the stages that its plan names for it, or all of it.
-
-    Parameters
-    ----------
-    cycle : CampaignLog
-        One cycle, as `read_cycles` gives it.
-
-    Returns
-    -------
-    list of Log
-        Stages, or the whole cycle.
-    """
+    """Return what a cycle shows of friction: the stages that its plan names for it, or all of it."""
     wanted = {entry["name"] for entry in cycle.about["schedule"] if entry["purpose"] == "friction"}
     stages = [log for name, logs in cycle.stages().items() if name in wanted for log in logs]
     return stages or list(cycle.cycles().values())
@@ -272,24 +174,7 @@ def campaign_study(
     models: Sequence[Kind] = (SecondOrder, FirstOrder),
     **options: Any,
 ) -> CampaignStudy:
-    """Study the friction of a campaign, one cycle in memory at a time.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot without loops.
-    folder : path-like
-        Folder of the campaign, which starts with a cold robot.
-    models : sequence of type
-        Thermal models to fit.
-    **options
-        As of `friction_study`: ``joints``, ``by``, ``level``, ``tolerance``, ``shortest``.
-
-    Returns
-    -------
-    CampaignStudy
-        Curves, warm-up, powers and thermal models.
-    """
+    """Study the friction of a campaign, one cycle in memory at a time."""
     logs: list[Log] = []
     moments: list[SpeedMoments] = []
     for cycle in read_cycles(folder):

@@ -19,38 +19,18 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class FrictionHistory(Result):
-    """Friction of one joint at one speed during one test.
+    """Friction of one joint at one speed during one test."""
 
-    Parameters
-    ----------
-    t : array_like, (n,)
-        Times since the cold start [s], increasing.
-    friction : array_like, (n,)
-        Friction, mean of the two directions [N m or N], not zero.
-    std : array_like, (n,), optional
-        Standard deviation of each point; zero if not given.
-    temperature : array_like, (n,), optional
-        Measured temperature of the joint [degC].
-    power : array_like, (n,), optional
-        Cold friction power from each time on [W], for thermal models.
-    joint, unit : str
-        Joint, and unit of the friction.
-    speed : float
-        Speed without sign [rad/s or m/s].
-    robot, name : str
-        Robot, and name of the test.
-    """
-
-    t: Array
-    friction: Array
-    std: Array | None = None
-    temperature: Array | None = None
-    power: Array | None = None
-    joint: str = "joint"
-    unit: str = "N m"
-    speed: float = float("nan")
-    robot: str = "robot"
-    name: str = "test"
+    t: Array  # Times since the cold start [s], increasing
+    friction: Array  # Friction, mean of the two directions [N m or N], not zero
+    std: Array | None = None  # Standard deviation of each point; zero if not given
+    temperature: Array | None = None  # Measured temperature of the joint [degC]
+    power: Array | None = None  # Cold friction power from each time on [W], for thermal models
+    joint: str = "joint"  # Joint, and unit of the friction
+    unit: str = "N m"  # Joint, and unit of the friction
+    speed: float = float("nan")  # Speed without sign [rad/s or m/s]
+    robot: str = "robot"  # Robot, and name of the test
+    name: str = "test"  # Robot, and name of the test
 
     def __post_init__(self) -> None:
         n = np.size(self.t)
@@ -71,18 +51,7 @@ class FrictionHistory(Result):
         return int(self.t.size)
 
     def between(self, start: float, stop: float) -> FrictionHistory:
-        """Return the points with start <= t <= stop.
-
-        Parameters
-        ----------
-        start, stop : float
-            Times [s].
-
-        Returns
-        -------
-        FrictionHistory
-            The shorter history.
-        """
+        """Return the points with start <= t <= stop."""
         keep = (self.t >= start) & (self.t <= stop)
         if not keep.any():
             raise IdentificationError(

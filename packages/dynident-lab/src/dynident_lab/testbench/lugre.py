@@ -36,30 +36,14 @@ VAGUE = 0.5
 
 @dataclass(frozen=True, eq=False)
 class LuGreFit(Result):
-    """Result of both stages.
+    """Result of both stages."""
 
-    Parameters
-    ----------
-    law : LuGre
-        The law; sigma1 is 0 where the data do not determine it.
-    std : dict of str to float
-        Standard deviations by name; infinite where not determined.
-    static : AxisFit
-        Fit of the static curve.
-    relative : float
-        ||e|| / ||f|| of the pre-sliding record.
-    resolution : float
-        Median number of samples within the deflection of the bristles after a reversal.
-    notes : tuple of str
-        What to know about the result.
-    """
-
-    law: LuGre
-    std: dict[str, float]
-    static: AxisFit
-    relative: float
-    resolution: float
-    notes: tuple[str, ...]
+    law: LuGre  # The law; sigma1 is 0 where the data do not determine it
+    std: dict[str, float]  # Standard deviations by name; infinite where not determined
+    static: AxisFit  # Fit of the static curve
+    relative: float  # ||e|| / ||f|| of the pre-sliding record
+    resolution: float  # Median number of samples within the deflection of the bristles after a reversal
+    notes: tuple[str, ...]  # What to know about the result
 
     def summary(self) -> str:
         """Return the result as text. Parameters with standard deviations, and notes."""

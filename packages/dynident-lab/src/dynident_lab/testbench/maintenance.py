@@ -35,46 +35,20 @@ POWER = 0.9
 
 @dataclass(frozen=True, eq=False)
 class Maintenance(Result):
-    """What a check of one test says.
+    """What a check of one test says."""
 
-    Parameters
-    ----------
-    history : FrictionHistory
-        The test.
-    expected : ndarray, (n,)
-        Friction of a healthy joint.
-    residual : ndarray, (n,)
-        Relative difference.
-    alarm : bool
-        Whether the test is not that of a healthy joint.
-    probability : float
-        Probability that a healthy joint shows a residual this large somewhere in a test of this length.
-    false_alarm : float
-        Probability of a false alarm of the detector, per test.
-    threshold : float
-        Residual (mean over the window) that raises the alarm.
-    detectable : float
-        Smallest fault, as a part of the friction, that is found with a chance of 90 %.
-    size, size_std : float
-        Most likely change of the friction and its standard deviation.
-    onset : float
-        Time from which it acts [s].
-    notes : tuple of str
-        What limits the answer.
-    """
-
-    history: FrictionHistory
-    expected: Array
-    residual: Array
-    alarm: bool
-    probability: float
-    false_alarm: float
-    threshold: float
-    detectable: float
-    size: float
-    size_std: float
-    onset: float
-    notes: tuple[str, ...] = ()
+    history: FrictionHistory  # The test
+    expected: Array  # Friction of a healthy joint
+    residual: Array  # Relative difference
+    alarm: bool  # Whether the test is not that of a healthy joint
+    probability: float  # Probability that a healthy joint shows a residual this large somewhere in a test of this length
+    false_alarm: float  # Probability of a false alarm of the detector, per test
+    threshold: float  # Residual (mean over the window) that raises the alarm
+    detectable: float  # Smallest fault, as a part of the friction, that is found with a chance of 90 %
+    size: float  # Most likely change of the friction and its standard deviation
+    size_std: float  # Most likely change of the friction and its standard deviation
+    onset: float  # Time from which it acts [s]
+    notes: tuple[str, ...] = ()  # What limits the answer
 
     def summary(self) -> str:
         """Return the answer as text. A few lines."""

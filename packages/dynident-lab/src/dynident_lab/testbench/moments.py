@@ -24,38 +24,15 @@ DEGREE = 3  # of the cold law
 
 @dataclass(frozen=True, eq=False)
 class SpeedMoments:
-    """Means of powers of the speed over stretches of time: what friction power needs of a log.
+    """Means of powers of the speed over stretches of time: what friction power needs of a log."""
 
-    Parameters
-    ----------
-    joints : tuple of str
-        Channels.
-    t : ndarray, (m + 1,)
-        Edges of the stretches [s].
-    moments : ndarray, (m, n, 8)
-        Means of |v|, |v|^2, ... and |v|^8 over each stretch.
-    """
-
-    joints: tuple[str, ...]
-    t: Array
-    moments: Array
+    joints: tuple[str, ...]  # Channels
+    t: Array  # Edges of the stretches [s]
+    moments: Array  # Means of |v|, |v|^2, ... and |v|^8 over each stretch
 
     @classmethod
     def of(cls, log: Log, width: float = BIN) -> SpeedMoments:
-        """Return the moments of a log.
-
-        Parameters
-        ----------
-        log : Log
-            Positions of the joints; gaps are filled.
-        width : float
-            Length of a stretch [s].
-
-        Returns
-        -------
-        SpeedMoments
-            At least one stretch.
-        """
+        """Return the moments of a log."""
         if not width > 0.0:
             raise IdentificationError(f"width = {width} of a stretch must be above zero; 15 s are usual")
         v = np.abs(smooth_speeds(log, SMOOTH)[0])
@@ -67,38 +44,12 @@ class SpeedMoments:
         return cls(log.joints, np.append(log.t[at], log.t[-1]), np.stack(means, axis=-1))
 
     def power(self, joint: str, coefficients: Sequence[float]) -> Array:
-        """Return the mean friction power of a joint in every stretch.
-
-        Parameters
-        ----------
-        joint : str
-            Channel.
-        coefficients : sequence of float
-            a0, a1, ... of the friction a0 sign(v) + a1 v + a2 v |v| + a3 v^3, up to four.
-
-        Returns
-        -------
-        ndarray, (m,)
-            [W].
-        """
+        """Return the mean friction power of a joint in every stretch."""
         a = np.asarray(coefficients, dtype=np.float64)
         return np.asarray(self._of(joint)[:, : a.size] @ a)
 
     def rms_power(self, joint: str, coefficients: Sequence[float]) -> Array:
-        """Return the root mean square of the friction power of a joint in every stretch [Pagani2022, eq. 155].
-
-        Parameters
-        ----------
-        joint : str
-            Channel.
-        coefficients : sequence of float
-            As of `power`.
-
-        Returns
-        -------
-        ndarray, (m,)
-            [W].
-        """
+        """Return the root mean square of the friction power of a joint in every stretch [Pagani2022, eq. 155]."""
         square = np.convolve(coefficients, coefficients)  # of the powers |v|^2, |v|^3, ...
         return np.sqrt(np.maximum(self._of(joint)[:, 1 : square.size + 1] @ square, 0.0))
 
@@ -109,21 +60,6 @@ class SpeedMoments:
 
 
 def friction_power(log: Log, joint: str, coefficients: Sequence[float]) -> float:
-    """Return the mean friction power of a joint during a log [Pagani2022, eq. 129].
-
-    Parameters
-    ----------
-    log : Log
-        Positions of the joints.
-    joint : str
-        Channel.
-    coefficients : sequence of float
-        a0 ... a3 of the cold friction.
-
-    Returns
-    -------
-    float
-        Cold friction power [W].
-    """
+    """Return the mean friction power of a joint during a log [Pagani2022, eq. 129]."""
     found = SpeedMoments.of(log)
     return float(found.power(joint, coefficients) @ np.diff(found.t) / (found.t[-1] - found.t[0]))

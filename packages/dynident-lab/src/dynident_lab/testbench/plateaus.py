@@ -36,41 +36,20 @@ SATURATED = 0.05
 
 @dataclass(frozen=True, eq=False)
 class SpeedPlateau:
-    """One stretch of constant speed of one joint.
+    """One stretch of constant speed of one joint."""
 
-    Parameters
-    ----------
-    log : str
-        Name of the log.
-    t, duration : float
-        Middle and length [s].
-    speed, speed_std : float
-        Mean speed with its sign, and how much it varies [rad/s or m/s].
-    torque, torque_std : float
-        Mean torque and the standard deviation of that mean [N m or N]; correlated samples are counted as what they are
-        worth.
-    temperature : float
-        Mean measured temperature [degC], NaN without a sensor.
-    alone : bool
-        Whether all other joints rested.
-    saturated : bool
-        Whether the torque was at its limit.
-    q, tau : ndarray, (n,)
-        Positions [rad or m] and torques [N m or N] of the samples.
-    """
-
-    log: str
-    t: float
-    duration: float
-    speed: float
-    speed_std: float
+    log: str  # Name of the log
+    t: float  # Middle and length [s]
+    duration: float  # Middle and length [s]
+    speed: float  # Mean speed with its sign, and how much it varies [rad/s or m/s]
+    speed_std: float  # Mean speed with its sign, and how much it varies [rad/s or m/s]
     torque: float
     torque_std: float
-    temperature: float
-    alone: bool
-    saturated: bool
-    q: Array = field(repr=False)
-    tau: Array = field(repr=False)
+    temperature: float  # Mean measured temperature [degC], NaN without a sensor
+    alone: bool  # Whether all other joints rested
+    saturated: bool  # Whether the torque was at its limit
+    q: Array = field(repr=False)  # Positions [rad or m] and torques [N m or N] of the samples
+    tau: Array = field(repr=False)  # Positions [rad or m] and torques [N m or N] of the samples
 
     @property
     def samples(self) -> int:
@@ -78,42 +57,19 @@ class SpeedPlateau:
         return int(self.q.size)
 
     def later(self, seconds: float) -> SpeedPlateau:
-        """Return the same plateau on a clock that started earlier.
-
-        Parameters
-        ----------
-        seconds : float
-            What to add to the time [s].
-
-        Returns
-        -------
-        Plateau
-            The plateau.
-        """
+        """Return the same plateau on a clock that started earlier."""
         return replace(self, t=self.t + seconds)
 
 
 @dataclass(frozen=True, eq=False)
 class Plateaus(Result):
-    """All plateaus of one joint, in time order.
+    """All plateaus of one joint, in time order."""
 
-    Parameters
-    ----------
-    joint, unit : str
-        Joint, and the unit of its torque or force.
-    items : tuple of Plateau
-        The plateaus.
-    top : float
-        Speed called 100 % [rad/s or m/s].
-    notes : tuple of str
-        What was decided or left out, and why.
-    """
-
-    joint: str
-    unit: str
-    items: tuple[SpeedPlateau, ...]
-    top: float
-    notes: tuple[str, ...] = ()
+    joint: str  # Joint, and the unit of its torque or force
+    unit: str  # Joint, and the unit of its torque or force
+    items: tuple[SpeedPlateau, ...]  # The plateaus
+    top: float  # Speed called 100 % [rad/s or m/s]
+    notes: tuple[str, ...] = ()  # What was decided or left out, and why
 
     def __len__(self) -> int:
         return len(self.items)
@@ -169,28 +125,7 @@ def nearest_level(speeds: Array, levels: Array) -> NDArray[np.int64]:
 def find_plateaus(
     log: Log, joint: str, *, shortest: float = 0.25, tolerance: float = 0.03, top: float | None = None, unit: str = "N m"
 ) -> Plateaus:
-    """Find the stretches of constant speed of one joint.
-
-    Parameters
-    ----------
-    log : Log
-        What was measured, with efforts that are torques or forces; gaps and holes are left out.
-    joint : str
-        Channel.
-    shortest : float
-        Shortest plateau [s].
-    tolerance : float
-        Half width of the band of the speed, as a part of the speed.
-    top : float, optional
-        Speed called 100 % [rad/s or m/s]; the largest one found if not given.
-    unit : str
-        Unit of the torques.
-
-    Returns
-    -------
-    Plateaus
-        In time order; saturated ones are marked, not removed.
-    """
+    """Find the stretches of constant speed of one joint."""
     if joint not in log.joints:
         raise LogError(f"log '{log.name}' has no channel '{joint}'; its channels are {', '.join(log.joints)}")
     for name, value in (("shortest", shortest), ("tolerance", tolerance)):

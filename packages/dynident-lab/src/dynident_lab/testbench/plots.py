@@ -148,18 +148,7 @@ def plot_values(names: Sequence[str], values: Array, std: Array, title: str) -> 
 
 
 def plot_sweeps(found: FrictionCurves) -> Figure:
-    """Draw the torque of the first and of the last sweep, with gravity and friction as modelled.
-
-    Parameters
-    ----------
-    found : FrictionCurves
-        Friction of one joint.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        Two panels, cold and warm.
-    """
+    """Draw the torque of the first and of the last sweep, with gravity and friction as modelled."""
     from dynident_lab.testbench.groups import group_plateaus  # noqa: PLC0415 - it imports what this draws
 
     groups, labels, _ = group_plateaus(found.plateaus, found.top, "time", None)

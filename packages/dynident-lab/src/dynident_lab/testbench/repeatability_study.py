@@ -30,112 +30,46 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Estimate:
-    """One identification: the parameters of one cycle of one test of one robot.
+    """One identification: the parameters of one cycle of one test of one robot."""
 
-    Parameters
-    ----------
-    robot, test : str
-        Names.
-    t : float
-        Time since the cold start of the test [s].
-    values : mapping of str to float
-        Parameters by name.
-    """
-
-    robot: str
-    test: str
-    t: float
-    values: Mapping[str, float]
+    robot: str  # Names
+    test: str  # Names
+    t: float  # Time since the cold start of the test [s]
+    values: Mapping[str, float]  # Parameters by name
 
     @classmethod
     def of(cls, fit: Fit, robot: str, test: str, t: float) -> Estimate:
-        """Return the base parameters of a fit that were estimated.
-
-        Parameters
-        ----------
-        fit : Fit
-            Model identified from one cycle.
-        robot, test : str
-            Names.
-        t : float
-            Time since the cold start [s].
-
-        Returns
-        -------
-        Estimate
-            One row of the study.
-        """
+        """Return the base parameters of a fit that were estimated."""
         known = zip(fit.base.names, fit.values.tolist(), fit.solved.tolist(), strict=True)
         return cls(robot, test, t, {name: value for name, value, solved in known if solved})
 
 
 def estimates_of(history: FrictionHistory, name: str = "friction") -> list[Estimate]:
-    """Return a friction history as estimates, one per point.
-
-    Parameters
-    ----------
-    history : FrictionHistory
-        Friction of one test of one robot.
-    name : str
-        Name of the parameter.
-
-    Returns
-    -------
-    list of Estimate
-        In time order.
-    """
+    """Return a friction history as estimates, one per point."""
     rows = zip(history.t.tolist(), history.friction.tolist(), strict=True)
     return [Estimate(history.robot, history.name, t, {name: f}) for t, f in rows]
 
 
 @dataclass(frozen=True, eq=False)
 class ParameterRepeatability:
-    """How one parameter repeats.
+    """How one parameter repeats."""
 
-    Parameters
-    ----------
-    name : str
-        Parameter.
-    spread : Spread
-        Scatter of the settled cycles about the common drift.
-    drifts : mapping of (robot, test) to Warmup
-        Drift of every test with enough cycles.
-    mix : Warmup or None
-        Drift of all tests together.
-    warmup : float
-        Time after which the drift of every test is within the tolerance [s].
-    settled : bool
-        Whether `spread` is of settled cycles only; else of all.
-    """
-
-    name: str
-    spread: Spread
-    drifts: Mapping[tuple[str, str], Warmup]
-    mix: Warmup | None
-    warmup: float
-    settled: bool
+    name: str  # Parameter
+    spread: Spread  # Scatter of the settled cycles about the common drift
+    drifts: Mapping[tuple[str, str], Warmup]  # Drift of every test with enough cycles
+    mix: Warmup | None  # Drift of all tests together
+    warmup: float  # Time after which the drift of every test is within the tolerance [s]
+    settled: bool  # Whether `spread` is of settled cycles only; else of all
 
 
 @dataclass(frozen=True, eq=False)
 class Repeatability(Result):
-    """How the parameters repeat over cycles, tests and robots.
+    """How the parameters repeat over cycles, tests and robots."""
 
-    Parameters
-    ----------
-    parameters : tuple of ParameterRepeatability
-        One per parameter.
-    tolerance : float
-        Drift that a warm-up may leave.
-    estimates : tuple of Estimate
-        The data.
-    notes : tuple of str
-        What is missing.
-    """
-
-    parameters: tuple[ParameterRepeatability, ...]
-    tolerance: float
-    estimates: tuple[Estimate, ...] = field(repr=False)
-    notes: tuple[str, ...] = ()
+    parameters: tuple[ParameterRepeatability, ...]  # One per parameter
+    tolerance: float  # Drift that a warm-up may leave
+    estimates: tuple[Estimate, ...] = field(repr=False)  # The data
+    notes: tuple[str, ...] = ()  # What is missing
     derived: ClassVar[tuple[str, ...]] = ("warmup",)
 
     def __getitem__(self, name: str) -> ParameterRepeatability:
@@ -170,18 +104,7 @@ class Repeatability(Result):
         return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])
 
     def plot(self, name: str | None = None) -> Figure:
-        """Draw one parameter over time, all tests and robots, with the common drift.
-
-        Parameters
-        ----------
-        name : str, optional
-            Parameter; the first one if not given.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure.
-        """
+        """Draw one parameter over time, all tests and robots, with the common drift."""
         from dynident.figures import BLUE, GREEN, INK, MUTED, ORANGE, label, one_axes  # noqa: PLC0415
 
         entry = self[name or self.parameters[0].name]

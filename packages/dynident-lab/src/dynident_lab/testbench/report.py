@@ -113,28 +113,7 @@ def write_friction_report(
     repeatability: Repeatability | None = None,
     checks: Sequence[Maintenance] = (),
 ) -> Path:
-    """Write one HTML page with the friction of a robot: curves, warm-up, time constants, robots, maintenance.
-
-    Parameters
-    ----------
-    path : path-like
-        File to write, as in "friction.html".
-    study : FrictionStudy
-        The study.
-    repeatability : Repeatability, optional
-        Spread over cycles, tests and robots.
-    checks : sequence of Maintenance
-        Answers of a fault detector.
-
-    Returns
-    -------
-    pathlib.Path
-        The file; it loads and runs nothing.
-
-    Examples
-    --------
-    >>> write_friction_report("friction.html", friction_study(robot, logs))  # doctest: +SKIP
-    """
+    """Write one HTML page with the friction of a robot: curves, warm-up, time constants, robots, maintenance."""
     new_figure(1.0, 1.0)  # says at once when matplotlib is missing
     parts = [("curves", "Curves", _curves(study)), ("warmup", "Warm-up", _warmup(study))]
     if len(study.robots) > 1:

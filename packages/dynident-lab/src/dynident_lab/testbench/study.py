@@ -23,25 +23,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class JointStudy(Result):
-    """Friction of one joint of one robot.
+    """Friction of one joint of one robot."""
 
-    Parameters
-    ----------
-    robot, joint : str
-        Which one.
-    curves : FrictionCurves
-        Friction against speed per temperature, gravity, plateaus.
-    history : FrictionHistory
-        Friction over time at the level of the study.
-    warmups : tuple of Warmup
-        Drifts fitted to it, best first; empty where there are too few points.
-    """
-
-    robot: str
-    joint: str
-    curves: FrictionCurves
-    history: FrictionHistory
-    warmups: tuple[Warmup, ...]
+    robot: str  # Which one
+    joint: str  # Which one
+    curves: FrictionCurves  # Friction against speed per temperature, gravity, plateaus
+    history: FrictionHistory  # Friction over time at the level of the study
+    warmups: tuple[Warmup, ...]  # Drifts fitted to it, best first; empty where there are too few points
 
     def summary(self) -> str:
         """Return the joint as text. Curves, then the warm-up."""
@@ -58,47 +46,23 @@ class JointStudy(Result):
 
 @dataclass(frozen=True)
 class Failure:
-    """A joint that could not be studied.
+    """A joint that could not be studied."""
 
-    Parameters
-    ----------
-    robot, joint : str
-        Which one.
-    sentence : str
-        Why.
-    """
-
-    robot: str
-    joint: str
-    sentence: str
+    robot: str  # Which one
+    joint: str  # Which one
+    sentence: str  # Why
 
 
 @dataclass(frozen=True, eq=False)
 class FrictionStudy(Result):
-    """Friction of all joints that have plateaus.
+    """Friction of all joints that have plateaus."""
 
-    Parameters
-    ----------
-    mechanism : str
-        Name of the robot's description.
-    level : float
-        Speed of the histories, as a part of the top speed.
-    tolerance : float
-        Drift that a warm-up may leave, as a part of the settled friction.
-    joints : tuple of JointStudy
-        What was found, robot by robot.
-    failures : tuple of Failure
-        What could not be done, and why.
-    logs : tuple of str
-        Names of the logs.
-    """
-
-    mechanism: str
-    level: float
-    tolerance: float
-    joints: tuple[JointStudy, ...]
-    failures: tuple[Failure, ...]
-    logs: tuple[str, ...]
+    mechanism: str  # Name of the robot's description
+    level: float  # Speed of the histories, as a part of the top speed
+    tolerance: float  # Drift that a warm-up may leave, as a part of the settled friction
+    joints: tuple[JointStudy, ...]  # What was found, robot by robot
+    failures: tuple[Failure, ...]  # What could not be done, and why
+    logs: tuple[str, ...]  # Names of the logs
     derived: ClassVar[tuple[str, ...]] = ("warmup_times",)
 
     @property
@@ -107,20 +71,7 @@ class FrictionStudy(Result):
         return tuple(dict.fromkeys(entry.robot for entry in self.joints))
 
     def of(self, joint: str, robot: str | None = None) -> JointStudy:
-        """Return one joint of one robot.
-
-        Parameters
-        ----------
-        joint : str
-            Joint.
-        robot : str, optional
-            Robot; the first one that has the joint if not given.
-
-        Returns
-        -------
-        JointStudy
-            What was found.
-        """
+        """Return one joint of one robot."""
         for entry in self.joints:
             if entry.joint == joint and robot in (None, entry.robot):
                 return entry
@@ -156,18 +107,7 @@ class FrictionStudy(Result):
         return "\n".join([*lines, *(f"[{f.robot}] joint {f.joint}: {f.sentence}" for f in self.failures)])
 
     def plot(self, joint: str | None = None) -> Figure:
-        """Draw friction against speed of one joint.
-
-        Parameters
-        ----------
-        joint : str, optional
-            Joint; the first one if not given.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure.
-        """
+        """Draw friction against speed of one joint."""
         return self.of(joint or self.joints[0].joint).curves.plot()
 
 

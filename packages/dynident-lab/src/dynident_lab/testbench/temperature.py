@@ -24,22 +24,12 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class TemperatureComparison(Result):
-    """The same law with and without temperature, on logs that neither has seen.
+    """The same law with and without temperature, on logs that neither has seen."""
 
-    Parameters
-    ----------
-    plain, warm : Fit
-        Fits to the training logs.
-    held_out : mapping of str to (Metrics, Metrics)
-        Errors on each held-out log, without and with temperature.
-    reference : float
-        Temperature at which the friction parameters hold [degree Celsius].
-    """
-
-    plain: Fit
-    warm: Fit
-    held_out: Mapping[str, tuple[Metrics, Metrics]]
-    reference: float
+    plain: Fit  # Fits to the training logs
+    warm: Fit  # Fits to the training logs
+    held_out: Mapping[str, tuple[Metrics, Metrics]]  # Errors on each held-out log, without and with temperature
+    reference: float  # Temperature at which the friction parameters hold [degree Celsius]
 
     @property
     def helps(self) -> bool:

@@ -104,13 +104,7 @@ class ThermalTest(Result):
         return self.measured
 
     def turning(self) -> str | None:
-        """Say when the ratio turns back although the power is constant.
-
-        Returns
-        -------
-        str or None
-            A sentence, or None.
-        """
+        """Say when the ratio turns back although the power is constant."""
         if (
             self.t.size < 8
             or self.zone is not None
@@ -132,62 +126,23 @@ class ThermalTest(Result):
 
 @dataclass(frozen=True, eq=False)
 class ThermalFit(Result):
-    """A fitted thermal model.
+    """A fitted thermal model."""
 
-    Parameters
-    ----------
-    model : FirstOrder, SecondOrder, TwoPole or Fractional
-        The model; absolute only if `anchored`.
-    anchored : bool
-        Whether alpha, conductances, capacities and temperatures are absolute.
-    identifiable : dict of str to float
-        The combinations that torque determines.
-    relative_std : dict of str to float
-        Their relative standard deviations; above 0.5 the data do not determine one.
-    predicted : tuple of ndarray
-        Fitted ratios of each test.
-    mean_error, max_error : float
-        Mean and largest |error| over the measured ratio [Pagani2022, Tables 6 and 7].
-    rss : float
-        Sum of squared errors of the ratio.
-    parameters : int
-        Number of fitted parameters, unknown first states included.
-    notes : tuple of str
-        What to know about the result.
-    tests : tuple of ThermalTest
-        What was fitted.
-    constants : dict of str to tuple (float, float)
-        Time constants at the mean power of the first test and their relative standard deviations, slow first [s].
-    """
-
-    model: Model
-    anchored: bool
-    identifiable: dict[str, float]
-    relative_std: dict[str, float]
-    predicted: tuple[Array, ...]
-    mean_error: float
-    max_error: float
-    rss: float
-    parameters: int
-    notes: tuple[str, ...]
-    tests: tuple[ThermalTest, ...] = field(repr=False)
+    model: Model  # The model; absolute only if `anchored`
+    anchored: bool  # Whether alpha, conductances, capacities and temperatures are absolute
+    identifiable: dict[str, float]  # The combinations that torque determines
+    relative_std: dict[str, float]  # Their relative standard deviations; above 0.5 the data do not determine one
+    predicted: tuple[Array, ...]  # Fitted ratios of each test
+    mean_error: float  # Mean and largest |error| over the measured ratio [Pagani2022, Tables 6 and 7]
+    max_error: float  # Mean and largest |error| over the measured ratio [Pagani2022, Tables 6 and 7]
+    rss: float  # Sum of squared errors of the ratio
+    parameters: int  # Number of fitted parameters, unknown first states included
+    notes: tuple[str, ...]  # What to know about the result
+    tests: tuple[ThermalTest, ...] = field(repr=False)  # What was fitted
     constants: dict[str, tuple[float, float]] = field(default_factory=dict)
 
     def errors(self, cold: float = 1.0, test: int = 0) -> dict[str, tuple[float, float]]:
-        """Return the errors of one test as [Pagani2022, Tables 6 and 7] state them.
-
-        Parameters
-        ----------
-        cold : float
-            Friction of the cold joint [N m or N]; 1 leaves ratios.
-        test : int
-            Which test.
-
-        Returns
-        -------
-        dict of str to tuple (float, float)
-            ``abs mean``, ``abs max`` and ``steady state`` (mean over the last tenth), in N m and over the local friction.
-        """
+        """Return the errors of one test as [Pagani2022, Tables 6 and 7] state them."""
         data = self.tests[test]
         r, e = data.ratio[data.seen], np.abs(self.predicted[test] - data.ratio)[data.seen]
         last = slice(-max(1, e.size // 10), None)
@@ -199,26 +154,14 @@ class ThermalFit(Result):
         }
 
     def summary(self) -> str:
-        """Return the fit as text.
-
-        Returns
-        -------
-        str
-            What is identifiable, how well, and what is not.
-        """
+        """Return the fit as text."""
         head = f"{type(self.model).__name__}: mean error {100 * self.mean_error:.2f} %, largest {100 * self.max_error:.2f} %"
         rows = [f"  {n:<12} {v:>12.5g}  ({100 * self.relative_std[n]:.2g} %)" for n, v in self.identifiable.items()]
         taus = [f"  {n:<12} {v / 60:>12.5g}  ({100 * d:.2g} %) min" for n, (v, d) in self.constants.items()]
         return "\n".join([head, *rows, *taus, *self.notes])
 
     def plot(self) -> Figure:
-        """Draw measured and fitted friction ratios over time.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure.
-        """
+        """Draw measured and fitted friction ratios over time."""
         from dynident_lab.testbench.plots import plot_thermal  # noqa: PLC0415 - matplotlib is an extra
 
         return plot_thermal(self)

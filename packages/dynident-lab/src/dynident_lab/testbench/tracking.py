@@ -41,37 +41,14 @@ EFFORT_UNITS = {"motor_current": "A", "voltage": "V", "motor_torque": "N m", "jo
 
 
 class Known(NamedTuple):
-    """What a controller knows of a robot.
+    """What a controller knows of a robot."""
 
-    Parameters
-    ----------
-    model : Mechanism
-        Bodies, rotors and friction terms.
-    friction : mapping of str to Friction, optional
-        Friction by joint that its terms cannot say.
-    """
-
-    model: Mechanism
-    friction: Mapping[str, Friction] | None = None
+    model: Mechanism  # Bodies, rotors and friction terms
+    friction: Mapping[str, Friction] | None = None  # Friction by joint that its terms cannot say
 
 
 def catalogue_model(model: Mechanism, error: float = 0.1, seed: int = 0) -> Mechanism:
-    """Return what a catalogue or CAD would say of a robot: bodies and rotors that are a little off, and no friction.
-
-    Parameters
-    ----------
-    model : Mechanism
-        The true robot, as `VirtualRobot.model`.
-    error : float
-        By how much every body and rotor is off, up or down, all its numbers alike, so that every body stays possible.
-    seed : int
-        Seed of the signs.
-
-    Returns
-    -------
-    Mechanism
-        The same robot with other parameters.
-    """
+    """Return what a catalogue or CAD would say of a robot: bodies and rotors that are a little off, and no friction."""
     require(model, Mechanism, "model")
     if not 0.0 <= error < 0.5:
         raise DynidentError(f"catalogue: error is {error}; give a relative error from 0 to 0.5")
@@ -96,30 +73,7 @@ def identify_machine(
     seed: int = 0,
     **options: Any,
 ) -> Fit:
-    """Identify a virtual robot from its own noisy logs.
-
-    Parameters
-    ----------
-    machine : VirtualRobot
-        Robot with its drives, controller and sensors.
-    training : Motion, trajectory, plan, or a list of them
-        What it is asked to do.
-    prior : Mechanism, optional
-        Robot to fit, with what is believed before; `catalogue_model` of the machine when omitted.
-    projection : str or sequence of str
-        Equations of a robot with loops, see `Regression.from_log`.
-    estimator : OLS or WLS, optional
-        Estimator; `WLS()` when omitted.
-    seed : int
-        Seed of the sensors' noise, another one for every log.
-    **options
-        Passed to `dynident.signals.prepare`.
-
-    Returns
-    -------
-    Fit
-        The identified model; nothing of it comes from the truth.
-    """
+    """Identify a virtual robot from its own noisy logs."""
     robot = prior or catalogue_model(machine.model)
     base = base_parameters(robot)
     logs = _logs(machine, training, seed)
@@ -171,20 +125,6 @@ def feedback_alone(law: object, robot: Mechanism, q: ArrayLike) -> Law:
 
     PID and cascades lose their feed-forward. Computed torque asks for accelerations; without a model they become torques by
     the inertia J that every actuator sees at one pose (`dynident.simulate.standard.actuator_inertia`): kp J, kd J, ki J.
-
-    Parameters
-    ----------
-    law : PID, ComputedTorque or Cascade
-        Control law.
-    robot : Mechanism
-        Robot whose inertia sets the gains of a computed torque.
-    q : array_like, (n,)
-        Pose at which that inertia is taken.
-
-    Returns
-    -------
-    PID or Cascade
-        The law.
     """
     if isinstance(law, PID):
         return replace(law, feedforward=None, friction=None)
@@ -202,22 +142,7 @@ def feedback_alone(law: object, robot: Mechanism, q: ArrayLike) -> Law:
 
 
 def with_model(law: object, model: Mechanism, friction: Mapping[str, Friction] | None = None) -> Law:
-    """Return a control law that uses a model.
-
-    Parameters
-    ----------
-    law : PID, ComputedTorque or Cascade
-        Control law.
-    model : Mechanism
-        What it shall believe.
-    friction : mapping of str to Friction, optional
-        Friction that a `PID` shall add to its feed-forward.
-
-    Returns
-    -------
-    PID, ComputedTorque or Cascade
-        The law with the same gains.
-    """
+    """Return a control law that uses a model."""
     if isinstance(law, PID):
         return replace(law, feedforward=model, friction=friction)
     if friction is not None:

@@ -30,52 +30,19 @@ POSES = 30
 
 @dataclass(frozen=True, eq=False)
 class ProofCase:
-    """A proof that can be run.
+    """A proof that can be run."""
 
-    Parameters
-    ----------
-    machine : VirtualRobot
-        Robot with drives, control and sensors.
-    training : list
-        Motions to identify from.
-    motions : mapping of str to motion
-        Motions to compare controllers on.
-    published : mapping, optional
-        Largest errors of the paper, in 1e-3 of the unit.
-    efforts : mapping, optional
-        Effort shares of the paper.
-    options : mapping
-        Passed to `dynident.testbench.tracking_proof`.
-    second : (str, projection), optional
-        Name and projection of a second identification from the same logs, whose model is tried too.
-    friction : (str, FrictionLaw), optional
-        Name and friction law of another identification from the same logs, tried too.
-    """
-
-    machine: VirtualRobot
-    training: Sequence[Any]
-    motions: Mapping[str, Any]
-    published: Mapping[str, Sequence[Sequence[float]]] | None = None
-    efforts: Mapping[str, Sequence[Sequence[float]]] | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
+    machine: VirtualRobot  # Robot with drives, control and sensors
+    training: Sequence[Any]  # Motions to identify from
+    motions: Mapping[str, Any]  # Motions to compare controllers on
+    published: Mapping[str, Sequence[Sequence[float]]] | None = None  # Largest errors of the paper, in 1e-3 of the unit
+    efforts: Mapping[str, Sequence[Sequence[float]]] | None = None  # Effort shares of the paper
+    options: Mapping[str, Any] = field(default_factory=dict)  # Passed to `dynident.testbench.tracking_proof`
     second: tuple[str, str | Sequence[str]] | None = None
     friction: tuple[str, FrictionLaw] | None = None
 
     def run(self, seed: int = 0, **options: Any) -> TrackingProof:
-        """Run the proof.
-
-        Parameters
-        ----------
-        seed : int
-            Seed of all noise.
-        **options
-            Passed to `dynident.testbench.tracking_proof`.
-
-        Returns
-        -------
-        TrackingProof
-            What came out.
-        """
+        """Run the proof."""
         training, chosen = list(self.training), {**self.options, **options}
         if self.second is not None:
             name, projection = self.second
@@ -88,18 +55,7 @@ class ProofCase:
         return tracking_proof(self.machine, training, self.motions, seed=seed, **chosen)
 
     def table(self, proof: TrackingProof) -> str:
-        """Return the proof as text, with the paper's numbers beside it.
-
-        Parameters
-        ----------
-        proof : TrackingProof
-            What came out.
-
-        Returns
-        -------
-        str
-            Lines.
-        """
+        """Return the proof as text, with the paper's numbers beside it."""
         return proof.table(self.published, self.efforts)
 
 

@@ -33,54 +33,20 @@ def rms(x: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class TrackingTrial:
-    """One controller on one motion.
+    """One controller on one motion."""
 
-    Parameters
-    ----------
-    controller : str
-        Which model the controller has.
-    motion : str
-        Name of the motion.
-    t : ndarray, (N,)
-        Time [s].
-    error : ndarray, (N, k)
-        Tracking error of every actuator coordinate, reference less what the robot truly did [rad, m].
-    model : ndarray, (N, k)
-        The model's share of the effort: the controller's model on the reference, u^n of [Kostic2002]; zero without a model.
-    feedback : ndarray, (N, k)
-        The rest of the effort, which the feedback makes, u^c.
-    saturated : float
-        Share of the time in which any drive was at a limit.
-    seen : ndarray, (N, k), optional
-        The same error where the encoders are, before noise and rounding: on the rotor, in front of what gives way between
-        it and the joint. None where nothing gives way, so that both are the same.
-    tool : ndarray, (N,), optional
-        Distance of the tool from where it should be [m].
-    """
-
-    controller: str
-    motion: str
-    t: Array = field(repr=False)
+    controller: str  # Which model the controller has
+    motion: str  # Name of the motion
+    t: Array = field(repr=False)  # Time [s]
     error: Array = field(repr=False)
     model: Array = field(repr=False)
-    feedback: Array = field(repr=False)
-    saturated: float = 0.0
+    feedback: Array = field(repr=False)  # The rest of the effort, which the feedback makes, u^c
+    saturated: float = 0.0  # Share of the time in which any drive was at a limit
     seen: Array | None = field(default=None, repr=False)
-    tool: Array | None = field(default=None, repr=False)
+    tool: Array | None = field(default=None, repr=False)  # Distance of the tool from where it should be [m]
 
     def errors(self, where: str = "joint") -> Array:
-        """Return the errors at one place.
-
-        Parameters
-        ----------
-        where : {"joint", "encoder", "tool"}
-            Where: the actuator coordinates as they truly were, what encoders on the motors see of them, the tool.
-
-        Returns
-        -------
-        ndarray, (N, k) or (N, 1)
-            Errors [rad, m]; of the tool its distance [m].
-        """
+        """Return the errors at one place."""
         if where not in PLACES:
             raise DynidentError(f"where is {where!r}; it is one of {', '.join(PLACES)}")
         if where == "tool":
@@ -107,36 +73,16 @@ class TrackingTrial:
 
 @dataclass(frozen=True, eq=False)
 class TrackingProof(Result):
-    """A model proved in closed loop.
+    """A model proved in closed loop."""
 
-    Parameters
-    ----------
-    robot : str
-        Name of the robot.
-    actuators : tuple of str
-        Actuators, k.
-    units : tuple of str
-        Unit of each actuator coordinate, "rad" or "m".
-    effort_unit : str
-        Unit of the effort shares.
-    trials : tuple of Trial
-        Every controller on every motion.
-    fit : Fit
-        The model, identified from the robot's own log.
-    how : str
-        How a model enters the control law, in words.
-    notes : tuple of str
-        What was assumed.
-    """
-
-    robot: str
-    actuators: tuple[str, ...]
-    units: tuple[str, ...]
-    effort_unit: str
-    trials: tuple[TrackingTrial, ...]
-    fit: Fit = field(repr=False)
-    how: str = ""
-    notes: tuple[str, ...] = ()
+    robot: str  # Name of the robot
+    actuators: tuple[str, ...]  # Actuators, k
+    units: tuple[str, ...]  # Unit of each actuator coordinate, "rad" or "m"
+    effort_unit: str  # Unit of the effort shares
+    trials: tuple[TrackingTrial, ...]  # Every controller on every motion
+    fit: Fit = field(repr=False)  # The model, identified from the robot's own log
+    how: str = ""  # How a model enters the control law, in words
+    notes: tuple[str, ...] = ()  # What was assumed
 
     @property
     def controllers(self) -> tuple[str, ...]:
@@ -149,18 +95,7 @@ class TrackingProof(Result):
         return tuple(dict.fromkeys(trial.motion for trial in self.trials))
 
     def trial(self, controller: str, motion: str) -> TrackingTrial:
-        """Return one trial.
-
-        Parameters
-        ----------
-        controller, motion : str
-            Names.
-
-        Returns
-        -------
-        Trial
-            What happened.
-        """
+        """Return one trial."""
         for trial in self.trials:
             if (trial.controller, trial.motion) == (controller, motion):
                 return trial
@@ -170,22 +105,7 @@ class TrackingProof(Result):
         )
 
     def reduction(self, controller: str = IDENTIFIED, of: str = "largest", where: str = "joint") -> Array:
-        """Return by how much a model lowers the errors of the feedback alone.
-
-        Parameters
-        ----------
-        controller : str
-            Controller with a model.
-        of : {"largest", "rms"}
-            Which error.
-        where : {"joint", "encoder", "tool"}
-            Where, see `Trial.errors`.
-
-        Returns
-        -------
-        ndarray, (motions, k) or (motions, 1)
-            1 - error with the model / error without; NaN where there was no error to lower.
-        """
+        """Return by how much a model lowers the errors of the feedback alone."""
         if of not in ("largest", "rms"):
             raise DynidentError(f"of is {of!r}; it must be 'largest' or 'rms'")
         size = _largest if of == "largest" else rms
@@ -201,18 +121,7 @@ class TrackingProof(Result):
         return tuple(place for place in PLACES if known[place])
 
     def effort_ratios(self, controller: str = IDENTIFIED) -> Array:
-        """Return the RMS of the model's share over that of the feedback: [Kostic2002, eq. 16].
-
-        Parameters
-        ----------
-        controller : str
-            Controller with a model.
-
-        Returns
-        -------
-        ndarray, (motions, k)
-            Ratios; infinite where the feedback did nothing.
-        """
+        """Return the RMS of the model's share over that of the feedback: [Kostic2002, eq. 16]."""
         pairs = [self.trial(controller, motion).shares for motion in self.motions]
         model, feedback = (np.array(x) for x in zip(*pairs, strict=True))
         return np.asarray(np.divide(model, feedback, out=np.full_like(model, np.inf), where=feedback > 0.0))
@@ -248,20 +157,7 @@ class TrackingProof(Result):
         return {**head, "identification": identified, "trials": trials, "effort_ratio": ratio, "notes": list(self.notes)}
 
     def table(self, published: Published | None = None, efforts: Published | None = None) -> str:
-        """Return errors and efforts as text, a paper's numbers beside them.
-
-        Parameters
-        ----------
-        published : mapping of str to one row of numbers per motion, optional
-            Largest errors of a paper, in 1e-3 of the unit.
-        efforts : mapping of str to one row of numbers per motion, optional
-            Efforts of a paper, in the unit of the efforts.
-
-        Returns
-        -------
-        str
-            One line per controller and motion.
-        """
+        """Return errors and efforts as text, a paper's numbers beside them."""
         from dynident_lab.testbench.tracking_table import table  # noqa: PLC0415 - it needs this module
 
         return table(self, published, efforts)
@@ -318,35 +214,13 @@ class TrackingProof(Result):
         return self.table()
 
     def plot(self, motion: str | None = None) -> Figure:
-        """Draw the errors of all controllers over time, one panel per actuator.
-
-        Parameters
-        ----------
-        motion : str, optional
-            Motion to draw; the first when omitted.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure.
-        """
+        """Draw the errors of all controllers over time, one panel per actuator."""
         from dynident_lab.testbench.tracking_plots import errors_over_time  # noqa: PLC0415 - matplotlib is an extra
 
         return errors_over_time(self, motion or self.motions[0])
 
     def figures(self, published: Published | None = None) -> dict[str, Figure]:
-        """Return all figures: errors over time per motion, largest errors and effort shares as bars.
-
-        Parameters
-        ----------
-        published : mapping of str to one row of numbers per motion, optional
-            Largest errors of a paper, in 1e-3 of the unit, drawn beside.
-
-        Returns
-        -------
-        dict of str to matplotlib.figure.Figure
-            Figures by name.
-        """
+        """Return all figures: errors over time per motion, largest errors and effort shares as bars."""
         from dynident_lab.testbench.tracking_plots import effort_bars, error_bars  # noqa: PLC0415 - matplotlib is an extra
 
         over_time = {f"errors_{i + 1}": self.plot(motion) for i, motion in enumerate(self.motions)}

@@ -42,18 +42,7 @@ class Spread(Result):
 
 
 def nested_spread(groups: Sequence[Sequence[ArrayLike]]) -> Spread:
-    """Split a scatter into cycles within tests, tests within robots, and robots (unbalanced nested analysis of variance).
-
-    Parameters
-    ----------
-    groups : sequence of sequence of array_like
-        ``groups[robot][test]`` holds the values of the cycles.
-
-    Returns
-    -------
-    Spread
-        Standard deviations by expected mean squares, negative variances set to zero, and F tests.
-    """
+    """Split a scatter into cycles within tests, tests within robots, and robots (unbalanced nested analysis of variance)."""
     from scipy.stats import f as fisher  # noqa: PLC0415 - slow to import
 
     values = [[samples("groups[robot][test]", x) for x in tests] for tests in groups]

@@ -33,51 +33,22 @@ APART = 2.0
 
 @dataclass(frozen=True, eq=False)
 class Warmup(Result):
-    """A drift that settles.
+    """A drift that settles."""
 
-    Parameters
-    ----------
-    order : int
-        Number of exponentials, 0 for none.
-    settled, settled_std : float
-        Value after a long time and its standard deviation.
-    amplitudes : ndarray, (order,)
-        c_i, in the unit of the values.
-    time_constants, time_constants_std : ndarray, (order,)
-        tau_i, slow first, and their standard deviations [s].
-    covariance : ndarray, (1 + 2 order,) squared
-        Of (settled, amplitudes, log time constants).
-    t, y : ndarray, (n,)
-        What was fitted.
-    aicc : float
-        Corrected information criterion; the lowest of several orders is the best.
-    """
-
-    order: int
-    settled: float
-    settled_std: float
-    amplitudes: Array
-    time_constants: Array
-    time_constants_std: Array
-    covariance: Array
-    t: Array
-    y: Array
-    aicc: float
+    order: int  # Number of exponentials, 0 for none
+    settled: float  # Value after a long time and its standard deviation
+    settled_std: float  # Value after a long time and its standard deviation
+    amplitudes: Array  # c_i, in the unit of the values
+    time_constants: Array  # tau_i, slow first, and their standard deviations [s]
+    time_constants_std: Array  # tau_i, slow first, and their standard deviations [s]
+    covariance: Array  # Of (settled, amplitudes, log time constants)
+    t: Array  # What was fitted
+    y: Array  # What was fitted
+    aicc: float  # Corrected information criterion; the lowest of several orders is the best
     derived: ClassVar[tuple[str, ...]] = ("change", "change_std", "errors", "complete")
 
     def __call__(self, t: ArrayLike) -> Array:
-        """Return the value at given times.
-
-        Parameters
-        ----------
-        t : array_like, (...)
-            Times since the start [s].
-
-        Returns
-        -------
-        ndarray, (...)
-            Values.
-        """
+        """Return the value at given times."""
         times = np.asarray(t, dtype=np.float64)[..., None]
         return np.asarray(self.settled + np.exp(-times / self.time_constants) @ self.amplitudes)
 
@@ -106,34 +77,12 @@ class Warmup(Result):
         return self.order == 0 or bool(self.t[-1] >= 2.0 * self.time_constants[0])
 
     def warmup_time(self, tolerance: float = 0.02) -> float:
-        """Return the time after which the drift stays within a tolerance of the settled value.
-
-        Parameters
-        ----------
-        tolerance : float
-            As a part of the settled value.
-
-        Returns
-        -------
-        float
-            Time since the cold start [s].
-        """
+        """Return the time after which the drift stays within a tolerance of the settled value."""
         _check_tolerance(tolerance)
         return float(_settling(np.array([self._vector()]), self.order, tolerance)[0])
 
     def warmup_time_std(self, tolerance: float = 0.02) -> float:
-        """Return the standard deviation of `warmup_time`, from samples of the parameters.
-
-        Parameters
-        ----------
-        tolerance : float
-            As a part of the settled value.
-
-        Returns
-        -------
-        float
-            [s].
-        """
+        """Return the standard deviation of `warmup_time`, from samples of the parameters."""
         _check_tolerance(tolerance)
         if self.order == 0:
             return 0.0
@@ -148,13 +97,7 @@ class Warmup(Result):
         return np.concatenate([[self.settled], self.amplitudes, np.log(self.time_constants)])
 
     def summary(self) -> str:
-        """Return the drift as text.
-
-        Returns
-        -------
-        str
-            A few lines.
-        """
+        """Return the drift as text."""
         taus = ", ".join(
             f"{tau / 60:.3g} +- {std / 60:.2g}" for tau, std in zip(self.time_constants, self.time_constants_std, strict=True)
         )
@@ -167,35 +110,14 @@ class Warmup(Result):
         return text if self.complete else text + "; the test was too short to see the end of the drift"
 
     def plot(self) -> Figure:
-        """Draw the values and the fit over time.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure.
-        """
+        """Draw the values and the fit over time."""
         from dynident_lab.testbench.plots import plot_warmup  # noqa: PLC0415 - matplotlib is an extra
 
         return plot_warmup([self])
 
 
 def fit_warmup(t: ArrayLike, y: ArrayLike, orders: Sequence[int] = (0, 1, 2)) -> Warmup:
-    """Fit settling drifts of several orders and return the one with the lowest information criterion.
-
-    Parameters
-    ----------
-    t : array_like, (n,)
-        Times since the cold start [s], not negative.
-    y : array_like, (n,)
-        Values; noise is estimated from the residual.
-    orders : sequence of int
-        Numbers of exponentials to try, each 0, 1 or 2; those that the points cannot support are left out.
-
-    Returns
-    -------
-    Warmup
-        The best of them.
-    """
+    """Fit settling drifts of several orders and return the one with the lowest information criterion."""
     times, values = np.asarray(t, dtype=np.float64), np.asarray(y, dtype=np.float64)
     if times.ndim != 1 or times.shape != values.shape or not (np.isfinite(times).all() and np.isfinite(values).all()):
         raise IdentificationError(f"warm-up: t {times.shape} and y {values.shape} must be two rows of finite numbers")

@@ -23,21 +23,11 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class WarmFriction(Result):
-    """Friction of a joint that heats itself.
+    """Friction of a joint that heats itself."""
 
-    Parameters
-    ----------
-    torque : ndarray, shape (N,)
-        Friction [N m or N].
-    cold : ndarray, shape (N,)
-        Friction of the same motion at the reference temperature.
-    warming : Warming
-        Temperatures, friction ratio and power.
-    """
-
-    torque: Array
-    cold: Array
-    warming: Warming
+    torque: Array  # Friction [N m or N]
+    cold: Array  # Friction of the same motion at the reference temperature
+    warming: Warming  # Temperatures, friction ratio and power
 
     def plot(self) -> Figure:
         """Draw friction and cold friction over time, and the temperature below."""
@@ -60,31 +50,13 @@ class Thermal:
     """A static law and the thermal model that scales it: ``f = f_cold(v, q, tau) [alpha (T - T0) + beta]``.
 
     Friction curves at different temperatures are multiples of each other [Pagani2022, fig. 22 and eq. 102].
-
-    Parameters
-    ----------
-    friction : Friction
-        Law with its numbers at the reference temperature.
-    model : ThermalModel or Fractional
-        Thermal model of the joint.
     """
 
-    friction: Friction
-    model: ThermalModel | Fractional
+    friction: Friction  # Law with its numbers at the reference temperature
+    model: ThermalModel | Fractional  # Thermal model of the joint
 
     def __call__(self, state: State) -> Array:
-        """Friction at known temperatures.
-
-        Parameters
-        ----------
-        state : State, shape (...)
-            State with the temperature T.
-
-        Returns
-        -------
-        ndarray, shape (...)
-            Friction [N m or N].
-        """
+        """Friction at known temperatures."""
         if not isinstance(state, State):
             raise DescriptionError("friction at a temperature needs both; give State(v, T=...) instead of the velocity alone")
         return np.asarray(self.friction(state) * self.model.ratio(state.channel("T", "thermal")))
@@ -92,24 +64,7 @@ class Thermal:
     def simulate(
         self, t: ArrayLike, state: State | ArrayLike, start: ArrayLike | None = None, ambient: ArrayLike | None = None
     ) -> WarmFriction:
-        """Friction and temperature along a motion that starts cold; the power ``f_cold v`` holds from sample to sample.
-
-        Parameters
-        ----------
-        t : array_like, shape (N,)
-            Times [s], increasing.
-        state : State or array_like, shape (N,)
-            State, or the velocities alone.
-        start : array_like, shape (n,), optional
-            State of the thermal model at the first time; that of a long rest if not given.
-        ambient : array_like, shape (N,) or scalar, optional
-            Temperature of the surroundings [degree Celsius]; the reference if not given.
-
-        Returns
-        -------
-        WarmFriction
-            Friction, and what heats it.
-        """
+        """Friction and temperature along a motion that starts cold; the power ``f_cold v`` holds from sample to sample."""
         given = State.of(state)
         cold = self.friction(given)
         if isinstance(self.model, Fractional):

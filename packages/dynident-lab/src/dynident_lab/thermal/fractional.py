@@ -25,27 +25,13 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class Fractional(Weakening):
-    """Fractional first-order thermal model [Pagani2022, eqs. 132-142]; its beta is one.
+    """Fractional first-order thermal model [Pagani2022, eqs. 132-142]; its beta is one."""
 
-    Parameters
-    ----------
-    alpha : float
-        Change of the friction with temperature [1/K], usually negative.
-    K : float
-        Conductance to the surroundings [W/K].
-    C : float
-        Fractional heat capacity [J s^(nu-1)/K].
-    nu : float
-        Order, above 0 and at most 1; [Pagani2022] finds 0.6121 on axis 4. It depends on the length of the test.
-    reference : float
-        Temperature T0 at which the friction law holds, and of the surroundings [degree Celsius].
-    """
-
-    alpha: float
-    K: float
-    C: float
-    nu: float
-    reference: float = 20.0
+    alpha: float  # Change of the friction with temperature [1/K], usually negative
+    K: float  # Conductance to the surroundings [W/K]
+    C: float  # Fractional heat capacity [J s^(nu-1)/K]
+    nu: float  # Order, above 0 and at most 1; [Pagani2022] finds 0.6121 on axis 4. It depends on the length of the test
+    reference: float = 20.0  # Temperature T0 at which the friction law holds, and of the surroundings [degree Celsius]
 
     names: ClassVar[tuple[str, ...]] = ("alpha", "K", "C", "nu")
     beta = 1.0
@@ -57,70 +43,20 @@ class Fractional(Weakening):
             raise DescriptionError(f"Fractional: nu = {self.nu} must be at most 1; above it the temperature would swing")
 
     def characteristic_time(self, power: float = 0.0) -> float:
-        """Time at which the argument of the Mittag-Leffler function is -1.
-
-        Parameters
-        ----------
-        power : float
-            Cold friction power [W].
-
-        Returns
-        -------
-        float
-            ``(C / (K - W alpha))^(1/nu)`` [s].
-        """
+        """Time at which the argument of the Mittag-Leffler function is -1."""
         return float((self.C / self._loss(power)) ** (1.0 / self.nu))
 
     def heating(self, t: ArrayLike, power: float) -> Warming:
-        """Temperature at a constant power from a joint at the temperature of the surroundings (eqs. 141-142).
-
-        Parameters
-        ----------
-        t : array_like, shape (N,)
-            Times since the start [s], not negative, increasing.
-        power : float
-            Cold friction power [W].
-
-        Returns
-        -------
-        Warming
-            Temperature, friction ratio and power at every time.
-        """
+        """Temperature at a constant power from a joint at the temperature of the surroundings (eqs. 141-142)."""
         return self._closed(t, power, self.reference)
 
     def cooling(self, t: ArrayLike, start: float) -> Warming:
-        """Temperature of a still joint, from an even temperature without memory of the heating.
-
-        Parameters
-        ----------
-        t : array_like, shape (N,)
-            Times since the start [s], not negative, increasing.
-        start : float
-            Temperature at time zero [degree Celsius].
-
-        Returns
-        -------
-        Warming
-            Temperature, friction ratio and power at every time.
-        """
+        """Temperature of a still joint, from an even temperature without memory of the heating."""
         finite("Fractional", start=start)
         return self._closed(t, 0.0, start)
 
     def sensitivity(self, t: ArrayLike, power: float) -> Array:
-        """Exact derivatives of the friction ratio while heating at a constant power.
-
-        Parameters
-        ----------
-        t : array_like, shape (N,)
-            Times since the start [s], not negative, increasing.
-        power : float
-            Cold friction power [W].
-
-        Returns
-        -------
-        ndarray, shape (N, 4)
-            ``d ratio / d (alpha, K, C, nu)``.
-        """
+        """Exact derivatives of the friction ratio while heating at a constant power."""
         times, loss = self._times(t), self._loss(power)
         z = -loss / self.C * times**self.nu
         E = mittag_leffler(z, self.nu)
@@ -143,20 +79,6 @@ class Fractional(Weakening):
 
         Unlike the models of finite order this is not exact: the error falls about linearly with the step, and the cost
         grows with the square of the number of samples.
-
-        Parameters
-        ----------
-        t : array_like, shape (N,)
-            Times [s], increasing; the joint was at an even temperature at the first one.
-        power : array_like, shape (N,) or scalar
-            Cold friction power from each time on [W].
-        start : float, optional
-            Temperature at the first time [degree Celsius]; the reference if not given.
-
-        Returns
-        -------
-        Warming
-            Temperature, friction ratio and power at every time.
         """
         times = time_axis(t)
         watts = signal("power", power, times.size)

@@ -42,20 +42,7 @@ def _arguments(z: ArrayLike, nu: float) -> Array:
 
 
 def mittag_leffler(z: ArrayLike, nu: float) -> Array:
-    """Mittag-Leffler function ``E_nu,1(z)`` of real arguments.
-
-    Parameters
-    ----------
-    z : array_like, shape (...)
-        Arguments; usually negative. Positive ones up to ``z^(1/nu) = 700``.
-    nu : float
-        Order, above 0 and at most 1.
-
-    Returns
-    -------
-    ndarray, shape (...)
-        Values, with an absolute error of about 1e-14 for z <= 0 and a relative one of about 1e-13 for z > 0.
-    """
+    """Mittag-Leffler function ``E_nu,1(z)`` of real arguments."""
     array = _arguments(z, nu)
     if nu == 1.0:
         return np.asarray(np.exp(array))
@@ -87,22 +74,7 @@ def _series(z: Array, nu: float) -> Array:
 
 
 def mittag_leffler_derivatives(z: ArrayLike, nu: float) -> tuple[Array, Array]:
-    """Exact derivatives of ``E_nu,1(z)`` for z <= 0.
-
-    Parameters
-    ----------
-    z : array_like, shape (...)
-        Arguments, zero or below.
-    nu : float
-        Order, above 0 and at most 1.
-
-    Returns
-    -------
-    dz : ndarray, shape (...)
-        ``dE/dz``.
-    dnu : ndarray, shape (...)
-        ``dE/dnu``.
-    """
+    """Exact derivatives of ``E_nu,1(z)`` for z <= 0."""
     array = _arguments(z, nu)
     if (array > 0.0).any():
         raise DescriptionError(f"z = {array.max()} must be zero or below for the derivatives of the Mittag-Leffler function")

@@ -38,27 +38,13 @@ TINY = 1e-30
 
 @dataclass(frozen=True, eq=False)
 class Warming(Result):
-    """Temperatures and what they do to the friction.
+    """Temperatures and what they do to the friction."""
 
-    Parameters
-    ----------
-    t : ndarray, shape (N,)
-        Times [s].
-    temperature : ndarray, shape (N,)
-        Temperature of the rubbing parts [degree Celsius].
-    ratio : ndarray, shape (N,)
-        Friction over that of the law at the reference temperature.
-    power : ndarray, shape (N,)
-        Friction power that heats [W]: cold power times ratio.
-    state : ndarray, shape (N, n)
-        State of the model; any row can start another simulation.
-    """
-
-    t: Array
-    temperature: Array
-    ratio: Array
-    power: Array
-    state: Array
+    t: Array  # Times [s]
+    temperature: Array  # Temperature of the rubbing parts [degree Celsius]
+    ratio: Array  # Friction over that of the law at the reference temperature
+    power: Array  # Friction power that heats [W]: cold power times ratio
+    state: Array  # State of the model; any row can start another simulation
 
     def plot(self) -> Figure:
         """Draw temperature, friction ratio and friction power over time."""
@@ -82,18 +68,7 @@ class Weakening:
     reference: float
 
     def ratio(self, temperature: ArrayLike) -> Array:
-        """Friction over that at the reference temperature.
-
-        Parameters
-        ----------
-        temperature : array_like, shape (...)
-            Temperature of the rubbing parts [degree Celsius].
-
-        Returns
-        -------
-        ndarray, shape (...)
-            ``alpha (T - T0) + beta`` [Pagani2022, eqs. 102 and 136].
-        """
+        """Friction over that at the reference temperature."""
         return np.asarray(self.alpha * (np.asarray(temperature, dtype=np.float64) - self.reference) + self.beta)
 
     def _warming(self, t: Array, temperature: Array, power: Array, state: Array) -> Warming:
@@ -117,20 +92,7 @@ class ThermalModel(Weakening, ABC):
         """b(W), shape (..., n)."""
 
     def temperature(self, state: Any, ambient: Array) -> Any:
-        """Temperature of the rubbing parts: that of the first zone.
-
-        Parameters
-        ----------
-        state : array_like, shape (..., n)
-            State of the model.
-        ambient : ndarray, shape (...)
-            Temperature of the surroundings [degree Celsius].
-
-        Returns
-        -------
-        ndarray, shape (...)
-            Temperature [degree Celsius].
-        """
+        """Temperature of the rubbing parts: that of the first zone."""
         return state[..., 0]
 
     def _rest(self, ambient: float) -> Array:
@@ -143,33 +105,11 @@ class ThermalModel(Weakening, ABC):
         return np.array([getattr(self, name) for name in self.names], dtype=np.float64)
 
     def matrix(self, power: ArrayLike = 0.0) -> Array:
-        """State matrix A.
-
-        Parameters
-        ----------
-        power : array_like, shape (...)
-            Cold friction power [W]; 0 cools.
-
-        Returns
-        -------
-        ndarray, shape (..., n, n)
-            A [1/s].
-        """
+        """State matrix A."""
         return np.asarray(self._matrix(self.values, _power(power)))
 
     def time_constants(self, power: ArrayLike = 0.0) -> Array:
-        """Time constants at a constant power, slow first.
-
-        Parameters
-        ----------
-        power : array_like, shape (...)
-            Cold friction power [W]; 0 gives the time constants of cooling.
-
-        Returns
-        -------
-        ndarray, shape (..., n)
-            Time constants [s]: minus the inverse eigenvalues of A.
-        """
+        """Time constants at a constant power, slow first."""
         slow, fast = _eigenvalues(self.matrix(power))
         if (slow >= 0.0).any():
             raise DescriptionError(
@@ -181,24 +121,7 @@ class ThermalModel(Weakening, ABC):
     def steady_state(
         self, power: ArrayLike, ambient: float | None = None, zone: float | None = None, losses: float = 0.0
     ) -> Array:
-        """State after a long time at a constant power.
-
-        Parameters
-        ----------
-        power : array_like, shape (...)
-            Cold friction power [W].
-        ambient : float, optional
-            Temperature of the surroundings [degree Celsius]; the reference if not given.
-        zone : float, optional
-            Measured temperature T3 nearby, for the advanced model; the ambient one if not given.
-        losses : float
-            Electric losses [W] beside the constant ones of the model.
-
-        Returns
-        -------
-        ndarray, shape (..., n)
-            ``y_inf = -A^-1 b`` [Pagani2022, eq. 124]: zone temperatures [degree Celsius].
-        """
+        """State after a long time at a constant power."""
         self.time_constants(power)
         watts = _power(power)
         air = np.asarray(self.reference if ambient is None else ambient, dtype=np.float64)
@@ -207,20 +130,7 @@ class ThermalModel(Weakening, ABC):
         return np.asarray(_settled(self.matrix(watts), drive))
 
     def steady_ratio(self, power: ArrayLike, ambient: float | None = None) -> Array:
-        """Friction after a long time at a constant power, over that at the reference temperature.
-
-        Parameters
-        ----------
-        power : array_like, shape (...)
-            Cold friction power [W].
-        ambient : float, optional
-            Temperature of the surroundings [degree Celsius]; the reference if not given.
-
-        Returns
-        -------
-        ndarray, shape (...)
-            The ratio.
-        """
+        """Friction after a long time at a constant power, over that at the reference temperature."""
         air = np.asarray(self.reference if ambient is None else ambient, dtype=np.float64)
         return self.ratio(self.temperature(self.steady_state(power, float(air)), air))
 
@@ -233,28 +143,7 @@ class ThermalModel(Weakening, ABC):
         zone: ArrayLike | None = None,
         losses: ArrayLike = 0.0,
     ) -> Warming:
-        """Temperatures over time, exact for inputs that hold from each sample to the next.
-
-        Parameters
-        ----------
-        t : array_like, shape (N,)
-            Times [s], increasing.
-        power : array_like, shape (N,) or scalar
-            Cold friction power from each time on [W]; 0 cools.
-        start : array_like, shape (n,), optional
-            State at the first time; that of a long rest at the ambient temperature if not given.
-        ambient : array_like, shape (N,) or scalar, optional
-            Temperature of the surroundings [degree Celsius]; the reference if not given.
-        zone : array_like, shape (N,) or scalar, optional
-            Measured temperature T3 nearby, for the advanced model; the ambient one if not given.
-        losses : array_like, shape (N,) or scalar
-            Electric losses [W] beside the constant ones of the model.
-
-        Returns
-        -------
-        Warming
-            Temperature, friction ratio and power at every time.
-        """
+        """Temperatures over time, exact for inputs that hold from each sample to the next."""
         inputs = self._inputs(t, power, ambient, zone, losses)
         state = affine(*self._steps(self.values, inputs), self._start(start, inputs[2]))
         return self._warming(inputs[0], np.asarray(self.temperature(state, inputs[2])), inputs[1], state)
@@ -268,22 +157,7 @@ class ThermalModel(Weakening, ABC):
         zone: ArrayLike | None = None,
         losses: ArrayLike = 0.0,
     ) -> Array:
-        """Exact derivatives of the friction ratio with respect to the parameters (complex step), the start being held.
-
-        Parameters
-        ----------
-        t : array_like, shape (N,)
-            Times [s], increasing.
-        power : array_like, shape (N,) or scalar
-            Cold friction power from each time on [W].
-        start, ambient, zone, losses : array_like, optional
-            As in `simulate`.
-
-        Returns
-        -------
-        ndarray, shape (N, p)
-            ``d ratio / d names``.
-        """
+        """Exact derivatives of the friction ratio with respect to the parameters (complex step), the start being held."""
         inputs = self._inputs(t, power, ambient, zone, losses)
         transition, drive = self._steps(self.values, inputs)
         state = affine(transition, drive, self._start(start, inputs[2]))
@@ -307,35 +181,13 @@ class ThermalModel(Weakening, ABC):
         zone: float | None = None,
         losses: float = 0.0,
     ) -> Array:
-        """One step of `simulate`, for use at run time: no sensor is needed, only the friction power.
-
-        Parameters
-        ----------
-        state : array_like, shape (n,)
-            State at the start of the step.
-        power : float
-            Cold friction power during the step [W].
-        dt : float
-            Step [s], above zero.
-        ambient, zone, losses : float, optional
-            As in `simulate`.
-
-        Returns
-        -------
-        ndarray, shape (n,)
-            State at the end of the step.
-        """
+        """One step of `simulate`, for use at run time: no sensor is needed, only the friction power."""
         return np.asarray(self.simulate([0.0, step_length(dt)], power, state, ambient, zone, losses).state[1])
 
     def scale_free(self) -> dict[str, float]:
         """What torque data alone can tell: conductances and capacities over |alpha|, and beta.
 
         The scale of the temperature is free: ``x = alpha (T - T0)`` obeys the same equations with K / alpha and C / alpha.
-
-        Returns
-        -------
-        dict of str to float
-            The identifiable combinations by name.
         """
         scaled = {f"{n}/|alpha|": float(getattr(self, n)) / abs(self.alpha) for n in self.names if n[0] in "KC"}
         return {**scaled, "beta": self.beta}

@@ -19,36 +19,16 @@ Array = NDArray[np.float64]
 class Recurrence:
     """Exact zero-order-hold recurrence of the two-pole model at one sampling time.
 
-        x(k) = a1 x(k-1) + a2 x(k-2) + b1 W(k-1) + b2 W(k-2),          x = T - Te
-
-    Parameters
-    ----------
-    a1, a2 : float
-        ``p1 + p2`` and ``-p1 p2`` with ``p = exp(-dt/tau)``.
-    b1, b2 : float
-        ``g1 + g2`` and ``-(g1 p2 + g2 p1)`` with ``g = c tau (1 - p)`` [K/W].
+    x(k) = a1 x(k-1) + a2 x(k-2) + b1 W(k-1) + b2 W(k-2),          x = T - Te
     """
 
-    a1: float
-    a2: float
-    b1: float
-    b2: float
+    a1: float  # ``p1 + p2`` and ``-p1 p2`` with ``p = exp(-dt/tau)``
+    a2: float  # ``p1 + p2`` and ``-p1 p2`` with ``p = exp(-dt/tau)``
+    b1: float  # ``g1 + g2`` and ``-(g1 p2 + g2 p1)`` with ``g = c tau (1 - p)`` [K/W]
+    b2: float  # ``g1 + g2`` and ``-(g1 p2 + g2 p1)`` with ``g = c tau (1 - p)`` [K/W]
 
     def next(self, x1: float, x2: float, w1: float, w2: float) -> float:
-        """Temperature rise at the next sample.
-
-        Parameters
-        ----------
-        x1, x2 : float
-            The last rise and the one before [K].
-        w1, w2 : float
-            The last friction power and the one before [W].
-
-        Returns
-        -------
-        float
-            Rise [K].
-        """
+        """Temperature rise at the next sample."""
         return self.a1 * x1 + self.a2 * x2 + self.b1 * w1 + self.b2 * w2
 
 
@@ -59,28 +39,15 @@ class TwoPole(ThermalModel):
     Its state are the two parts of the temperature rise, ``dx_i/dt = c_i W [alpha (T - T0) + beta] - x_i / tau_i`` and
     ``T = Te + x1 + x2``. `simulate` feeds the friction power back exactly; `algorithm1` does it with the delay of one
     sample that a controller has.
-
-    Parameters
-    ----------
-    alpha : float
-        Change of the friction with temperature [1/K], usually negative.
-    c1, c2 : float
-        Residues [K/J].
-    tau1, tau2 : float
-        Time constants without feedback [s].
-    beta : float
-        Friction ratio at the reference temperature; 1 in [Pagani2022].
-    reference : float
-        Temperature T0 at which the friction law holds [degree Celsius].
     """
 
-    alpha: float
-    c1: float
-    c2: float
-    tau1: float
-    tau2: float
-    beta: float = 1.0
-    reference: float = 20.0
+    alpha: float  # Change of the friction with temperature [1/K], usually negative
+    c1: float  # Residues [K/J]
+    c2: float  # Residues [K/J]
+    tau1: float  # Time constants without feedback [s]
+    tau2: float  # Time constants without feedback [s]
+    beta: float = 1.0  # Friction ratio at the reference temperature; 1 in [Pagani2022]
+    reference: float = 20.0  # Temperature T0 at which the friction law holds [degree Celsius]
 
     names: ClassVar[tuple[str, ...]] = ("alpha", "c1", "c2", "tau1", "tau2", "beta")
 
@@ -90,18 +57,7 @@ class TwoPole(ThermalModel):
 
     @classmethod
     def from_zones(cls, model: SecondOrder) -> TwoPole:
-        """Transfer form of a second-order model, from its friction power to the temperature of zone 1.
-
-        Parameters
-        ----------
-        model : SecondOrder
-            The model.
-
-        Returns
-        -------
-        TwoPole
-            The same model in transfer form.
-        """
+        """Transfer form of a second-order model, from its friction power to the temperature of zone 1."""
         slow, fast = -1.0 / model.time_constants(0.0)
         zero = -(model.K1 + model.K2) / model.C2
         c1, c2 = (slow - zero) / (slow - fast) / model.C1, (fast - zero) / (fast - slow) / model.C1
@@ -109,54 +65,17 @@ class TwoPole(ThermalModel):
         return cls(alpha=model.alpha, beta=model.beta, reference=model.reference, **poles)
 
     def recurrence(self, dt: float) -> Recurrence:
-        """Recurrence that a controller runs at a fixed sampling time.
-
-        Parameters
-        ----------
-        dt : float
-            Sampling time [s], above zero.
-
-        Returns
-        -------
-        Recurrence
-            Its four coefficients.
-        """
+        """Recurrence that a controller runs at a fixed sampling time."""
         (p1, p2), (g1, g2) = self._poles(np.array(step_length(dt)))
         return Recurrence(float(p1 + p2), float(-p1 * p2), float(g1 + g2), float(-(g1 * p2 + g2 * p1)))
 
     def step_response(self, t: ArrayLike, power: float) -> Array:
-        """Rise at a constant friction power, without feedback [Pagani2022, eq. 155].
-
-        Parameters
-        ----------
-        t : array_like, shape (N,)
-            Times since the start [s], increasing.
-        power : float
-            Real friction power, mean over the cycle [W] ([Pagani2022] writes the rms).
-
-        Returns
-        -------
-        ndarray, shape (N,)
-            ``power sum_i c_i tau_i (1 - exp(-t / tau_i))`` [K].
-        """
+        """Rise at a constant friction power, without feedback [Pagani2022, eq. 155]."""
         _, (g1, g2) = self._poles(time_axis(t))
         return np.asarray(power * (g1 + g2))
 
     def algorithm1(self, t: ArrayLike, power: ArrayLike) -> Warming:
-        """Run-time estimation: friction from the last temperature, then temperature from that friction (Algorithm 1).
-
-        Parameters
-        ----------
-        t : array_like, shape (N,)
-            Times [s], increasing, from a cold joint at the reference temperature.
-        power : array_like, shape (N,) or scalar
-            Cold friction power from each time on [W].
-
-        Returns
-        -------
-        Warming
-            Temperature, friction ratio and power at every time.
-        """
+        """Run-time estimation: friction from the last temperature, then temperature from that friction (Algorithm 1)."""
         times, watts, *_ = self._inputs(t, power, None, None, 0.0)
         p, g = (np.stack(pair, axis=-1) for pair in self._poles(np.diff(times)))
         heat = g * watts[:-1, None]
@@ -179,20 +98,7 @@ class TwoPole(ThermalModel):
         return np.stack(np.broadcast_arrays(c1 * heat, c2 * heat), axis=-1)
 
     def temperature(self, state: Any, ambient: Array) -> Any:
-        """Temperature of the rubbing parts: both poles above the surroundings.
-
-        Parameters
-        ----------
-        state : array_like, shape (..., 2)
-            State of the model.
-        ambient : ndarray, shape (...)
-            Temperature of the surroundings [degree Celsius].
-
-        Returns
-        -------
-        ndarray, shape (...)
-            Temperature [degree Celsius].
-        """
+        """Temperature of the rubbing parts: both poles above the surroundings."""
         return state[..., 0] + state[..., 1] + ambient
 
     def _rest(self, ambient: float) -> Array:

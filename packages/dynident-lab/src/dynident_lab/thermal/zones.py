@@ -25,26 +25,13 @@ class FirstOrder(ThermalModel):
     """One capacity: ``C dT/dt = W [alpha (T - T0) + beta] - K (T - Te)`` [Pagani2022, eqs. 99-115].
 
     Heating at a constant cold power has the time constant ``C / (K - W alpha)``, cooling the longer ``C / K``.
-
-    Parameters
-    ----------
-    alpha : float
-        Change of the friction with temperature [1/K], usually negative.
-    beta : float
-        Friction ratio at the reference temperature, near 1.
-    K : float
-        Conductance to the surroundings [W/K].
-    C : float
-        Heat capacity [J/K].
-    reference : float
-        Temperature T0 at which the friction law holds [degree Celsius].
     """
 
-    alpha: float
-    beta: float
-    K: float
-    C: float
-    reference: float = 20.0
+    alpha: float  # Change of the friction with temperature [1/K], usually negative
+    beta: float  # Friction ratio at the reference temperature, near 1
+    K: float  # Conductance to the surroundings [W/K]
+    C: float  # Heat capacity [J/K]
+    reference: float = 20.0  # Temperature T0 at which the friction law holds [degree Celsius]
 
     names: ClassVar[tuple[str, ...]] = ("alpha", "beta", "K", "C")
     order: ClassVar[int] = 1

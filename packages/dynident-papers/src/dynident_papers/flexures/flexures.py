@@ -31,35 +31,17 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class FlexureRequirements(Result):
-    """What the flexures of a robot go through at given poses.
+    """What the flexures of a robot go through at given poses."""
 
-    Parameters
-    ----------
-    robot : str
-        Its name.
-    joints, units : tuple of str
-        The k flexures, and the unit of each: rad or m.
-    stiffness : ndarray, (k,)
-        Of the flexures [N m/rad or N/m].
-    actuators, efforts : tuple of str
-        Motors, and the unit of what each exerts.
-    q : ndarray, (N, n)
-        Poses.
-    angles : ndarray, (N, k)
-        Of the flexures from where they are unstrained.
-    forces : ndarray, (N, motors)
-        That hold the poses against the flexures alone, without weight and friction.
-    """
-
-    robot: str
-    joints: tuple[str, ...]
-    units: tuple[str, ...]
-    stiffness: Array
-    actuators: tuple[str, ...]
-    efforts: tuple[str, ...]
-    q: Array
-    angles: Array
-    forces: Array
+    robot: str  # Its name
+    joints: tuple[str, ...]  # The k flexures, and the unit of each: rad or m
+    units: tuple[str, ...]  # The k flexures, and the unit of each: rad or m
+    stiffness: Array  # Of the flexures [N m/rad or N/m]
+    actuators: tuple[str, ...]  # Motors, and the unit of what each exerts
+    efforts: tuple[str, ...]  # Motors, and the unit of what each exerts
+    q: Array  # Poses
+    angles: Array  # Of the flexures from where they are unstrained
+    forces: Array  # That hold the poses against the flexures alone, without weight and friction
 
     @property
     def ranges(self) -> Array:

@@ -48,37 +48,17 @@ class Statistics(Result):
 
 @dataclass(frozen=True, eq=False)
 class Individual(Result):
-    """All solutions of the solvable subsets.
+    """All solutions of the solvable subsets."""
 
-    Parameters
-    ----------
-    names : tuple of str
-        Parameters that act (columns).
-    regrouping, beta : ndarray, (b, p), (b,)
-        K and beta of the equations that were solved.
-    considered : int
-        Subsets there are.
-    solutions : ndarray, (k, p)
-        One row per solvable subset.
-    held : ndarray of bool, (k, p)
-        Parameters that were held at their trusted (or known) value in it.
-    weights : ndarray, (k,)
-        Jacobi's weights, sum 1.
-    covariance : ndarray, (p, p)
-        Covariance of `best`, from that of beta and of the trusted values; zero where both were taken as exact.
-    positive : ndarray of bool, (p,)
-        Parameters that must be above zero.
-    """
-
-    names: tuple[str, ...]
-    regrouping: Array
-    beta: Array
-    considered: int
-    solutions: Array
-    held: NDArray[np.bool_]
-    weights: Array
+    names: tuple[str, ...]  # Parameters that act (columns)
+    regrouping: Array  # K and beta of the equations that were solved
+    beta: Array  # K and beta of the equations that were solved
+    considered: int  # Subsets there are
+    solutions: Array  # One row per solvable subset
+    held: NDArray[np.bool_]  # Parameters that were held at their trusted (or known) value in it
+    weights: Array  # Jacobi's weights, sum 1
     covariance: Array
-    positive: NDArray[np.bool_]
+    positive: NDArray[np.bool_]  # Parameters that must be above zero
 
     def __post_init__(self) -> None:
         p, b, k = len(self.names), np.size(self.beta), len(np.atleast_1d(self.solutions))
@@ -128,18 +108,6 @@ class Individual(Result):
         """Return mean, standard deviation and range of every parameter.
 
         [Roldan2017] has two conventions: Table 6.2 is the default, Table 6.4 is ``include_held=True, keep="values"``.
-
-        Parameters
-        ----------
-        include_held : bool
-            True to count the trusted value itself in the subsets that hold it.
-        keep : {"all", "values", "solutions"}
-            Everything; only values above zero, parameter by parameter; or only solutions that are feasible as a whole.
-
-        Returns
-        -------
-        Statistics
-            One number per parameter.
         """
         if keep not in KEEP:
             raise IdentificationError(f"keep is {keep!r}; it must be one of {', '.join(KEEP)}")
@@ -164,20 +132,6 @@ class Individual(Result):
 
         With H = W^T W this is the squared error of the predicted torques, up to a constant. Directions that it leaves open stay
         as close to `best` as they can.
-
-        Parameters
-        ----------
-        information : array_like, (b, b)
-            H, W^T W of the base regressor or the inverse covariance of beta; positive definite.
-        keep : {"all", "values", "solutions"}
-            Which values make the ranges.
-        lower : array_like (p,), optional
-            Other lower ends, for instance zeros.
-
-        Returns
-        -------
-        ndarray, (p,)
-            Parameters.
         """
         from scipy.optimize import lsq_linear  # noqa: PLC0415 - scipy.optimize costs import time
 

@@ -93,20 +93,7 @@ class PerJoint(LeastSquares):
 
 
 def joint_estimates(regression: Regression, tolerance: float = 1e-8) -> dict[str, dict[str, tuple[float, float]]]:
-    """Return what the torque of each joint alone says about the base parameters it shows.
-
-    Parameters
-    ----------
-    regression : Regression
-        Evidence of one or more logs.
-    tolerance : float
-        Relative size below which a column counts as not excited by the data.
-
-    Returns
-    -------
-    dict of str to dict of str to tuple (float, float)
-        By joint, then by base parameter: value and standard deviation. Parameters of the last bodies are there several times.
-    """
+    """Return what the torque of each joint alone says about the base parameters it shows."""
     if not isinstance(regression, Regression):
         raise IdentificationError(f"joint_estimates got a {type(regression).__name__}; give a dynident.Regression")
     found = {}

@@ -32,30 +32,14 @@ INERTIAL = 10  # parameters of a body
 
 @dataclass(frozen=True, eq=False)
 class JointReduction(Result):
-    """Singular values of one joint's own parameters, before and after dependent ones were dropped.
+    """Singular values of one joint's own parameters, before and after dependent ones were dropped."""
 
-    Parameters
-    ----------
-    joint : str
-        Joint.
-    names : tuple of str
-        Parameters of its own body that QR has left, then friction and motor inertia of the joint.
-    singular_values : ndarray, (p,)
-        Of the columns at unit length, falling.
-    V : ndarray, (p, p)
-        Right singular vectors, one per column.
-    dropped : tuple of str
-        Parameters that were dropped, in order.
-    condition : tuple of float
-        Condition number before each drop, and after the last.
-    """
-
-    joint: str
-    names: tuple[str, ...]
-    singular_values: Array
-    V: Array
-    dropped: tuple[str, ...]
-    condition: tuple[float, ...]
+    joint: str  # Joint
+    names: tuple[str, ...]  # Parameters of its own body that QR has left, then friction and motor inertia of the joint
+    singular_values: Array  # Of the columns at unit length, falling
+    V: Array  # Right singular vectors, one per column
+    dropped: tuple[str, ...]  # Parameters that were dropped, in order
+    condition: tuple[float, ...]  # Condition number before each drop, and after the last
     derived: ClassVar[tuple[str, ...]] = ("kept",)
 
     @property
@@ -85,28 +69,14 @@ class JointReduction(Result):
 
 @dataclass(frozen=True, eq=False)
 class Reduction(Result):
-    """What each joint's torque shows of the robot, joint by joint.
+    """What each joint's torque shows of the robot, joint by joint."""
 
-    Parameters
-    ----------
-    mechanism : str
-        Robot.
-    names : tuple of str
-        Inertial parameters, body by body.
-    diagonal : ndarray, (p, n)
-        Diagonal of R for every joint's regressor; zero columns have zero.
-    threshold, limit : float
-        Of the diagonal, and of the condition number.
-    joints : tuple of JointReduction
-        Own parameters of every joint.
-    """
-
-    mechanism: str
-    names: tuple[str, ...]
-    diagonal: Array
-    threshold: float
-    limit: float
-    joints: tuple[JointReduction, ...]
+    mechanism: str  # Robot
+    names: tuple[str, ...]  # Inertial parameters, body by body
+    diagonal: Array  # Diagonal of R for every joint's regressor; zero columns have zero
+    threshold: float  # Of the diagonal, and of the condition number
+    limit: float  # Of the diagonal, and of the condition number
+    joints: tuple[JointReduction, ...]  # Own parameters of every joint
     derived: ClassVar[tuple[str, ...]] = ("counts", "selected")
 
     @property

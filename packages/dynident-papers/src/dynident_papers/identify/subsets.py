@@ -47,33 +47,7 @@ def enumerate_subsets(
     known: Mapping[str, float] | None = None,
     positive: Collection[str] | None = None,
 ) -> Individual:
-    """Solve K phi = beta with every subset of the trusted parameters that closes it.
-
-    Parameters
-    ----------
-    regrouping : array_like, (b, p)
-        K, independent rows; a column of zeros is a parameter that does not act and is left out.
-    beta : array_like, (b,)
-        Base parameters.
-    names : sequence of str
-        The p parameters.
-    trusted : mapping of str to float
-        Parameters with a value to be trusted, of which subsets are held.
-    deviations : mapping of str to float, optional
-        Their standard deviations, which weigh the subsets in `Individual.best`; in proportion to the values when omitted.
-    covariance : array_like (b, b), optional
-        Covariance of beta, for the covariance of `Individual.best`.
-    known : mapping of str to float, optional
-        Parameters that are certain (a first moment that is zero by symmetry) and held in every subset. They may make some
-        equations superfluous; those are then met in the sense of least squares.
-    positive : collection of str, optional
-        Parameters that must be above zero; all when omitted.
-
-    Returns
-    -------
-    Individual
-        Solutions, weights and statistics.
-    """
+    """Solve K phi = beta with every subset of the trusted parameters that closes it."""
     K, values, labels = np.asarray(regrouping, dtype=np.float64), np.asarray(beta, dtype=np.float64), tuple(names)
     if K.ndim != 2 or K.shape != (values.size, len(labels)) or not (np.all(np.isfinite(K)) and np.all(np.isfinite(values))):
         raise IdentificationError(
@@ -146,26 +120,6 @@ def individual_parameters(
     """Return the individual parameters of a robot from its base parameters and trusted ones.
 
     Masses, moments of inertia, rotor and friction terms must be above zero; products, first moments and offsets need not.
-
-    Parameters
-    ----------
-    base : BaseParameters
-        The identifiable combinations.
-    beta : array_like, (b,)
-        Their values, as in `Fit.values`.
-    trusted : mapping of str to float
-        Standard parameters with a value to be trusted.
-    deviations : mapping of str to float, optional
-        Their standard deviations.
-    covariance : array_like (b, b), optional
-        Covariance of beta, as in `Fit.covariance`.
-    known : mapping of str to float, optional
-        Standard parameters that are certain.
-
-    Returns
-    -------
-    Individual
-        Solutions, weights and statistics.
     """
     names = base.mechanism.parameters.names
     terms = {name: term_of(name) for name in names}

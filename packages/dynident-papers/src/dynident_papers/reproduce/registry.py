@@ -104,24 +104,7 @@ class Table(Result):
         unit: str | Sequence[str] = "",
         reason: str | Sequence[str] = "",
     ) -> Table:
-        """Return a table from columns.
-
-        Parameters
-        ----------
-        title : str
-            What the table shows.
-        names, ours, published : sequence
-            Columns of the table, see `Row`.
-        unit : str or sequence of str
-            Of all rows, or one per row.
-        reason : str or sequence of str
-            Of all rows that do not agree, or one per row.
-
-        Returns
-        -------
-        Table
-            The table.
-        """
+        """Return a table from columns."""
         units = repeat(unit, len(names)) if isinstance(unit, str) else unit
         reasons = repeat("", len(names)) if isinstance(reason, str) else reason
         printed = repeat(None, len(names)) if published is None else published
@@ -272,23 +255,13 @@ class Reproduction(Result):
 
 @dataclass(frozen=True)
 class Entry:
-    """What can be reproduced.
+    """What can be reproduced."""
 
-    Parameters
-    ----------
-    name, title, source : str
-        See `Reproduction`.
-    seconds : float
-        About how long it takes on an idle machine.
-    run : callable
-        Does it.
-    """
-
-    name: str
-    title: str
-    source: str
-    seconds: float
-    run: Callable[[], Reproduction]
+    name: str  # See `Reproduction`
+    title: str  # See `Reproduction`
+    source: str  # See `Reproduction`
+    seconds: float  # About how long it takes on an idle machine
+    run: Callable[[], Reproduction]  # Does it
 
 
 _ENTRIES: dict[str, Entry] = {}
@@ -401,19 +374,7 @@ def _made_with(name: str) -> Entry | None:
 
 
 def entry_of(name: str) -> Entry:
-    """Return what a name stands for.
-
-    Parameters
-    ----------
-    name : str
-        One of `names`, or the printed number of a figure, table or equation that is made with others, as in
-        ``thermal-fig-14``; an unknown one is answered with the nearest.
-
-    Returns
-    -------
-    Entry
-        Its title, source, cost, and the function that runs it.
-    """
+    """Return what a name stands for."""
     _scripts()
     if name not in _ENTRIES:
         made_with = _made_with(name)

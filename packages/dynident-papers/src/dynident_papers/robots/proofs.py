@@ -42,22 +42,7 @@ def writing(
 
 
 def proof_case(name: str, machine: VirtualRobot | None = None, seed: int = 0) -> ProofCase:
-    """Return what a machine is proved on: motions to identify from, others to compare controllers on, published numbers.
-
-    Parameters
-    ----------
-    name : str
-        One of `ROBOTS`; with a machine any name.
-    machine : VirtualRobot, optional
-        The machine; `ready_machine` of the name when omitted.
-    seed : int
-        Seed of the random motions.
-
-    Returns
-    -------
-    ProofCase
-        The proof, not yet run.
-    """
+    """Return what a machine is proved on: motions to identify from, others to compare controllers on, published numbers."""
     machine = ready_machine(name) if machine is None else machine
     make = {"dualv": _dualv, "rrr": _rrr}.get(name)
     case = _other(name, machine, seed) if make is None else make(machine, seed)
@@ -115,21 +100,7 @@ def _other(name: str, machine: VirtualRobot, seed: int) -> ProofCase:
 
 
 def ready_machine(name: str, added_inertia: float | None = None) -> VirtualRobot:
-    """Return the machine of a robot of the literature, able to run anywhere in its workspace.
-
-    Parameters
-    ----------
-    name : str
-        One of `ROBOTS`.
-    added_inertia : float, optional
-        Inertia added to q4 and q5 of ``cft`` [kg m^2]; 0.2 when omitted, as its published numbers alone make the mass matrix
-        indefinite on a third of the workspace. Other machines take none.
-
-    Returns
-    -------
-    VirtualRobot
-        The machine with its own drives and controller.
-    """
+    """Return the machine of a robot of the literature, able to run anywhere in its workspace."""
     if name not in robots.ROBOTS:
         raise DynidentError(f"there is no machine '{name}'; machines are {', '.join(robots.ROBOTS)}")
     if name != "cft" and added_inertia is not None:

@@ -23,24 +23,12 @@ MARGIN = 0.001  # share of printed limits that stays unused: the motion is enter
 
 @dataclass(frozen=True, eq=False)
 class Published:
-    """What is known of a robot beside its mechanism.
+    """What is known of a robot beside its mechanism."""
 
-    Parameters
-    ----------
-    limits : MotionLimits
-        Limits.
-    source : str
-        Where they come from, one sentence.
-    family : Fourier
-        Motions of the source.
-    base : BaseParameters, optional
-        Base parameters of the source; ours when None.
-    """
-
-    limits: MotionLimits
-    source: str
-    family: Fourier
-    base: di.BaseParameters | None = None
+    limits: MotionLimits  # Limits
+    source: str  # Where they come from, one sentence
+    family: Fourier  # Motions of the source
+    base: di.BaseParameters | None = None  # Base parameters of the source; ours when None
 
 
 def published(name: str, mechanism: di.Mechanism) -> Published:

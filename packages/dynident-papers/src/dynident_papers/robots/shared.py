@@ -22,21 +22,11 @@ Array = NDArray[np.float64]
 
 
 class Assumption(NamedTuple):
-    """A number that no document gives.
+    """A number that no document gives."""
 
-    Parameters
-    ----------
-    value : object
-        Number, or one per axis or link.
-    unit : str
-        SI unit.
-    why : str
-        Why this value.
-    """
-
-    value: Any
-    unit: str
-    why: str
+    value: Any  # Number, or one per axis or link
+    unit: str  # SI unit
+    why: str  # Why this value
 
 
 def listed(assumptions: Mapping[str, Assumption]) -> str:
@@ -134,23 +124,7 @@ def point(name: str, mass: float) -> Body:
 def fourier(t: ArrayLike, start: ArrayLike, C: ArrayLike, D: ArrayLike, frequency: float) -> Motion:
     """Return the periodic motion (6.18) to (6.20); C and D are amplitudes of the velocity.
 
-        q = q0 + sum_i (C_i sin(w_i t) - D_i cos(w_i t)) / w_i,    w_i = 2 pi f i
-
-    Parameters
-    ----------
-    t : array_like, (N,)
-        Time [s].
-    start : array_like, (n,)
-        q0 [m or rad].
-    C, D : array_like, (n, n_h)
-        Amplitudes of each harmonic [m/s or rad/s].
-    frequency : float
-        Fundamental frequency f [Hz].
-
-    Returns
-    -------
-    Motion
-        N samples.
+    q = q0 + sum_i (C_i sin(w_i t) - D_i cos(w_i t)) / w_i,    w_i = 2 pi f i
     """
     time, cos_part, sin_part = (np.asarray(numbers(x, label)) for x, label in ((t, "t"), (C, "C"), (D, "D")))
     origin = numbers(start, "start")

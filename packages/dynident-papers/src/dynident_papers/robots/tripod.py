@@ -31,98 +31,50 @@ SINGULAR = 1e-9  # sine or determinant, relative to its size at best, below whic
 
 
 class PlatformMotion(NamedTuple):
-    """Motion of the platform.
+    """Motion of the platform."""
 
-    Parameters
-    ----------
-    angles, angle_rates, angle_accelerations : ndarray, (N, 3)
-        theta, psi, phi [rad] and derivatives.
-    R : ndarray, (N, 3, 3)
-        Attitude.
-    p, v, a : ndarray, (N, 3)
-        Centre and derivatives, base axes.
-    w, w_dot : ndarray, (N, 3)
-        Angular velocity and acceleration, platform axes.
-    """
-
-    angles: Array
-    angle_rates: Array
-    angle_accelerations: Array
-    R: Array
-    p: Array
-    v: Array
-    a: Array
-    w: Array
-    w_dot: Array
+    angles: Array  # theta, psi, phi [rad] and derivatives
+    angle_rates: Array  # theta, psi, phi [rad] and derivatives
+    angle_accelerations: Array  # theta, psi, phi [rad] and derivatives
+    R: Array  # Attitude
+    p: Array  # Centre and derivatives, base axes
+    v: Array  # Centre and derivatives, base axes
+    a: Array  # Centre and derivatives, base axes
+    w: Array  # Angular velocity and acceleration, platform axes
+    w_dot: Array  # Angular velocity and acceleration, platform axes
 
 
 class LegMotion(NamedTuple):
-    """Motion of the legs, each in its own plane (outward, up).
+    """Motion of the legs, each in its own plane (outward, up)."""
 
-    Parameters
-    ----------
-    gamma, gamma_dot, gamma_ddot : ndarray, (N, 3)
-        Bar angles [rad] and derivatives.
-    slider, slider_dot, slider_ddot : ndarray, (N, 3)
-        Slider positions [m] and derivatives.
-    joint, joint_dot, joint_ddot : ndarray, (N, 3, 2)
-        B_i in the plane of leg i and derivatives.
-    foot, foot_dot, foot_ddot : ndarray, (N, 3, 2)
-        C_i likewise.
-    """
-
-    gamma: Array
-    gamma_dot: Array
-    gamma_ddot: Array
-    slider: Array
-    slider_dot: Array
-    slider_ddot: Array
-    joint: Array
-    joint_dot: Array
-    joint_ddot: Array
-    foot: Array
-    foot_dot: Array
-    foot_ddot: Array
+    gamma: Array  # Bar angles [rad] and derivatives
+    gamma_dot: Array  # Bar angles [rad] and derivatives
+    gamma_ddot: Array  # Bar angles [rad] and derivatives
+    slider: Array  # Slider positions [m] and derivatives
+    slider_dot: Array  # Slider positions [m] and derivatives
+    slider_ddot: Array  # Slider positions [m] and derivatives
+    joint: Array  # B_i in the plane of leg i and derivatives
+    joint_dot: Array  # B_i in the plane of leg i and derivatives
+    joint_ddot: Array  # B_i in the plane of leg i and derivatives
+    foot: Array  # C_i likewise
+    foot_dot: Array  # C_i likewise
+    foot_ddot: Array  # C_i likewise
 
 
 @dataclass(frozen=True, eq=False)
 class Tripod:
-    """Geometry of a robot with three PR legs.
+    """Geometry of a robot with three PR legs."""
 
-    Parameters
-    ----------
-    name : str
-        For errors.
-    bearings : tuple of float
-        Angle of each leg's outward direction about z [rad].
-    offset : float
-        Distance of the slider axes from z (vertical sliders), or of the sliders' origins (radial sliders) [m].
-    length : float
-        L, bar between pin and platform joint [m].
-    radius : float
-        Distance of the platform joints from the platform's centre [m].
-    vertical : bool
-        Sliders along z; otherwise radial, positive inward.
-    spins : bool
-        Whether phi = 2 atan(tan(psi/2) tan(theta/2)), which is [Ruiz2016, eq. 13]; otherwise phi = 0.
-    parasitic : ndarray, (2, 3, 3)
-        p_x and p_y as linear functions of R: p_k = sum K_k R.
-    modes : tuple of str
-        Words for the two solutions of a leg: the sine (vertical) or cosine (radial) of gamma positive, negative.
-    home : ndarray, (3,)
-        Platform pose in the middle of the work space, for `modes[0]` of all legs.
-    """
-
-    name: str
-    bearings: tuple[float, float, float]
-    offset: float
-    length: float
-    radius: float
-    vertical: bool
-    spins: bool
-    parasitic: Array
+    name: str  # For errors
+    bearings: tuple[float, float, float]  # Angle of each leg's outward direction about z [rad]
+    offset: float  # Distance of the slider axes from z (vertical sliders), or of the sliders' origins (radial sliders) [m]
+    length: float  # L, bar between pin and platform joint [m]
+    radius: float  # Distance of the platform joints from the platform's centre [m]
+    vertical: bool  # Sliders along z; otherwise radial, positive inward
+    spins: bool  # Whether phi = 2 atan(tan(psi/2) tan(theta/2)), which is [Ruiz2016, eq. 13]; otherwise phi = 0
+    parasitic: Array  # p_x and p_y as linear functions of R: p_k = sum K_k R
     modes: tuple[str, str]
-    home: Array
+    home: Array  # Platform pose in the middle of the work space, for `modes[0]` of all legs
 
     def __post_init__(self) -> None:
         for label in ("offset", "length", "radius"):
@@ -135,18 +87,7 @@ class Tripod:
         return np.stack([np.cos(b), np.sin(b), np.zeros(3)], axis=1)
 
     def signs(self, working_mode: Mode = None) -> Array:
-        """Return the branch of each leg.
-
-        Parameters
-        ----------
-        working_mode : str or sequence of int, optional
-            One of `modes` for all legs, the first when omitted; or three of +1 (first mode) and -1.
-
-        Returns
-        -------
-        ndarray, (3,)
-            Signs.
-        """
+        """Return the branch of each leg."""
         if working_mode is None or working_mode in self.modes:
             return np.full(3, -1.0 if working_mode == self.modes[1] else 1.0)
         signs = np.zeros(0) if isinstance(working_mode, str) else np.asarray(working_mode, dtype=np.float64)

@@ -36,36 +36,16 @@ FORMULATIONS = ("energy", "boltzmann-hamel")
 
 @dataclass(frozen=True, eq=False)
 class Bodies:
-    """Masses of a robot with three PR legs.
+    """Masses of a robot with three PR legs."""
 
-    Parameters
-    ----------
-    bar_mass : float
-        Mass of each bar [kg].
-    bar_inertia : float
-        Moment of each bar about its centre, square to its plane [kg m^2].
-    platform_mass : float
-        Mass of the platform [kg].
-    platform_inertia : array_like, (3, 3)
-        I_mp about the platform's centre of mass, platform axes [kg m^2].
-    bar_centre : float
-        Place of the bar's centre of mass as a share of its length from the pin.
-    platform_centre : array_like, (3,)
-        Centre of mass of the platform in its frame [m].
-    slider_mass : float
-        Mass of each slider [kg].
-    gravity : float
-        Along -z [m/s^2].
-    """
-
-    bar_mass: float
-    bar_inertia: float
-    platform_mass: float
-    platform_inertia: Array
-    bar_centre: float = 0.5
-    platform_centre: Array = field(default_factory=lambda: np.zeros(3))
-    slider_mass: float = 0.0
-    gravity: float = 9.81
+    bar_mass: float  # Mass of each bar [kg]
+    bar_inertia: float  # Moment of each bar about its centre, square to its plane [kg m^2]
+    platform_mass: float  # Mass of the platform [kg]
+    platform_inertia: Array  # I_mp about the platform's centre of mass, platform axes [kg m^2]
+    bar_centre: float = 0.5  # Place of the bar's centre of mass as a share of its length from the pin
+    platform_centre: Array = field(default_factory=lambda: np.zeros(3))  # Centre of mass of the platform in its frame [m]
+    slider_mass: float = 0.0  # Mass of each slider [kg]
+    gravity: float = 9.81  # Along -z [m/s^2]
 
     def __post_init__(self) -> None:
         for label, shape in (("platform_inertia", (3, 3)), ("platform_centre", (3,))):

@@ -46,53 +46,25 @@ FRICTION: Mapping[str, float] = {"fv": 0.0, "fc": 0.0}
 
 @dataclass(frozen=True, eq=False)
 class Leg:
-    """How a leg meets the platform.
-
-    Parameters
-    ----------
-    kind : {"universal", "spherical"}
-        The joint; the first axis of a universal one is parallel to the pin, the second is the leg's direction in the platform.
-    rotations : sequence of (str, int, float, mapping)
-        The joint as single rotations, from bar to platform: name, axis (0 along, 1 pin, 2 square to both), sign, prior terms.
-    turned : ndarray, (3, 3)
-        Frame of the rotations in the bar's frame.
-    """
+    """How a leg meets the platform."""
 
     kind: str
     rotations: Sequence[tuple[str, int, float, Mapping[str, float]]]
-    turned: Array = field(default_factory=lambda: np.eye(3))
+    turned: Array = field(default_factory=lambda: np.eye(3))  # Frame of the rotations in the bar's frame
 
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """What two robots with three PR legs differ in, beside geometry and masses.
+    """What two robots with three PR legs differ in, beside geometry and masses."""
 
-    Parameters
-    ----------
-    slider : str
-        Name of the slider coordinates: ``rho`` for ``rho_1`` to ``rho_3``.
-    pin : str
-        Name of the pin coordinates.
-    pin_zero : float
-        Bar angle gamma at which the pins' coordinates are zero [rad].
-    legs : sequence of Leg
-        Joints at the platform.
-    slider_terms, pin_terms : mapping of str to float
-        Prior values of joint terms.
-    stroke : (float, float)
-        Limits of the sliders [m].
-    source : str
-        Where the numbers come from.
-    """
-
-    slider: str
-    pin: str
-    pin_zero: float
-    legs: Sequence[Leg]
-    slider_terms: Mapping[str, float]
-    pin_terms: Mapping[str, float]
-    stroke: tuple[float, float]
-    source: str
+    slider: str  # Name of the slider coordinates: ``rho`` for ``rho_1`` to ``rho_3``
+    pin: str  # Name of the pin coordinates
+    pin_zero: float  # Bar angle gamma at which the pins' coordinates are zero [rad]
+    legs: Sequence[Leg]  # Joints at the platform
+    slider_terms: Mapping[str, float]  # Prior values of joint terms
+    pin_terms: Mapping[str, float]  # Prior values of joint terms
+    stroke: tuple[float, float]  # Limits of the sliders [m]
+    source: str  # Where the numbers come from
 
 
 def turn(axis: int, angle: float) -> Array:
@@ -106,113 +78,36 @@ class TripodRobot:
 
     Poses x, v, a are (N, 3) as z [m], psi, theta [rad]; sliders (N, 3) in m. A working mode is one of the two words of the
     robot for all legs, the first when omitted, or three signs.
-
-    Parameters
-    ----------
-    tripod : Tripod
-        Geometry.
-    bodies : Bodies
-        Masses.
-    design : Design
-        Names, joints at the platform, prior terms.
     """
 
-    tripod: Tripod
-    bodies: Bodies
-    design: Design
+    tripod: Tripod  # Geometry
+    bodies: Bodies  # Masses
+    design: Design  # Names, joints at the platform, prior terms
 
     def inverse_kinematics(self, x: ArrayLike, working_mode: Mode = None) -> Array:
-        """Return the slider positions of platform poses.
-
-        Parameters
-        ----------
-        x : array_like, (N, 3)
-            z [m], psi, theta [rad].
-        working_mode : str or three signs, optional
-            Which of the two solutions of each leg.
-
-        Returns
-        -------
-        ndarray, (N, 3)
-            Sliders 1 to 3 [m].
-        """
+        """Return the slider positions of platform poses."""
         return self.leg_angles(x, working_mode).slider
 
     def leg_angles(
         self, x: ArrayLike, working_mode: Mode = None, v: ArrayLike | None = None, a: ArrayLike | None = None
     ) -> LegMotion:
-        """Return bars and sliders with two derivatives.
-
-        Parameters
-        ----------
-        x : array_like, (N, 3)
-            z [m], psi, theta [rad].
-        working_mode : str or three signs, optional
-            Which of the two solutions of each leg.
-        v, a : array_like (N, 3), optional
-            Derivatives of x; zero when omitted.
-
-        Returns
-        -------
-        LegMotion
-            Angles, sliders and points of each leg, in its plane.
-        """
+        """Return bars and sliders with two derivatives."""
         (pose,) = samples_of(3, x=x)
         zero = np.zeros_like(pose)
         pose, v_, a_ = samples_of(3, x=pose, v=zero if v is None else v, a=zero if a is None else a)
         return leg_motion(self.tripod, pose, v_, a_, self.tripod.signs(working_mode))
 
     def forward_kinematics(self, sliders: ArrayLike, working_mode: Mode = None, start: ArrayLike | None = None) -> Array:
-        """Return the pose on the branch of a start pose; `assembly_modes` gives all.
-
-        Parameters
-        ----------
-        sliders : array_like, (N, 3)
-            Slider positions [m].
-        working_mode : str or three signs, optional
-            Working mode at the start pose.
-        start : array_like (3,), optional
-            z [m], psi, theta [rad] of a pose on the wanted branch; home when omitted.
-
-        Returns
-        -------
-        ndarray, (N, 3)
-            z [m], psi, theta [rad].
-        """
+        """Return the pose on the branch of a start pose; `assembly_modes` gives all."""
         t = self.tripod
         return tripod_assembly.forward_kinematics(t, sliders, t.home if start is None else start, t.signs(working_mode))
 
     def assembly_modes(self, sliders: ArrayLike) -> Array:
-        """Return every pose with these slider positions, in the operation mode of home.
-
-        Parameters
-        ----------
-        sliders : array_like, (N, 3)
-            Slider positions [m].
-
-        Returns
-        -------
-        ndarray, (N, 16, 3)
-            z [m], psi, theta [rad], highest first; NaN where there are fewer.
-        """
+        """Return every pose with these slider positions, in the operation mode of home."""
         return tripod_assembly.assembly_modes(self.tripod, sliders)
 
     def jacobians(self, x: ArrayLike, working_mode: Mode = None) -> tuple[Array, Array]:
-        """Return J_x and J_q of J_x v = J_q slider_dot: bars keep their lengths, l_i . B_i_dot = l_i . C_i_dot.
-
-        Parameters
-        ----------
-        x : array_like, (N, 3)
-            z [m], psi, theta [rad].
-        working_mode : str or three signs, optional
-            Which of the two solutions of each leg.
-
-        Returns
-        -------
-        J_x, J_q : ndarray, (N, 3, 3)
-            Rows legs 1 to 3; columns z [m], psi, theta [m^2] of J_x and sliders [m] of J_q, which is diagonal: L times the
-            sines (vertical sliders) or cosines (radial ones) of the bar angles.
-        """
+        """Return J_x and J_q of J_x v = J_q slider_dot: bars keep their lengths, l_i . B_i_dot = l_i . C_i_dot."""
         (pose,) = samples_of(3, x=x)
         t, zero = self.tripod, np.zeros_like(pose)
         gamma = self.leg_angles(pose, working_mode).gamma
@@ -223,61 +118,18 @@ class TripodRobot:
         return J_x, t.length * along[:, :, None] * np.eye(3)
 
     def singularity(self, x: ArrayLike, working_mode: Mode = None) -> tuple[Array, Array]:
-        """Return how far the robot is from its singularities, 0 on one.
-
-        Parameters
-        ----------
-        x : array_like, (N, 3)
-            z [m], psi, theta [rad].
-        working_mode : str or three signs, optional
-            Which of the two solutions of each leg.
-
-        Returns
-        -------
-        parallel : ndarray, (N,)
-            |det J_x| over its value for upright bars and a level platform; at 0 the sliders do not hold the platform.
-        serial : ndarray, (N,)
-            Smallest |J_q| / L of the legs; at 0 a slider does not move the platform.
-        """
+        """Return how far the robot is from its singularities, 0 on one."""
         t, (J_x, J_q) = self.tripod, self.jacobians(x, working_mode)
         upright = t.length**3 * t.radius**2 * np.linalg.det(np.column_stack([np.ones(3), t.outward[:, :2]]))
         return np.abs(np.linalg.det(J_x) / upright), np.min(np.abs(np.diagonal(J_q, axis1=1, axis2=2)), axis=1) / t.length
 
     def slider_motion(self, motion: Motion, working_mode: Mode = None) -> Motion:
-        """Return the motion of the sliders from that of the platform.
-
-        Parameters
-        ----------
-        motion : Motion
-            N samples of z [m], psi, theta [rad].
-        working_mode : str or three signs, optional
-            Which of the two solutions of each leg.
-
-        Returns
-        -------
-        Motion
-            N samples of the sliders [m].
-        """
+        """Return the motion of the sliders from that of the platform."""
         legs = self.leg_angles(motion.q, working_mode, motion.v, motion.a)
         return Motion(motion.t, legs.slider, legs.slider_dot, legs.slider_ddot)
 
     def platform_motion(self, motion: Motion, working_mode: Mode = None, start: ArrayLike | None = None) -> Motion:
-        """Return the motion of the platform from that of the sliders.
-
-        Parameters
-        ----------
-        motion : Motion
-            N samples of the sliders [m].
-        working_mode : str or three signs, optional
-            Working mode at the start pose.
-        start : array_like (3,), optional
-            z [m], psi, theta [rad] of a pose on the wanted branch; home when omitted.
-
-        Returns
-        -------
-        Motion
-            N samples of z [m], psi, theta [rad].
-        """
+        """Return the motion of the platform from that of the sliders."""
         x = self.forward_kinematics(motion.q, working_mode, start)
         return Motion(motion.t, x, *platform_from_sliders(self.tripod, x, motion.v, motion.a, self.tripod.signs(working_mode)))
 
@@ -294,22 +146,6 @@ class TripodRobot:
 
         A is the Jacobian of the sliders, slider_dot = A v, and J_b that of a body, both with respect to z, psi, theta. Springs,
         friction and drives are left out; `mechanism` has them.
-
-        Parameters
-        ----------
-        x, v, a : array_like, (N, 3)
-            z [m], psi, theta [rad], velocities and accelerations.
-        bodies : Bodies, optional
-            Other masses.
-        working_mode : str or three signs, optional
-            Which of the two solutions of each leg.
-        formulation : {"energy", "boltzmann-hamel"}
-            How the rotation of the platform is written.
-
-        Returns
-        -------
-        ndarray, (N, 3)
-            Forces on the sliders, along their positive direction [N].
         """
         pose, rate, acceleration = samples_of(3, x=x, v=v, a=a)
         t, signs = self.tripod, self.tripod.signs(working_mode)
@@ -318,22 +154,7 @@ class TripodRobot:
         return tripod_dynamics.slider_forces(t, pose, sum(parts.values(), np.zeros_like(pose)), A)
 
     def mass_matrix(self, x: ArrayLike, bodies: Bodies | None = None, working_mode: Mode = None) -> Array:
-        """Return the mass matrix A^-T (sum_b J_b^T M_b J_b) A^-1 of the sliders [Roldan2017, eq. 4.32].
-
-        Parameters
-        ----------
-        x : array_like, (N, 3)
-            z [m], psi, theta [rad].
-        bodies : Bodies, optional
-            Other masses.
-        working_mode : str or three signs, optional
-            Which of the two solutions of each leg.
-
-        Returns
-        -------
-        ndarray, (N, 3, 3)
-            Mass matrix in slider coordinates [kg].
-        """
+        """Return the mass matrix A^-T (sum_b J_b^T M_b J_b) A^-1 of the sliders [Roldan2017, eq. 4.32]."""
         (pose,) = samples_of(3, x=x)
         t, signs = self.tripod, self.tripod.signs(working_mode)
         A = actuator_jacobian(t, pose, signs)

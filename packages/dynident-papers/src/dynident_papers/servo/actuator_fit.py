@@ -33,38 +33,18 @@ BLIND = 1e-9  # relative singular value below which a number cannot be told from
 
 @dataclass(frozen=True, eq=False)
 class ActuatorFit(Result):
-    """Result of `fit_actuator`.
+    """Result of `fit_actuator`."""
 
-    Parameters
-    ----------
-    names : tuple of str
-        ``inertia`` and the parameters of the friction law, linear ones before shapes.
-    values : ndarray, (p,)
-        J [kg m^2] and the friction's numbers.
-    covariance : ndarray, (p, p)
-        Of the values.
-    law : FrictionLaw
-        The law of friction.
-    error : float
-        RMS of the torque that is not explained [N m].
-    relative_error : float
-        The same over the RMS of the torque.
-    count : int
-        Number of independent rows.
-    t, measured, predicted : ndarray, (N,)
-        Times [s] and torques [N m] in the band of the fit.
-    """
-
-    names: tuple[str, ...]
-    values: Array
-    covariance: Array
-    law: FrictionLaw
-    error: float
-    relative_error: float
-    count: int
-    t: Array
-    measured: Array
-    predicted: Array
+    names: tuple[str, ...]  # ``inertia`` and the parameters of the friction law, linear ones before shapes
+    values: Array  # J [kg m^2] and the friction's numbers
+    covariance: Array  # Of the values
+    law: FrictionLaw  # The law of friction
+    error: float  # RMS of the torque that is not explained [N m]
+    relative_error: float  # The same over the RMS of the torque
+    count: int  # Number of independent rows
+    t: Array  # Times [s] and torques [N m] in the band of the fit
+    measured: Array  # Times [s] and torques [N m] in the band of the fit
+    predicted: Array  # Times [s] and torques [N m] in the band of the fit
 
     @property
     def standard_deviation(self) -> Array:
@@ -89,13 +69,7 @@ class ActuatorFit(Result):
         return "\n".join([*lines, f"torque left over: {self.error:.4g} N m RMS ({100.0 * self.relative_error:.2f} %)"])
 
     def plot(self) -> Figure:
-        """Draw measured and modelled torque over time, and what is left.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure.
-        """
+        """Draw measured and modelled torque over time, and what is left."""
         from dynident.figures import BLUE, MUTED, ORANGE, extremes, finish, new_figure  # noqa: PLC0415 - matplotlib is an extra
 
         figure = new_figure(9.0, 4.6)

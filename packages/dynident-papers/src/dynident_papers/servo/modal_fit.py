@@ -38,28 +38,13 @@ FLOOR = 1e-3  # of the median magnitude: no analyser resolves an anti-resonance 
 
 @dataclass(frozen=True, eq=False)
 class ModalFit(Result):
-    """Result of `fit_modal`.
+    """Result of `fit_modal`."""
 
-    Parameters
-    ----------
-    names : tuple of str
-        ``f_1, ..., xi_1, ..., residue_1, ..., rigid, upper``.
-    values : ndarray, (p,)
-        Natural frequencies [Hz], damping ratios, residues [1/kg or 1/(kg m^2)], inverse of the whole mass, and residual
-        flexibility of the modes above the band [m/N or rad/(N m)].
-    covariance : ndarray, (p, p)
-        Of the values; noise is estimated from what the fit leaves over.
-    modes : int
-        Number of modes.
-    error : float
-        RMS of what the fit leaves over, relative to the weights (to the measured magnitude by default).
-    """
-
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # ``f_1, ..., xi_1, ..., residue_1, ..., rigid, upper``
     values: Array
-    covariance: Array
-    modes: int
-    error: float
+    covariance: Array  # Of the values; noise is estimated from what the fit leaves over
+    modes: int  # Number of modes
+    error: float  # RMS of what the fit leaves over, relative to the weights (to the measured magnitude by default)
 
     def __post_init__(self) -> None:
         p = len(self.names)
@@ -77,22 +62,7 @@ class ModalFit(Result):
         return "\n".join([f"modal fit, modes: {self.modes}, relative error: {self.error:.3g} RMS", *lines])
 
     def plot(self, frequency: ArrayLike | None = None, frf: ArrayLike | None = None, kind: str = "accelerance") -> Figure:
-        """Draw the fitted response over the measured one.
-
-        Parameters
-        ----------
-        frequency : array_like, (N,), optional
-            Lines [Hz], rising, above zero; half the lowest to twice the highest natural frequency when omitted.
-        frf : array_like of complex (N,), optional
-            Response as measured at these lines.
-        kind : str
-            "accelerance", "mobility" or "receptance", as given to `fit_modal`.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure.
-        """
+        """Draw the fitted response over the measured one."""
         from dynident.figures import BLUE, MUTED, finish, new_figure  # noqa: PLC0415 - matplotlib is an extra
 
         if frequency is None and frf is not None:
@@ -133,18 +103,7 @@ class ModalFit(Result):
         return self.values[2 * self.modes : 3 * self.modes]
 
     def value(self, name: str) -> float:
-        """One number.
-
-        Parameters
-        ----------
-        name : str
-            One of `names`.
-
-        Returns
-        -------
-        float
-            Its value; zero for a term that was left out.
-        """
+        """One number."""
         if name in ("rigid", "upper") and name not in self.names:
             return 0.0
         if name not in self.names:
@@ -152,20 +111,7 @@ class ModalFit(Result):
         return float(self.values[self.names.index(name)])
 
     def response(self, frequency: ArrayLike, kind: str = "accelerance") -> Complex:
-        """Fitted frequency response.
-
-        Parameters
-        ----------
-        frequency : array_like, (N,)
-            [Hz].
-        kind : str
-            "accelerance", "mobility" or "receptance".
-
-        Returns
-        -------
-        ndarray of complex, (N,)
-            Response per force or torque.
-        """
+        """Fitted frequency response."""
         s = 2j * np.pi * samples("frequency", frequency)[:, None]
         omega = 2.0 * np.pi * self.frequency
         terms = self.residue * s**2 / (s**2 + 2.0 * self.damping_ratio * omega * s + omega**2)
@@ -173,22 +119,7 @@ class ModalFit(Result):
         return np.asarray((terms.sum(axis=1) + self.value("rigid") + self.value("upper") * line**2) / line ** _power(kind))
 
     def stiffness(self, inertia: float, mode: int = 0) -> tuple[float, float]:
-        """Stiffness of the shaft from a known inertia, ``k = (2 pi f_n)^2 J``, and its standard deviation.
-
-        Parameters
-        ----------
-        inertia : float
-            Effective inertia J of the mode, ``J1 J2 / (J1 + J2)`` for two free masses [kg m^2].
-        mode : int
-            Which mode.
-
-        Returns
-        -------
-        k : float
-            [N m/rad].
-        deviation : float
-            From the frequency alone [N m/rad].
-        """
+        """Stiffness of the shaft from a known inertia, ``k = (2 pi f_n)^2 J``, and its standard deviation."""
         J = number("modal fit: inertia", inertia, above=0.0, unit="kg m^2")
         if not -self.modes <= whole("mode", mode) < self.modes:
             raise DynidentError(f"mode is {mode}; the fit has {self.modes} modes, numbered from 0")
@@ -196,20 +127,7 @@ class ModalFit(Result):
         return (2.0 * np.pi * f) ** 2 * J, 8.0 * np.pi**2 * f * deviation * J
 
     def two_mass(self, at: str = "load", ratio: float = 1.0) -> TwoMass:
-        """Inertias, stiffness and damping of a two-mass actuator whose driving point was measured.
-
-        Parameters
-        ----------
-        at : str
-            "load" or "motor": where force and acceleration were measured.
-        ratio : float
-            Motor angle per unit of the measured coordinate [rad/m of a carriage]; brings masses to the motor.
-
-        Returns
-        -------
-        TwoMass
-            J1, J2, k and c at the motor with their covariance.
-        """
+        """Inertias, stiffness and damping of a two-mass actuator whose driving point was measured."""
         if self.modes != 1 or "rigid" not in self.names:
             raise IdentificationError(
                 f"two masses have one mode and a rigid motion, but {self.modes} modes were fitted "
@@ -230,32 +148,7 @@ def fit_modal(
     deviation: ArrayLike | None = None,
     start: ArrayLike | None = None,
 ) -> ModalFit:
-    """Fit modes to a measured frequency response, as of a hammer test.
-
-    Parameters
-    ----------
-    frequency : array_like, (N,)
-        Lines [Hz], rising, above zero.
-    frf : array_like of complex, (N,)
-        Response per force or torque.
-    kind : str
-        "accelerance" (acceleration), "mobility" (velocity) or "receptance" (position).
-    modes : int
-        Number of modes within the band.
-    rigid : bool
-        Whether the structure is free: include the constant accelerance of the rigid motion.
-    upper : bool
-        Whether to include the flexibility of modes above the band.
-    deviation : array_like, (N,), optional
-        Standard deviation of each line, up to a common factor; proportional to the magnitude if not given.
-    start : array_like, (modes,), optional
-        First guess of the natural frequencies [Hz]; the highest peaks if not given.
-
-    Returns
-    -------
-    ModalFit
-        Frequencies, damping ratios and residues with their covariance.
-    """
+    """Fit modes to a measured frequency response, as of a hammer test."""
     f = samples("frequency", frequency)
     if f[0] <= 0.0 or (np.diff(f) <= 0.0).any():
         raise DynidentError("frequency must rise and be above zero; sort the lines and leave out 0 Hz")

@@ -39,52 +39,24 @@ Step = Callable[[Gains], tuple[ArrayLike, ArrayLike]]
 
 @dataclass(frozen=True)
 class Trial:
-    """One step that was tried.
+    """One step that was tried."""
 
-    Parameters
-    ----------
-    gains : Gains
-        With these gains.
-    zone : {"proportional", "integral", "derivative"}
-        What was being raised.
-    stable : bool
-        Whether the response settled.
-    overshoot : float
-        Peak above the end value (proportional zone) or above the command (integral zone), as a share of it.
-    rise_time : float
-        Time until the response first passes 90 % of its end value [s]; infinite when it does not.
-    """
-
-    gains: Gains
-    zone: Literal["proportional", "integral", "derivative"]
-    stable: bool
-    overshoot: float
-    rise_time: float
+    gains: Gains  # With these gains
+    zone: Literal["proportional", "integral", "derivative"]  # What was being raised
+    stable: bool  # Whether the response settled
+    overshoot: float  # Peak above the end value (proportional zone) or above the command (integral zone), as a share of it
+    rise_time: float  # Time until the response first passes 90 % of its end value [s]; infinite when it does not
 
 
 @dataclass(frozen=True)
 class ZoneTuning(Result):
-    """Gains that were found, and the way to them.
+    """Gains that were found, and the way to them."""
 
-    Parameters
-    ----------
-    gains : Gains
-        The gains.
-    overshoot : float
-        Overshoot with them.
-    rise_time : float
-        Rise time with them [s].
-    history : tuple of Trial
-        Every step that was tried, in order.
-    note : str
-        What limited the gains.
-    """
-
-    gains: Gains
-    overshoot: float
-    rise_time: float
-    history: tuple[Trial, ...]
-    note: str
+    gains: Gains  # The gains
+    overshoot: float  # Overshoot with them
+    rise_time: float  # Rise time with them [s]
+    history: tuple[Trial, ...]  # Every step that was tried, in order
+    note: str  # What limited the gains
 
 
 class _Tuner:
@@ -228,19 +200,7 @@ def _with_derivative(tuner: _Tuner, kp: float, quiet: float, tolerance: float, r
 def zone_tune_cascade(
     stages: Sequence[tuple[str, Callable[[Gains, Mapping[str, Gains]], tuple[ArrayLike, ArrayLike]], Mapping[str, float]]],
 ) -> dict[str, ZoneTuning]:
-    """Return the gains of a cascade, tuned loop by loop from the inside out.
-
-    Parameters
-    ----------
-    stages : sequence of (str, callable, mapping)
-        Inner loop first: name, ``simulate_step(gains, inner)`` with the gains found so far by name, and keyword arguments of
-        `zone_tuning` such as ``{"integral": False}``.
-
-    Returns
-    -------
-    dict of str to ZoneTuning
-        One result per loop.
-    """
+    """Return the gains of a cascade, tuned loop by loop from the inside out."""
     found: dict[str, ZoneTuning] = {}
     for name, step, options in stages:
         inner = {key: result.gains for key, result in found.items()}

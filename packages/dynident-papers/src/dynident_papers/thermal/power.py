@@ -14,22 +14,7 @@ COPPER = 0.0039  # change of the resistance of copper with temperature [1/K]
 
 
 def mean_power(t: ArrayLike, torque: ArrayLike, v: ArrayLike) -> float:
-    """Mean friction power of a cycle, ``W = 1/t_c int f v dt`` [Pagani2022, eq. 129, trapezoidal rule].
-
-    Parameters
-    ----------
-    t : array_like, shape (N,)
-        Times of one cycle [s], increasing, N >= 2.
-    torque : array_like, shape (N,)
-        Friction torque [N m or N].
-    v : array_like, shape (N,)
-        Velocity [rad/s or m/s].
-
-    Returns
-    -------
-    float
-        Mean power [W].
-    """
+    """Mean friction power of a cycle, ``W = 1/t_c int f v dt`` [Pagani2022, eq. 129, trapezoidal rule]."""
     times, power = _powers(t, torque, v)
     return float(np.trapezoid(power, times) / (times[-1] - times[0]))
 
@@ -39,20 +24,6 @@ def rms_power(t: ArrayLike, torque: ArrayLike, v: ArrayLike) -> float:
 
     What heats is the mean (`mean_power`); the source writes this one into the closed form of short cycles, eq. 158. Both are
     the same where the power is constant.
-
-    Parameters
-    ----------
-    t : array_like, shape (N,)
-        Times of one cycle [s], increasing, N >= 2.
-    torque : array_like, shape (N,)
-        Friction torque [N m or N].
-    v : array_like, shape (N,)
-        Velocity [rad/s or m/s].
-
-    Returns
-    -------
-    float
-        RMS power [W].
     """
     times, power = _powers(t, torque, v)
     return float(np.sqrt(np.trapezoid(power**2, times) / (times[-1] - times[0])))
@@ -71,22 +42,6 @@ def duty_cycle(t: ArrayLike, power: float, duty: float, period: float) -> Array:
 
     The mean over a period is ``duty * power`` where the samples resolve the period; a period far below the thermal time
     constants heats like that mean.
-
-    Parameters
-    ----------
-    t : array_like, shape (N,)
-        Times [s], increasing.
-    power : float
-        Power while moving [W].
-    duty : float
-        Part D of the period in motion, 0 to 1.
-    period : float
-        Period [s].
-
-    Returns
-    -------
-    ndarray, shape (N,)
-        Power from each time on [W].
     """
     positive("duty_cycle", period=period)
     if not 0.0 <= duty <= 1.0:
@@ -100,41 +55,13 @@ def duty_cycle(t: ArrayLike, power: float, duty: float, period: float) -> Array:
 
 
 def copper_losses(resistance: float, current: ArrayLike) -> Array:
-    """Heat of three windings, ``W = 3 R I^2`` [Pagani2022, eq. 144].
-
-    Parameters
-    ----------
-    resistance : float
-        Resistance of one phase [Ohm].
-    current : array_like, shape (...)
-        Current of one phase [A]; the effective value gives the mean loss.
-
-    Returns
-    -------
-    ndarray, shape (...)
-        Losses [W].
-    """
+    """Heat of three windings, ``W = 3 R I^2`` [Pagani2022, eq. 144]."""
     not_negative("copper_losses", resistance=resistance)
     return np.asarray(3.0 * resistance * numbers(current, "current") ** 2)
 
 
 def winding_resistance(resistance: float, temperature: ArrayLike, reference: float = 20.0) -> Array:
-    """Resistance of a copper winding, ``R = R0 (1 + 0.0039 (T - T0))``: 39 % more per 100 K [Pagani2022, section 4.5].
-
-    Parameters
-    ----------
-    resistance : float
-        Resistance R0 at the reference temperature [Ohm].
-    temperature : array_like, shape (...)
-        Temperature of the winding [degree Celsius].
-    reference : float
-        T0 [degree Celsius].
-
-    Returns
-    -------
-    ndarray, shape (...)
-        Resistance [Ohm].
-    """
+    """Resistance of a copper winding, ``R = R0 (1 + 0.0039 (T - T0))``: 39 % more per 100 K [Pagani2022, section 4.5]."""
     not_negative("winding_resistance", resistance=resistance)
     factor = 1.0 + COPPER * (numbers(temperature, "temperature") - number("winding_resistance: reference", reference))
     if np.any(factor <= 0.0):
@@ -146,24 +73,7 @@ def winding_resistance(resistance: float, temperature: ArrayLike, reference: flo
 
 
 def iron_losses(eddy: float, hysteresis: float, flux: ArrayLike, frequency: ArrayLike, exponent: float = 2.0) -> Array:
-    """Heat of the iron, ``W = l1 B^2 f^2 + l2 B^n f`` [Pagani2022, eq. 145; its exponent is called alpha there].
-
-    Parameters
-    ----------
-    eddy, hysteresis : float
-        Coefficients l1 [W s^2/T^2] and l2 [W s/T^n].
-    flux : array_like, shape (...)
-        Peak flux density B [T].
-    frequency : array_like, shape (...)
-        Electrical frequency f [Hz].
-    exponent : float
-        Exponent n of the hysteresis losses.
-
-    Returns
-    -------
-    ndarray, shape (...)
-        Losses [W].
-    """
+    """Heat of the iron, ``W = l1 B^2 f^2 + l2 B^n f`` [Pagani2022, eq. 145; its exponent is called alpha there]."""
     not_negative("iron_losses", eddy=eddy, hysteresis=hysteresis)
     b, f = np.abs(numbers(flux, "flux")), np.abs(numbers(frequency, "frequency"))
     return np.asarray(eddy * b**2 * f**2 + hysteresis * b**exponent * f)

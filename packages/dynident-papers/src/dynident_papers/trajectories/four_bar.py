@@ -68,18 +68,7 @@ class FourBar:
         return np.asarray(self.bearings[0] + self.lengths[0] * np.exp(1j * (self.start + s)))
 
     def __call__(self, s: ArrayLike) -> tuple[Array, Array, Array]:
-        """Return x, x', x''.
-
-        Parameters
-        ----------
-        s : array_like, (N,)
-            Angle of the crank from its start [rad].
-
-        Returns
-        -------
-        x, dx, ddx : ndarray, (N, 3)
-            Position and its derivatives by s.
-        """
+        """Return x, x', x''."""
         a, b, c = self.lengths
         way = np.atleast_1d(np.asarray(s, dtype=np.float64))
         crank = a * np.exp(1j * (self.start + way))

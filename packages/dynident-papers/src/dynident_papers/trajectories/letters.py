@@ -64,24 +64,7 @@ def strokes(
     right: ArrayLike = (1.0, 0.0, 0.0),
     up: ArrayLike = (0.0, 0.0, 1.0),
 ) -> list[Path]:
-    """Return the strokes of a text on a plane, in the order in which they are drawn.
-
-    Parameters
-    ----------
-    text : str
-        Small letters and blanks.
-    height : float
-        Height of an x [m].
-    origin : array_like, (3,)
-        Where the base line starts [m].
-    right, up : array_like, (3,)
-        Direction of writing and of the letters' stems, at right angles; as in the paper's x-z plane when omitted.
-
-    Returns
-    -------
-    list of Path
-        Lines and splines, each parametrised by arc length.
-    """
+    """Return the strokes of a text on a plane, in the order in which they are drawn."""
     if not (np.isfinite(height) and height > 0.0):
         raise DynidentError(f"height is {height}; give the height of an x in metres")
     e, f = (np.asarray(x, dtype=np.float64) / max(float(np.linalg.norm(x)), 1e-300) for x in (right, up))

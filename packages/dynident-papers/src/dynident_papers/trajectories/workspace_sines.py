@@ -25,30 +25,7 @@ def workspace_sines(
     phases: Sequence[float] | None = None,
     fade: float | None = None,
 ) -> TipMotion:
-    """Return a tip motion of sines; `joint_motion` turns it into joint motion, as it does lines, circles and letters.
-
-    Parameters
-    ----------
-    centre : array_like, (3,)
-        Where the tip rests at both ends [m].
-    amplitudes : array_like, (3, k)
-        Amplitude of each frequency along x, y, z [m].
-    frequencies : sequence of float
-        k frequencies [Hz].
-    duration : float
-        How long it takes [s].
-    rate : float
-        Samples per second [Hz].
-    phases : sequence of float, optional
-        Phase of each frequency [rad]; zero when omitted.
-    fade : float, optional
-        Fade in and out [s]; a tenth of the duration when omitted.
-
-    Returns
-    -------
-    TipMotion
-        Position, velocity and acceleration with exact derivatives.
-    """
+    """Return a tip motion of sines; `joint_motion` turns it into joint motion, as it does lines, circles and letters."""
     A, x0 = numbers(amplitudes, "amplitudes"), numbers(centre, "centre")
     if A.shape != (3, len(frequencies)) or x0.shape != (3,):
         raise DynidentError(

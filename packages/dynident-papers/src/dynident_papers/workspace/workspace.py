@@ -179,41 +179,21 @@ def _motor_scale(mechanism: Mechanism, length: float) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class WorkspaceMap(Result):
-    """Indices of a robot over a grid of two of its coordinates; NaN where it cannot go.
+    """Indices of a robot over a grid of two of its coordinates; NaN where it cannot go."""
 
-    Parameters
-    ----------
-    robot, frame : str
-        Names of the robot and of its platform.
-    names : tuple of str
-        The two coordinates of the grid.
-    first, second : ndarray, (n1,), (n2,)
-        Their values.
-    held : mapping of str to float
-        The coordinates that stay.
-    units : tuple of str
-        Of the two coordinates.
-    position : ndarray, (n1, n2, 3)
-        Origin of the frame [m].
-    type1, type2, constraint, dexterity : ndarray, (n1, n2)
-        As in `Singularity`.
-    allowed : ndarray of bool, (n1, n2)
-        Reached, with every joint within its limits.
-    """
-
-    robot: str
-    frame: str
-    names: tuple[str, str]
-    first: Array
-    second: Array
-    held: Mapping[str, float]
-    units: tuple[str, str]
-    position: Array
-    type1: Array
-    type2: Array
-    constraint: Array
-    dexterity: Array
-    allowed: NDArray[np.bool_]
+    robot: str  # Names of the robot and of its platform
+    frame: str  # Names of the robot and of its platform
+    names: tuple[str, str]  # The two coordinates of the grid
+    first: Array  # Their values
+    second: Array  # Their values
+    held: Mapping[str, float]  # The coordinates that stay
+    units: tuple[str, str]  # Of the two coordinates
+    position: Array  # Origin of the frame [m]
+    type1: Array  # As in `Singularity`
+    type2: Array  # As in `Singularity`
+    constraint: Array  # As in `Singularity`
+    dexterity: Array  # As in `Singularity`
+    allowed: NDArray[np.bool_]  # Reached, with every joint within its limits
 
     def __post_init__(self) -> None:
         cells = np.size(self.first), np.size(self.second)
@@ -251,20 +231,7 @@ class WorkspaceMap(Result):
         )
 
     def plot(self, space: str = "coordinates", limit: float = 0.05) -> Figure:
-        """Draw both indices over the grid, or where the platform is.
-
-        Parameters
-        ----------
-        space : {"coordinates", "frame"}
-            Axes of the drawing: the two coordinates, or the position of the frame.
-        limit : float
-            Index whose contour is drawn as the singularity.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure.
-        """
+        """Draw both indices over the grid, or where the platform is."""
         from dynident_papers.workspace.plot import plot_workspace  # noqa: PLC0415 - matplotlib is an extra
 
         return plot_workspace(self, choice("space", space, ("coordinates", "frame")), limit)

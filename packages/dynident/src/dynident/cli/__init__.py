@@ -34,18 +34,7 @@ def _command() -> Any:
 
 
 def run(args: Sequence[str] | None = None) -> int:
-    """Run the command line.
-
-    Parameters
-    ----------
-    args : sequence of str, optional
-        Arguments; ``sys.argv[1:]`` when omitted.
-
-    Returns
-    -------
-    int
-        Exit code.
-    """
+    """Run the command line."""
     told: set[str] = set()
 
     def show(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:

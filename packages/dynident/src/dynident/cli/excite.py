@@ -302,18 +302,7 @@ class _Clock(ProgressColumn):
     """A bar that fills with the time budget by itself, also while nothing is reported."""
 
     def render(self, task: Task) -> ProgressBar:
-        """Return the bar.
-
-        Parameters
-        ----------
-        task : Task
-            The search.
-
-        Returns
-        -------
-        ProgressBar
-            As full as the budget is spent.
-        """
+        """Return the bar."""
         return ProgressBar(total=task.total, completed=min(task.elapsed or 0.0, task.total or 0.0), width=30)
 
 

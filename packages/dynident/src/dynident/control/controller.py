@@ -84,30 +84,7 @@ class Controller(Protocol):
         """What `update` returns: torques behind the gear [N m, N], motor currents [A] or motor voltages [V]."""
 
     def reset(self, robot: Machine, start: Measurement) -> None:
-        """Forget the past and prepare for a run: called once before the first update.
-
-        Parameters
-        ----------
-        robot : Machine
-            Robot with k actuators.
-        start : Measurement
-            What the sensors say at the start.
-        """
+        """Forget the past and prepare for a run: called once before the first update."""
 
     def update(self, t: float, reference: Setpoint, measurement: Measurement) -> Array:
-        """Return the command that is held until the next update.
-
-        Parameters
-        ----------
-        t : float
-            Time [s].
-        reference : Setpoint
-            What is wanted now.
-        measurement : Measurement
-            What the sensors say now.
-
-        Returns
-        -------
-        ndarray, (k,)
-            Torque, current or voltage of every actuator, as `command` says.
-        """
+        """Return the command that is held until the next update."""

@@ -22,20 +22,7 @@ SINGULAR = 1e-9  # smallest over largest singular value of A below which the act
 
 
 def actuator_rows(mechanism: Mechanism, q: ArrayLike) -> Array:
-    """Return A with rho_v = A v on the joint side: the actuator Jacobian without the gear ratios of `Actuator`.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot with n coordinates and k actuators.
-    q : array_like, (N, n) or (n,)
-        Positions of its coordinates.
-
-    Returns
-    -------
-    ndarray, (N, k, n)
-        A, for torques of rho behind the gear.
-    """
+    """Return A with rho_v = A v on the joint side: the actuator Jacobian without the gear ratios of `Actuator`."""
     ratio = np.array([actuator.ratio for actuator in mechanism.actuators])
     return np.asarray(actuator_jacobian(mechanism, q) / ratio[:, None])
 
@@ -51,18 +38,7 @@ def coupling_rows(mechanism: Mechanism) -> Array:
 
 
 def internal_basis(A: ArrayLike) -> Array:
-    """Return orthonormal torques that press the robot against itself and move nothing: A^T U = 0.
-
-    Parameters
-    ----------
-    A : array_like, (N, k, n) or (k, n)
-        Actuator Jacobian, k >= n.
-
-    Returns
-    -------
-    ndarray, (N, k, k - n) or (k, k - n)
-        U; no columns when there are as many actuators as freedoms.
-    """
+    """Return orthonormal torques that press the robot against itself and move nothing: A^T U = 0."""
     matrix = _matrix(A)
     U = np.linalg.svd(matrix)[0][:, :, matrix.shape[2] :]
     return np.asarray(U if np.ndim(A) == 3 else U[0])
@@ -126,26 +102,7 @@ def with_preload(A: ArrayLike, f: ArrayLike, u: ArrayLike, weights: ArrayLike | 
 
 
 def remove_internal(A: ArrayLike, tau: ArrayLike) -> Array:
-    """Return torques without their internal stress: tau - sum_i (u_i^T tau) u_i [Briot2015, eq. 50].
-
-    Parameters
-    ----------
-    A : array_like, (N, k, n) or (k, n)
-        Actuator Jacobian, k >= n.
-    tau : array_like, (N, k) or (k,)
-        Torques of the actuators.
-
-    Returns
-    -------
-    ndarray, (N, k), or (k,) when both are of one sample
-        Torques that do the same, A^T tau* = A^T tau, with the least norm.
-
-    Examples
-    --------
-    >>> from dynident.control import remove_internal
-    >>> remove_internal([[1.0], [1.0]], [5.0, -1.0])
-    array([2., 2.])
-    """
+    """Return torques without their internal stress: tau - sum_i (u_i^T tau) u_i [Briot2015, eq. 50]."""
     torques = _vectors(A, tau, "tau", 1)
     U = internal_basis(_matrix(A))
     return _shaped(torques - (U @ (U.transpose(0, 2, 1) @ torques[:, :, None]))[:, :, 0], A, tau)

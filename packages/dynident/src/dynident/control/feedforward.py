@@ -28,20 +28,7 @@ Laws = Mapping[str, Friction | DynamicLaw]
 
 
 def actuator_motion(mechanism: Mechanism, motion: MotionLike) -> Motion:
-    """Return the motion of the actuator coordinates rho, behind the gears: rho_v = A v, rho_a = A a + c b.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot with n coordinates and k actuators.
-    motion : Motion or (q, v, a)
-        N samples of its coordinates.
-
-    Returns
-    -------
-    Motion
-        N samples of the k actuator coordinates; the same joint position gives the same rho, without the motor's offset.
-    """
+    """Return the motion of the actuator coordinates rho, behind the gears: rho_v = A v, rho_a = A a + c b."""
     motion = as_motion(motion)
     tree = tree_motion(mechanism, motion)
     rows = coupling_rows(mechanism)
@@ -119,24 +106,7 @@ def friction_laws(friction: Laws | None, names: Sequence[str]) -> dict[str, Fric
 
 
 def motor_torques(drives: Sequence[Drive], rho: MotionLike, torques: ArrayLike, *, inertia: bool = True) -> Array:
-    """Return the torques that the motors must make so that the actuators give `torques` behind their gears.
-
-    Parameters
-    ----------
-    drives : sequence of Drive
-        k drives in the order of the columns.
-    rho : Motion or (q, v, a)
-        N samples of the actuator coordinates, as from `actuator_motion`.
-    torques : array_like, (N, k)
-        Torques behind the gears that the mechanism alone needs [N m, N].
-    inertia : bool
-        True adds inertia of rotor and transmission, J theta''; False when the model already holds it.
-
-    Returns
-    -------
-    ndarray, (N, k)
-        Motor torques [N m], with efficiency and the steady friction of the rotor.
-    """
+    """Return the torques that the motors must make so that the actuators give `torques` behind their gears."""
     if not isinstance(rho, tuple):
         require(rho, Motion, "rho")
     rho = as_motion(rho)
@@ -160,19 +130,6 @@ def motor_torques(drives: Sequence[Drive], rho: MotionLike, torques: ArrayLike, 
 
 
 def motor_currents(drives: Sequence[Drive], torques: ArrayLike) -> Array:
-    """Return the currents of motor torques, i = tau / K_t.
-
-    Parameters
-    ----------
-    drives : sequence of Drive
-        k drives in the order of the columns.
-    torques : array_like, (N, k)
-        Motor torques [N m], as from `motor_torques`.
-
-    Returns
-    -------
-    ndarray, (N, k)
-        Currents [A], not limited.
-    """
+    """Return the currents of motor torques, i = tau / K_t."""
     constants = np.array([drive.motor.torque_constant for drive in drives])
     return np.asarray(np.atleast_2d(np.asarray(torques, dtype=np.float64)) / per_actuator(constants, len(drives), "K_t"))

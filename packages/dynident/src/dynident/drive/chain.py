@@ -54,18 +54,7 @@ class Chain:
         return len(self.inertias)
 
     def loaded(self, inertia: float) -> Chain:
-        """Chain with more inertia on its last mass, as of a mechanism at one configuration.
-
-        Parameters
-        ----------
-        inertia : float
-            At the motor [kg m^2].
-
-        Returns
-        -------
-        Chain
-            The same shafts.
-        """
+        """Chain with more inertia on its last mass, as of a mechanism at one configuration."""
         more = number("chain: inertia of the load", inertia, least=0.0, unit="kg m^2")
         return replace(self, inertias=(*self.inertias[:-1], self.inertias[-1] + more))
 

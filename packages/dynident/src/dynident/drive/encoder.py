@@ -20,20 +20,7 @@ VELOCITIES = ("difference", "exact")
 
 
 def quantise(values: ArrayLike, resolution: float) -> Array:
-    """Round to whole counts, ``resolution * round(values / resolution)``.
-
-    Parameters
-    ----------
-    values : array_like, (...)
-        Exact values.
-    resolution : float
-        Size of a count, in the unit of the values; zero leaves them as they are.
-
-    Returns
-    -------
-    ndarray, (...)
-        Values on the grid; the error is at most half a count, and resolution / sqrt(12) RMS in motion.
-    """
+    """Round to whole counts, ``resolution * round(values / resolution)``."""
     array, size = numbers(values, "values"), number("resolution", resolution, least=0.0)
     return array.copy() if size == 0.0 else np.asarray(size * np.round(array / size))
 
@@ -72,78 +59,22 @@ class Encoder:
     def lines(
         cls, count: int, *, quadrature: bool = True, side: str = "motor", noise: float = 0.0, filter: float = 0.0
     ) -> Encoder:
-        """Incremental encoder from its number of lines.
-
-        Parameters
-        ----------
-        count : int
-            Lines (periods) per turn.
-        quadrature : bool
-            Whether both edges of both channels count, which makes four counts of a line.
-        side : str
-            "motor" or "joint".
-        noise : float
-            Standard deviation of the position [rad].
-        filter : float
-            Corner of the velocity's low-pass [Hz].
-
-        Returns
-        -------
-        Encoder
-            With the resolution in rad.
-        """
+        """Incremental encoder from its number of lines."""
         per_turn = number("encoder: count", count, least=1.0) * (4 if quadrature else 1)
         return cls(2.0 * math.pi / per_turn, side, noise, filter=filter)
 
     def measure(self, position: ArrayLike, seed: int | np.random.Generator = 0) -> Array:
-        """Position as sensed: noise added, then rounded to whole counts.
-
-        Parameters
-        ----------
-        position : array_like, (...)
-            Exact positions.
-        seed : int or numpy.random.Generator
-            Source of the noise.
-
-        Returns
-        -------
-        ndarray, (...)
-            Sensed positions, in the unit given.
-        """
+        """Position as sensed: noise added, then rounded to whole counts."""
         return quantise(_noisy(numbers(position, "position"), self.noise, seed), self.resolution)
 
     def estimate_velocity(self, position: ArrayLike, cycle: float) -> Array:
-        """Velocity as the drive finds it: difference of sensed positions over a cycle, then the low-pass of `filter`.
-
-        Parameters
-        ----------
-        position : array_like, (N,) or (N, k)
-            Sensed positions at every cycle.
-        cycle : float
-            Sampling time [s].
-
-        Returns
-        -------
-        ndarray, (N,) or (N, k)
-            Velocities.
-        """
+        """Velocity as the drive finds it: difference of sensed positions over a cycle, then the low-pass of `filter`."""
         if self.velocity == "exact":
             raise DescriptionError("encoder: velocity is 'exact', which no position gives; use velocity='difference'")
         return low_pass(difference(position, cycle), cycle, self.filter)
 
     def speed_resolution(self, cycle: float) -> float:
-        """Speed of one count per cycle, the step in which the difference sees the velocity.
-
-        Parameters
-        ----------
-        cycle : float
-            Sampling time [s].
-
-        Returns
-        -------
-        float
-            ``resolution / cycle``.
-        """
+        """Speed of one count per cycle, the step in which the difference sees the velocity."""
         return self.resolution / number("cycle", cycle, above=0.0, unit="s")
 
 
@@ -171,20 +102,7 @@ class CurrentSensor:
         object.__setattr__(self, "gain_error", number("current sensor: gain_error", self.gain_error, above=-1.0))
 
     def measure(self, current: ArrayLike, seed: int | np.random.Generator = 0) -> Array:
-        """Current as sensed.
-
-        Parameters
-        ----------
-        current : array_like, (...)
-            Exact currents [A].
-        seed : int or numpy.random.Generator
-            Source of the noise.
-
-        Returns
-        -------
-        ndarray, (...)
-            Sensed currents [A].
-        """
+        """Current as sensed."""
         scaled = (1.0 + self.gain_error) * numbers(current, "current")
         return quantise(_noisy(scaled, self.noise, seed), self.resolution)
 
@@ -199,20 +117,6 @@ def difference(position: ArrayLike, cycle: float, window: int = 1) -> Array:
     """Difference over a fixed window, ``(x_k - x_{k-n}) / (n cycle)``.
 
     A count more or less is an error of ``resolution / (n cycle)``; the estimate is ``n cycle / 2`` late.
-
-    Parameters
-    ----------
-    position : array_like, (N,) or (N, k)
-        Positions at every cycle.
-    cycle : float
-        Sampling time [s].
-    window : int
-        Number n of cycles.
-
-    Returns
-    -------
-    ndarray, (N,) or (N, k)
-        Velocities; the window grows at the start, and the first sample repeats the second.
     """
     x, h = _positions(position), number("cycle", cycle, above=0.0, unit="s")
     n = whole("window", window, least=1)
@@ -223,22 +127,7 @@ def difference(position: ArrayLike, cycle: float, window: int = 1) -> Array:
 
 
 def low_pass(signal: ArrayLike, cycle: float, corner: float) -> Array:
-    """First-order low-pass, exact for inputs held over a cycle: ``y_k = y_{k-1} + (1 - exp(-2 pi f cycle)) (x_k - y_{k-1})``.
-
-    Parameters
-    ----------
-    signal : array_like, (N,) or (N, k)
-        Samples at every cycle.
-    cycle : float
-        Sampling time [s].
-    corner : float
-        Corner frequency f [Hz]; zero is no filter.
-
-    Returns
-    -------
-    ndarray, (N,) or (N, k)
-        Filtered samples, starting settled on the first one.
-    """
+    """Exact first-order low-pass of inputs held over a cycle: ``y_k = y_{k-1} + (1 - exp(-2 pi f cycle)) (x_k - y_{k-1})``."""
     x, h = _positions(signal, "signal"), number("cycle", cycle, above=0.0, unit="s")
     f = number("corner", corner, least=0.0, unit="Hz")
     if f == 0.0:
@@ -254,22 +143,6 @@ def adaptive_difference(position: ArrayLike, cycle: float, resolution: float, lo
 
     Slow motion gets a long window (smooth), fast change a short one (no delay): first-order adaptive windowing of
     Janabi-Sharifi, Hayward and Chen, end-fit form.
-
-    Parameters
-    ----------
-    position : array_like, (N,) or (N, k)
-        Positions at every cycle, on the grid of the encoder.
-    cycle : float
-        Sampling time [s].
-    resolution : float
-        Size of a count, in the unit of the positions.
-    longest : int
-        Largest number of cycles in a window.
-
-    Returns
-    -------
-    ndarray, (N,) or (N, k)
-        Velocities; the first sample repeats the second.
     """
     x, h = _positions(position), number("cycle", cycle, above=0.0, unit="s")
     # A count of tolerance, and rounding: samples exactly one count off the line must pass.
@@ -294,22 +167,6 @@ def tracking_observer(position: ArrayLike, cycle: float, bandwidth: float, dampi
 
     ``v = omega^2 s / (s^2 + 2 damping omega s + omega^2) x``, sampled by the trapezoidal rule. It follows a constant velocity
     without error; delay at low frequency is ``2 damping / omega``.
-
-    Parameters
-    ----------
-    position : array_like, (N,) or (N, k)
-        Positions at every cycle.
-    cycle : float
-        Sampling time [s].
-    bandwidth : float
-        omega / (2 pi) [Hz], below half the sampling frequency.
-    damping : float
-        Damping ratio of the observer.
-
-    Returns
-    -------
-    ndarray, (N,) or (N, k)
-        Velocities, starting at rest.
     """
     x, h = _positions(position), number("cycle", cycle, above=0.0, unit="s")
     omega = 2.0 * math.pi * number("bandwidth", bandwidth, above=0.0, unit="Hz")

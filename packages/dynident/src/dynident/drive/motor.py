@@ -69,18 +69,7 @@ class Motor:
         return self.inductance / self.resistance if self.resistance > 0.0 else math.inf
 
     def mechanical_time_constant(self, load: float = 0.0) -> float:
-        """Time constant of the speed after a step of the voltage, ``(J + load) R / (K_t K_E)``.
-
-        Parameters
-        ----------
-        load : float
-            More inertia that turns with the rotor, at the motor [kg m^2].
-
-        Returns
-        -------
-        float
-            Time constant [s].
-        """
+        """Time constant of the speed after a step of the voltage, ``(J + load) R / (K_t K_E)``."""
         inertia = self.inertia + number("motor: load", load, least=0.0, unit="kg m^2")
         self._needs_torque_constant("a mechanical time constant")
         if self.emf_constant == 0.0:
@@ -103,71 +92,21 @@ class Motor:
         return np.asarray(self.torque_constant * numbers(current, "current"))
 
     def current(self, torque: ArrayLike) -> Array:
-        """Current of a torque, ``i = tau / K_t``.
-
-        Parameters
-        ----------
-        torque : array_like, (...)
-            tau [N m].
-
-        Returns
-        -------
-        ndarray, (...)
-            i [A].
-        """
+        """Current of a torque, ``i = tau / K_t``."""
         self._needs_torque_constant("a current command")
         return np.asarray(numbers(torque, "torque") / self.torque_constant)
 
     def voltage(self, current: ArrayLike, speed: ArrayLike, current_rate: ArrayLike = 0.0) -> Array:
-        """Voltage at the terminals, ``V = R i + L di/dt + K_E omega``.
-
-        Parameters
-        ----------
-        current : array_like, (...)
-            i [A].
-        speed : array_like, (...)
-            omega of the rotor [rad/s].
-        current_rate : array_like, (...)
-            di/dt [A/s].
-
-        Returns
-        -------
-        ndarray, (...)
-            V [V].
-        """
+        """Voltage at the terminals, ``V = R i + L di/dt + K_E omega``."""
         i, omega, rate = numbers(current, "current"), numbers(speed, "speed"), numbers(current_rate, "current_rate")
         return np.asarray(self.resistance * i + self.inductance * rate + self.emf_constant * omega)
 
     def copper_loss(self, current: ArrayLike) -> Array:
-        """Heat of the winding, ``P = R i^2``.
-
-        Parameters
-        ----------
-        current : array_like, (...)
-            i [A]; RMS for an AC machine.
-
-        Returns
-        -------
-        ndarray, (...)
-            P [W].
-        """
+        """Heat of the winding, ``P = R i^2``."""
         return np.asarray(self.resistance * numbers(current, "current") ** 2)
 
     def steady_torque(self, speed: ArrayLike, voltage: float | None = None) -> Array:
-        """Torque-speed line: torque at a constant voltage and speed, ``K_t (V - K_E omega) / R``.
-
-        Parameters
-        ----------
-        speed : array_like, (...)
-            omega of the rotor [rad/s].
-        voltage : float, optional
-            V [V]; the voltage limit if not given.
-
-        Returns
-        -------
-        ndarray, (...)
-            tau [N m], without the limit of the current.
-        """
+        """Torque-speed line: torque at a constant voltage and speed, ``K_t (V - K_E omega) / R``."""
         supply = self.voltage_limit if voltage is None else number("motor: voltage", voltage, unit="V")
         if self.resistance == 0.0 or not math.isfinite(supply):
             raise DescriptionError(
@@ -177,19 +116,7 @@ class Motor:
         return np.asarray(self.torque_constant * (supply - self.emf_constant * numbers(speed, "speed")) / self.resistance)
 
     def largest_torque(self, speed: ArrayLike) -> Array:
-        """Largest torque in the direction of positive torque that current, voltage and speed limits leave.
-
-        Parameters
-        ----------
-        speed : array_like, (...)
-            omega of the rotor [rad/s]; negative when the motor brakes.
-
-        Returns
-        -------
-        ndarray, (...)
-            tau [N m]: at most the torque of the current limit and that of the torque-speed line at the voltage limit,
-            zero where the voltage is used up or the speed limit is passed; infinite where nothing limits it.
-        """
+        """Largest torque in the direction of positive torque that current, voltage and speed limits leave."""
         omega = numbers(speed, "speed")
         torque = np.full(omega.shape, self.torque_constant * self.current_limit if self.torque_constant > 0.0 else 0.0)
         if math.isfinite(self.voltage_limit):
@@ -201,18 +128,7 @@ class Motor:
         return np.asarray(np.where(omega > self.speed_limit, 0.0, np.maximum(torque, 0.0)))
 
     def saturated(self, current: ArrayLike, voltage: ArrayLike = 0.0, speed: ArrayLike = 0.0) -> NDArray[np.bool_]:
-        """Where a limit is reached.
-
-        Parameters
-        ----------
-        current, voltage, speed : array_like, (...)
-            i [A], V [V] and omega [rad/s].
-
-        Returns
-        -------
-        ndarray of bool, (...)
-            True where the absolute value of one of them is at its limit or beyond.
-        """
+        """Where a limit is reached."""
         i, v, omega = (np.abs(numbers(x, n)) for x, n in ((current, "current"), (voltage, "voltage"), (speed, "speed")))
         return np.asarray((i >= self.current_limit) | (v >= self.voltage_limit) | (omega >= self.speed_limit))
 
@@ -227,32 +143,7 @@ class Motor:
         voltage_limit: float = math.inf,
         speed_limit: float = math.inf,
     ) -> Motor:
-        """Three-phase servo motor from the line-to-line RMS numbers of its data sheet.
-
-        The equivalent circuit carries the RMS current i of a phase and keeps the power: copper loss
-        ``3 R_phase i^2 = 1.5 R_ll i^2``, voltage ``V = 3 V_phase = sqrt(3) V_ll``. Then K_E = K_t holds as in a DC machine:
-        a data sheet's line-to-line ``k_e [V_rms s/rad]`` is ``K_t / sqrt(3)``.
-
-        Parameters
-        ----------
-        torque_constant : float
-            K_t [N m per A RMS].
-        resistance, inductance : float
-            Measured between two terminals [ohm, H]; star and delta windings alike.
-        inertia : float
-            Of the rotor [kg m^2].
-        current_limit : float
-            RMS current of a phase [A].
-        voltage_limit : float
-            RMS voltage between two terminals [V].
-        speed_limit : float
-            Of the rotor [rad/s].
-
-        Returns
-        -------
-        Motor
-            Equivalent direct-current motor.
-        """
+        """Three-phase servo motor from the line-to-line RMS numbers of its data sheet."""
         limit = number("motor: voltage_limit", voltage_limit, above=0.0, infinite=True, unit="V RMS line to line")
         return cls(
             torque_constant,
@@ -284,34 +175,6 @@ class Motor:
         """Motor from the numbers a data sheet prints; what is missing is computed, what is redundant is compared.
 
         Relations: ``V = R i_stall``, ``tau_stall = K_t i_stall``, ``omega_0 = (V - R i_0) / K_t``.
-
-        Parameters
-        ----------
-        nominal_voltage : float, optional
-            V at which stall and no-load values hold [V]; becomes the voltage limit.
-        resistance : float, optional
-            R between the terminals [ohm].
-        stall_current, stall_torque : float, optional
-            Of the blocked rotor [A, N m].
-        torque_constant : float, optional
-            K_t [N m/A].
-        no_load_speed : float, optional
-            omega_0 [rad/s].
-        no_load_current : float
-            i_0 [A].
-        inductance : float
-            L between the terminals [H].
-        inertia : float
-            Of the rotor [kg m^2].
-        current_limit, speed_limit : float
-            Largest current [A] and speed [rad/s].
-        tolerance : float
-            Relative disagreement of redundant numbers that passes as rounding.
-
-        Returns
-        -------
-        Motor
-            Motor with the given numbers, and the computed ones where none was given.
         """
         from dynident.drive.datasheet import complete  # noqa: PLC0415 - only this method needs it
 

@@ -117,114 +117,31 @@ class Transmission:
 
     @classmethod
     def gear(cls, ratio: float, **options: Any) -> Transmission:
-        """Gear with a rotary output.
-
-        Parameters
-        ----------
-        ratio : float
-            Motor turns per turn of the output.
-        **options : float or sequence of float
-            Other fields of `Transmission`.
-
-        Returns
-        -------
-        Transmission
-            With the same ratio [rad/rad].
-        """
+        """Gear with a rotary output."""
         return cls(ratio, **options)
 
     @classmethod
     def screw(cls, lead: float, ratio: float = 1.0, **options: Any) -> Transmission:
-        """Screw behind a gear, ``2 pi ratio / lead`` (eq. 3.28).
-
-        Parameters
-        ----------
-        lead : float
-            Way of the nut per turn of the screw [m]; negative for a left-hand thread.
-        ratio : float
-            Motor turns per turn of the screw.
-        **options : float or sequence of float
-            Other fields of `Transmission`.
-
-        Returns
-        -------
-        Transmission
-            With a ratio in rad/m.
-        """
+        """Screw behind a gear, ``2 pi ratio / lead`` (eq. 3.28)."""
         return cls(2.0 * math.pi * _not_zero("ratio", ratio) / _not_zero("lead", lead), **options)
 
     @classmethod
     def belt(cls, pitch: float, ratio: float = 1.0, **options: Any) -> Transmission:
-        """Belt (or rack) behind a gear, ``2 pi ratio / pitch`` (eqs. 3.28, 4.35).
-
-        Parameters
-        ----------
-        pitch : float
-            Way of the carriage per turn of the driven pulley [m].
-        ratio : float
-            Motor turns per turn of the pulley.
-        **options : float or sequence of float
-            Other fields of `Transmission`.
-
-        Returns
-        -------
-        Transmission
-            With a ratio in rad/m.
-        """
+        """Belt (or rack) behind a gear, ``2 pi ratio / pitch`` (eqs. 3.28, 4.35)."""
         return cls(2.0 * math.pi * _not_zero("ratio", ratio) / _not_zero("pitch", pitch), **options)
 
     def output_torque(self, torque: ArrayLike, speed: ArrayLike) -> Array:
-        """Torque or force that the output receives from a torque of the motor side.
-
-        Parameters
-        ----------
-        torque : array_like, (...)
-            tau at the motor [N m].
-        speed : array_like, (...)
-            omega of the motor [rad/s]; only the sign of tau omega matters.
-
-        Returns
-        -------
-        ndarray, (...)
-            ``ratio efficiency tau`` where tau omega > 0, ``ratio tau / efficiency`` where tau omega < 0, and ``ratio tau`` at
-            rest [N m or N].
-        """
+        """Torque or force that the output receives from a torque of the motor side."""
         tau, omega = numbers(torque, "torque"), numbers(speed, "speed")
         return np.asarray(self.ratio * tau * self.efficiency ** (np.sign(tau) * np.sign(omega)))
 
     def motor_torque(self, torque: ArrayLike, speed: ArrayLike) -> Array:
-        """Torque at the motor that gives a wanted torque or force at the output; the inverse of `output_torque`.
-
-        Parameters
-        ----------
-        torque : array_like, (...)
-            At the output [N m or N].
-        speed : array_like, (...)
-            omega of the motor [rad/s].
-
-        Returns
-        -------
-        ndarray, (...)
-            tau at the motor [N m].
-        """
+        """Torque at the motor that gives a wanted torque or force at the output; the inverse of `output_torque`."""
         tau, omega = numbers(torque, "torque") / self.ratio, numbers(speed, "speed")
         return np.asarray(tau * self.efficiency ** -(np.sign(tau) * np.sign(omega)))
 
     def shaft_torque(self, twist: ArrayLike, rate: ArrayLike = 0.0) -> Array:
-        """Torque of the last shaft, with its play.
-
-        Parameters
-        ----------
-        twist : array_like, (...)
-            Angle before the shaft less the angle behind it [rad].
-        rate : array_like, (...)
-            Its time derivative [rad/s].
-
-        Returns
-        -------
-        ndarray, (...)
-            Torque that the shaft hands on [N m].
-        """
+        """Torque of the last shaft, with its play."""
         if self.rigid:
             raise DescriptionError("transmission: stiffness is empty, a rigid shaft has no twist; give stiffness and inertias")
         d, d_dot = numbers(twist, "twist"), numbers(rate, "rate")

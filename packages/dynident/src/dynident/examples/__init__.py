@@ -21,47 +21,17 @@ _HERE = Path(__file__).parent
 
 @dataclass(frozen=True, eq=False)
 class Example:
-    """A robot and two of its logs.
+    """A robot and two of its logs."""
 
-    Parameters
-    ----------
-    robot : Mechanism
-        The robot as its description has it, with the errors of a CAD model.
-    run, other : Log
-        A log to fit and another one to judge the result.
-    truth : mapping of str to float
-        Standard parameters that made the logs, by name.
-    source : pathlib.Path
-        The description, a URDF file.
-    """
-
-    robot: Mechanism
-    run: Log
-    other: Log
-    truth: Mapping[str, float]
-    source: Path
+    robot: Mechanism  # The robot as its description has it, with the errors of a CAD model
+    run: Log  # A log to fit and another one to judge the result
+    other: Log  # A log to fit and another one to judge the result
+    truth: Mapping[str, float]  # Standard parameters that made the logs, by name
+    source: Path  # The description, a URDF file
 
 
 def arm6(folder: str | os.PathLike[str] | None = None) -> Example:
-    """Return a simulated 6-axis arm with two logs of 20 s: noise, encoders, friction, a CAD model that is wrong.
-
-    Parameters
-    ----------
-    folder : path-like, optional
-        Where to write ``robot.urdf``, ``run.csv`` and ``other.csv``, the files of the quick start; none when omitted.
-
-    Returns
-    -------
-    Example
-        Robot, logs and truth.
-
-    Examples
-    --------
-    >>> import dynident as di
-    >>> arm = di.examples.arm6()
-    >>> arm.robot.dof, arm.run.effort_kind
-    (6, 'joint_torque')
-    """
+    """Return a simulated 6-axis arm with two logs of 20 s: noise, encoders, friction, a CAD model that is wrong."""
     here = _HERE / "arm6"
     if folder is not None:
         if not isinstance(folder, str | os.PathLike):

@@ -43,32 +43,7 @@ def plan_within(
     home: ArrayLike | None = None,
     notes: Mapping[str, Any] | None = None,
 ) -> Plan:
-    """Return a plan whose joins keep the limits of positions and rates, after checking all limits on all of it.
-
-    Parameters
-    ----------
-    robot : str
-        Name.
-    limits : MotionLimits
-        All limits.
-    stages : list of Stage
-        What to do in a cycle.
-    rate : float
-        Samples per second [Hz].
-    cycles : int
-        How often.
-    period : float
-        Length of a cycle with its pause [s]; 0 for none.
-    home : array_like (n,), optional
-        Where to rest between cycles; where the first stage starts when omitted.
-    notes : mapping, optional
-        Anything else.
-
-    Returns
-    -------
-    Plan
-        The plan; a sentence names the limit that its motions or joins would break.
-    """
+    """Return a plan whose joins keep the limits of positions and rates, after checking all limits on all of it."""
     plan = _joined(robot, limits, stages, rate, home, cycles, period=period, notes={} if notes is None else notes)
     check_plan(plan, limits)
     return plan
@@ -163,43 +138,7 @@ def complete_test(
     repetitions: int = 1,
     notes: Mapping[str, Any] | None = None,
 ) -> Plan:
-    """Return the complete test of [Pagani2022, section 2.4]: excitation, full speed, friction, warming; 24 cycles of 5 min.
-
-    The section at full speed moves every joint along cycloids that peak at its largest speed (2.3.3). Plateaus are at 5 to
-    100 % of that speed; they get shorter, then the warming, when they leave less time in the cycle. Warming moves all joints at
-    once at their largest speeds over 80 % of their ranges; where other limits are in the way, the joints that break them use
-    less. The whole cycle is checked.
-
-    Parameters
-    ----------
-    robot : str
-        Name.
-    limits : MotionLimits
-        All limits of the robot.
-    excitation : Curve
-        Training motion.
-    rate : float
-        Samples per second [Hz].
-    validation : Curve, optional
-        Another motion, for validation only.
-    cycles : int
-        How many cycles.
-    period : float
-        Length of a cycle [s].
-    warming_time : float
-        Longest warming [s].
-    posture : array_like (n,), optional
-        Where joints wait while others are measured; the middle of the ranges, or where there is more room for every joint.
-    repetitions : int
-        Periods of the excitation to average over.
-    notes : mapping, optional
-        Anything else.
-
-    Returns
-    -------
-    Plan
-        The plan.
-    """
+    """Return the complete test of [Pagani2022, section 2.4]: excitation, full speed, friction, warming; 24 cycles of 5 min."""
     require(limits, MotionLimits, "limits")
     motion_curve(excitation, "excitation")
     period, warming_time = number("period", period), number("warming_time", warming_time)
@@ -238,21 +177,7 @@ def complete_test(
 
 
 def complete_shares(plan: Plan, limits: MotionLimits) -> dict[str, dict[str, float]]:
-    """Return how far a complete test goes: shares of the largest speeds and of the ranges, and lengths of plateaus.
-
-    Parameters
-    ----------
-    plan : Plan
-        What `complete_test` returned.
-    limits : MotionLimits
-        Limits of the robot.
-
-    Returns
-    -------
-    dict of str to dict
-        By coordinate: ``full_speed`` (peak speed of the cycloids), ``plateau`` and ``fastest_plateau`` (longest plateau, and
-        that at the largest speed [s]), ``warming_speed``, ``warming_range``.
-    """
+    """Return how far a complete test goes: shares of the largest speeds and of the ranges, and lengths of plateaus."""
     stages = {stage.name: stage.curve for stage in plan.stages}
     friction, warm, full = (stages.get(name) for name in ("friction", "warming", "full_speed"))
     if not isinstance(friction, Strokes) or warm is None or full is None:
@@ -361,22 +286,7 @@ def payload_plan(
 
 
 def validation_motion(problem: Problem, seed: int = 1, duration: float | None = None) -> Trajectory:
-    """Return a motion for validation, different from any training motion: faded sines of random frequencies and phases.
-
-    Parameters
-    ----------
-    problem : Problem
-        Limits and the family of the training motion, whose highest frequency is not exceeded.
-    seed : int
-        Seed of frequencies, phases and amplitudes.
-    duration : float, optional
-        How long [s]; as the training motion when omitted.
-
-    Returns
-    -------
-    Trajectory
-        From rest to rest, inside all limits on a dense grid.
-    """
+    """Return a motion for validation, different from any training motion: faded sines of random frequencies and phases."""
     require(problem, Problem, "problem")
     generator = np.random.default_rng([whole("seed", seed, least=0, most=np.inf), 20])
     T = problem.family.duration if duration is None else positive("duration", duration)

@@ -76,24 +76,12 @@ class Slope:
 
 @dataclass(frozen=True)
 class Criterion:
-    """A weighted sum of criteria.
+    """A weighted sum of criteria."""
 
-    Parameters
-    ----------
-    weights : tuple of (str, float)
-        Criteria and the weights of their costs; one criterion alone has weight 1.
-    scale : None, "column" or tuple of float (b,)
-        Columns of W as they are (SI units), scaled to unit length, or multiplied by given sizes such as prior parameters.
-    goal : tuple of int, optional
-        Only these parameters matter; the others are unknown and estimated along (Schur complement).
-    power : float
-        Smoothing of "cond"; infinity is the condition number itself.
-    """
-
-    weights: tuple[tuple[str, float], ...]
+    weights: tuple[tuple[str, float], ...]  # Criteria and the weights of their costs; one criterion alone has weight 1
     scale: str | tuple[float, ...] | None = None
-    goal: tuple[int, ...] = ()
-    power: float = np.inf
+    goal: tuple[int, ...] = ()  # Only these parameters matter; the others are unknown and estimated along (Schur complement)
+    power: float = np.inf  # Smoothing of "cond"; infinity is the condition number itself
 
     def __post_init__(self) -> None:
         if not isinstance(self.weights, tuple) or not all(isinstance(pair, tuple) and len(pair) == 2 for pair in self.weights):
@@ -113,22 +101,7 @@ class Criterion:
         scale: str | Sequence[float] | None = None,
         goal: Sequence[int] = (),
     ) -> Criterion:
-        """Return a criterion from its name, from "cond:1,d:0.5", or from a mapping of weights.
-
-        Parameters
-        ----------
-        text : str, mapping or Criterion
-            Name or weights.
-        scale : None, "column" or sequence of float
-            See the class.
-        goal : sequence of int
-            See the class.
-
-        Returns
-        -------
-        Criterion
-            The criterion.
-        """
+        """Return a criterion from its name, from "cond:1,d:0.5", or from a mapping of weights."""
         if isinstance(text, Criterion):
             return text
         if not isinstance(text, str | Mapping):

@@ -100,18 +100,7 @@ class Design(Result):
         return found
 
     def singular_values(self, curve: Curve | None = None) -> Array:
-        """Return the singular values of the regressor along a motion, columns scaled as the criterion sees them.
-
-        Parameters
-        ----------
-        curve : Curve, optional
-            The designed motion when omitted.
-
-        Returns
-        -------
-        ndarray, (b,)
-            Descending.
-        """
+        """Return the singular values of the regressor along a motion, columns scaled as the criterion sees them."""
         scale, R = self.problem.objective.criterion.scale, self._factor(curve)
         if isinstance(scale, str):
             length = np.linalg.norm(R, axis=0)
@@ -162,24 +151,7 @@ class Design(Result):
         return validation_motion(self.problem, seed)
 
     def plan(self, complete: bool = False, validation: Curve | None = None, repetitions: int = 1, **options: Any) -> Plan:
-        """Return the plan of the experiment, checked against all limits.
-
-        Parameters
-        ----------
-        complete : bool
-            True for the complete test with friction plateaus and warming.
-        validation : Curve, optional
-            Another motion, for validation, such as `validation` returns.
-        repetitions : int
-            Periods to average over.
-        **options
-            Passed to `complete_test`, or to `plan_within`.
-
-        Returns
-        -------
-        Plan
-            The plan, with the design's values in its notes.
-        """
+        """Return the plan of the experiment, checked against all limits."""
         limits = self.problem.limits
         robot = self.mechanism.name if self.mechanism is not None else "robot"
         notes = {"notes": self.numbers(short=True), **options}
@@ -190,18 +162,7 @@ class Design(Result):
         return plan_within(robot, limits, stages, self.rate, **notes)
 
     def numbers(self, short: bool = False) -> dict[str, Any]:
-        """Return what a design is judged by: criteria before and after, margins, expected deviations; no time: it can repeat.
-
-        Parameters
-        ----------
-        short : bool
-            True leaves out the parameters' deviations and the trajectory.
-
-        Returns
-        -------
-        dict
-            JSON-ready.
-        """
+        """Return what a design is judged by: criteria before and after, margins, expected deviations."""
         margins = self.margins()
         worst = min(margins, key=lambda name: margins[name])
         out: dict[str, Any] = {
@@ -381,18 +342,6 @@ def relative_sizes(base: BaseParameters, floor: float = 1e-3) -> Array:
 
     With these sizes as the scale of criterion "a", the sum of the relative variances is minimised. A parameter far below the
     others of its unit is not worth a precision of its own, hence the floor.
-
-    Parameters
-    ----------
-    base : BaseParameters
-        Base parameters of a robot with prior values.
-    floor : float
-        Share of the largest parameter with the same unit.
-
-    Returns
-    -------
-    ndarray, (b,)
-        Sizes above zero, in the units of the base parameters.
     """
     require(base, BaseParameters, "base")
     prior = base.mechanism.parameters
@@ -409,22 +358,7 @@ def relative_sizes(base: BaseParameters, floor: float = 1e-3) -> Array:
 
 
 def check_motion(limits: MotionLimits, curve: Curve, rate: float = 200.0) -> dict[str, float]:
-    """Return the smallest margin of any motion to every limit; negative where it breaks one. The jerk is by differences.
-
-    Parameters
-    ----------
-    limits : MotionLimits
-        Limits.
-    curve : Curve
-        Any motion, such as a plan's whole cycle.
-    rate : float
-        Samples per second [Hz].
-
-    Returns
-    -------
-    dict of str to float
-        Margins by name.
-    """
+    """Return the smallest margin of any motion to every limit; negative where it breaks one. The jerk is by differences."""
     require(limits, MotionLimits, "limits")
     motion_curve(curve, "curve")
     excess = curve_excess(curve, limits, positive("rate", rate), "a motion")[1]

@@ -73,21 +73,11 @@ class ExcitationEquations(ABC):
 
 @dataclass(frozen=True, eq=False)
 class RobotEquations(ExcitationEquations):
-    """The base regressor of a robot, projected when it has loops.
+    """The base regressor of a robot, projected when it has loops."""
 
-    Parameters
-    ----------
-    base : BaseParameters
-        Base parameters and the robot.
-    eps : float
-        Speed over which signs of friction are smoothed [rad/s or m/s]; 0 for true signs.
-    projection : str or tuple of str
-        Equations of a robot with loops, see `dynident.identify.rows`.
-    """
-
-    base: BaseParameters
-    eps: float = 0.0
-    projection: Projection = "gls"
+    base: BaseParameters  # Base parameters and the robot
+    eps: float = 0.0  # Speed over which signs of friction are smoothed [rad/s or m/s]; 0 for true signs
+    projection: Projection = "gls"  # Equations of a robot with loops, see `dynident.identify.rows`
     threads = True
 
     def __post_init__(self) -> None:
@@ -182,24 +172,12 @@ def inputs_of(mechanism: Mechanism, x: Array, v: Array, a: Array) -> dict[str, A
 
 @dataclass(frozen=True, eq=False)
 class FunctionEquations(ExcitationEquations):
-    """Rows from any function of the motion, such as a closed-form regressor in task coordinates.
-
-    Parameters
-    ----------
-    function : callable
-        ``function(q, v, a)`` with (N, dof) arrays returns W (rows, b, N); each sample's rows must depend on that sample only.
-    dof : int
-        Number of coordinates.
-    names : tuple of str
-        Names of the b parameters.
-    equations : int
-        Number of rows.
-    """
+    """Rows from any function of the motion, such as a closed-form regressor in task coordinates."""
 
     function: Callable[[Array, Array, Array], Array]
-    dof: int
-    names: tuple[str, ...]
-    equations: int
+    dof: int  # Number of coordinates
+    names: tuple[str, ...]  # Names of the b parameters
+    equations: int  # Number of rows
 
     def __post_init__(self) -> None:
         if not 1 <= self.equations <= MOST_EQUATIONS:

@@ -54,18 +54,7 @@ class Limit(ABC):
         return robot is not None and bool(robot.loops)
 
     def excess(self, state: State) -> Array:
-        """Return how far every sample is beyond the limit, relative to its size.
-
-        Parameters
-        ----------
-        state : State
-            Motion.
-
-        Returns
-        -------
-        ndarray, (N, k)
-            Not above zero inside.
-        """
+        """Return how far every sample is beyond the limit, relative to its size."""
         return self._excess(state)
 
     @abstractmethod

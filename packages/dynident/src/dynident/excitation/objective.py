@@ -141,20 +141,7 @@ def information(equations: ExcitationEquations, motion: Motion, noise: Array, pr
 
 
 def prior_factor(evidence: Regression, noise: ArrayLike) -> Array:
-    """Return the factor of recorded data, for a design that completes it (sequential design).
-
-    Parameters
-    ----------
-    evidence : Regression
-        Recorded data of the same robot with the same base parameters and projection.
-    noise : array_like, (groups,)
-        Standard deviation of each equation.
-
-    Returns
-    -------
-    ndarray, (k, b)
-        Factor in units of the noise; rows that were low-passed together count as fewer.
-    """
+    """Return the factor of recorded data, for a design that completes it (sequential design)."""
     require(evidence, Regression, "evidence")
     sizes = vector(noise, len(evidence.groups), "noise")
     parts = []
@@ -167,30 +154,14 @@ def prior_factor(evidence: Regression, noise: ArrayLike) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Objective:
-    """The cost of a trajectory's parameters, with its gradient.
+    """The cost of a trajectory's parameters, with its gradient."""
 
-    Parameters
-    ----------
-    equations : Equations
-        Rows of the regression.
-    family : Family
-        Trajectories to choose from, q = Phi c.
-    criterion : Criterion
-        What to minimise.
-    t : array_like, (N,)
-        Times at which it is evaluated [s].
-    noise : array_like (rows,), optional
-        Standard deviation of each equation [N m or N]; all equal when omitted.
-    prior : ndarray (k, b), optional
-        Factor of recorded data in units of the noise, see `prior_factor`.
-    """
-
-    equations: ExcitationEquations
-    family: Family
-    criterion: Criterion
-    t: Array
-    noise: Any = None
-    prior: Array | None = None
+    equations: ExcitationEquations  # Rows of the regression
+    family: Family  # Trajectories to choose from, q = Phi c
+    criterion: Criterion  # What to minimise
+    t: Array  # Times at which it is evaluated [s]
+    noise: Any = None  # Standard deviation of each equation [N m or N]; all equal when omitted
+    prior: Array | None = None  # Factor of recorded data in units of the noise, see `prior_factor`
 
     def __post_init__(self) -> None:
         require(self.equations, ExcitationEquations, "equations")
@@ -255,24 +226,7 @@ class Objective:
 def expected_deviations(
     equations: ExcitationEquations, motion: MotionLike, noise: ArrayLike, prior: Array | None = None
 ) -> Array:
-    """Return the standard deviation that each parameter will have after a motion, sqrt(diag (W^T W)^-1), rows over noise.
-
-    Parameters
-    ----------
-    equations : Equations
-        Rows of the regression, with true signs.
-    motion : Motion or (q, v, a)
-        N samples.
-    noise : array_like, (rows,)
-        Standard deviation of each equation's effort, independent from sample to sample.
-    prior : ndarray (k, b), optional
-        Factor of recorded data.
-
-    Returns
-    -------
-    ndarray, (b,)
-        Standard deviations; infinite where the motion does not show a parameter.
-    """
+    """Return the standard deviation that each parameter will have after a motion, sqrt(diag (W^T W)^-1), rows over noise."""
     require(equations, ExcitationEquations, "equations")
     motion = as_motion(motion)
     _check_prior(prior, equations)

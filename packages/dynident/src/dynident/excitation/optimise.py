@@ -73,29 +73,13 @@ class Run:
 
 @dataclass(frozen=True, eq=False)
 class Optimum:
-    """What an optimiser found.
+    """What an optimiser found."""
 
-    Parameters
-    ----------
-    x : ndarray, (n * size,)
-        Parameters, feasible on the dense grid.
-    cost : float
-        Cost with the smoothed signs.
-    start : ndarray, (n * size,)
-        Feasible start from which it was found.
-    starts : int
-        Starts that were tried.
-    seconds : float
-        Time taken.
-    cut : bool
-        True when the time budget ended the search: another machine, or the same one when it is busy, finds another motion.
-    """
-
-    x: Array
-    cost: float
-    start: Array
-    starts: int
-    seconds: float
+    x: Array  # Parameters, feasible on the dense grid
+    cost: float  # Cost with the smoothed signs
+    start: Array  # Feasible start from which it was found
+    starts: int  # Starts that were tried
+    seconds: float  # Time taken
     cut: bool = False
 
 
@@ -239,33 +223,6 @@ def optimise(
 
     Results are reproducible by seed when `iterations` limits the search, and otherwise as long as the time budget is not what
     ends it.
-
-    Parameters
-    ----------
-    problem : Problem
-        Cost and limits.
-    starts : int
-        Number of random feasible starts.
-    time_budget : float
-        When to stop [s], counted from the first feasible motion; compilation comes before.
-    seed : int
-        Seed of starts and searches.
-    workers : int, optional
-        Parallel processes; one per core when omitted, 1 keeps everything in this process.
-    start : array_like (n * size,), optional
-        A start of the user's, tried first; it must be inside the limits.
-    progress : callable, optional
-        Called after every run with ``done``, ``seconds``, and of the best motion so far ``cost``, ``values`` of its criteria,
-        ``limit`` that is tightest and its ``margin``.
-    iterations : int, optional
-        Most steps of every start, instead of the time budget.
-    client : dask.distributed.Client or concurrent.futures.Executor, optional
-        Where to compute; processes of this machine when omitted (see `dynident.fleet.connect`).
-
-    Returns
-    -------
-    Optimum
-        The best motion.
     """
     require(problem, Problem, "problem")
     if progress is not None and not callable(progress):

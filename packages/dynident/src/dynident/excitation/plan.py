@@ -83,25 +83,13 @@ class Stage:
 
 
 class Piece(NamedTuple):
-    """A part of a cycle: one repetition of a stage, or the join or lead before or after it (stage None).
+    """A part of a cycle: one repetition of a stage, or the join or lead before or after it (stage None)."""
 
-    Parameters
-    ----------
-    stage : Stage or None
-        The stage; None for a join or a lead.
-    repetition : int
-        Which repetition, from 0 on.
-    start, end : float
-        When, since the start of the cycle [s].
-    curve : Curve
-        The motion; its time starts at `start`.
-    """
-
-    stage: Stage | None
-    repetition: int
-    start: float
-    end: float
-    curve: Curve
+    stage: Stage | None  # The stage; None for a join or a lead
+    repetition: int  # Which repetition, from 0 on
+    start: float  # When, since the start of the cycle [s]
+    end: float  # When, since the start of the cycle [s]
+    curve: Curve  # The motion; its time starts at `start`
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,20 +210,7 @@ class Plan(Result):
         ]
 
     def motion(self, rate: float | None = None, cycles: int = 1) -> Motion:
-        """Return cycles at a fixed rate, each with its pause.
-
-        Parameters
-        ----------
-        rate : float, optional
-            Samples per second [Hz]; the plan's when omitted.
-        cycles : int
-            How many; one is all that differs, the others repeat it.
-
-        Returns
-        -------
-        Motion
-            Positions, velocities and accelerations.
-        """
+        """Return cycles at a fixed rate, each with its pause."""
         f = self.rate if rate is None else positive("rate", rate)
         whole("cycles", cycles, least=1)
         step = max(self.period, self.curve.duration) if cycles > 1 else self.curve.duration
@@ -307,18 +282,7 @@ class Plan(Result):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Plan:
-        """Return the plan that `to_dict` described.
-
-        Parameters
-        ----------
-        data : mapping
-            What `to_dict` returned.
-
-        Returns
-        -------
-        Plan
-            The same plan.
-        """
+        """Return the plan that `to_dict` described."""
         try:
             stages = [Stage(**{key: s[key] for key in STAGE}, curve=from_spec(s["motion"])) for s in data["stages"]]
             given = [key for key in (*VECTORS, *BOUNDS) if data.get(key) is not None]

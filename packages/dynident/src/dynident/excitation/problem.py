@@ -25,21 +25,11 @@ OUTSIDE = 1e6  # excess of a motion that the robot cannot follow at all
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Cost, limits and the grid on which both are taken.
+    """Cost, limits and the grid on which both are taken."""
 
-    Parameters
-    ----------
-    objective : Objective
-        Cost with gradient.
-    limits : MotionLimits
-        Limits and the margin to keep from them.
-    home : ndarray (n,), optional
-        Position from which postures are tried first; the middle of the ranges when omitted.
-    """
-
-    objective: Objective
-    limits: MotionLimits
-    home: Array | None = None
+    objective: Objective  # Cost with gradient
+    limits: MotionLimits  # Limits and the margin to keep from them
+    home: Array | None = None  # Position from which postures are tried first; the middle of the ranges when omitted
 
     def __post_init__(self) -> None:
         require(self.objective, Objective, "objective")

@@ -86,22 +86,7 @@ def _identity(log: Log) -> str | None:
 
 
 def average_periods(samples: ArrayLike, period: int, skip: int = 1) -> tuple[Array, Array]:
-    """Return the mean over periods of a periodic motion, and the standard deviation of that mean.
-
-    Parameters
-    ----------
-    samples : array_like, (N, k)
-        Measured signals.
-    period : int
-        Samples per period.
-    skip : int
-        Periods at the start that are left out (transients).
-
-    Returns
-    -------
-    mean, deviation : ndarray, (period, k)
-        Averages; deviations are zero with a single period.
-    """
+    """Return the mean over periods of a periodic motion, and the standard deviation of that mean."""
     x = np.atleast_1d(numbers(samples, "samples"))
     count = x.shape[0] // period - skip if whole("period", period) > 0 and whole("skip", skip) >= 0 else 0
     if x.ndim != 2 or count < 1:

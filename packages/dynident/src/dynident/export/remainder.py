@@ -38,24 +38,12 @@ def open_tree(mechanism: Mechanism) -> Mechanism:
 
 @dataclass(frozen=True)
 class Split:
-    """A robot's spanning tree, and its parameters divided between a program and what is added to it.
+    """A robot's spanning tree, and its parameters divided between a program and what is added to it."""
 
-    Parameters
-    ----------
-    tree : Mechanism
-        The identified robot without loops and couplings.
-    native : Parameters
-        Parameters as they are written: those of the program's own terms are not negative.
-    own : tuple of str
-        Names of the parameters that the program has.
-    remainder : Function
-        ``tau (n,)`` of ``q, v, a``: everything else.
-    """
-
-    tree: Mechanism
-    native: Parameters
-    own: tuple[str, ...]
-    remainder: Function
+    tree: Mechanism  # The identified robot without loops and couplings
+    native: Parameters  # Parameters as they are written: those of the program's own terms are not negative
+    own: tuple[str, ...]  # Names of the parameters that the program has
+    remainder: Function  # ``tau (n,)`` of ``q, v, a``: everything else
 
     @property
     def joints(self) -> tuple[str, ...]:

@@ -11,20 +11,7 @@ from dynident.graph.names import comment
 
 
 def remark(path: Path, lines: Sequence[str]) -> Path:
-    """Write sentences into a file of results as comments of its language, at its end.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-        URDF, XML, Python or C file.
-    lines : sequence of str
-        Sentences.
-
-    Returns
-    -------
-    pathlib.Path
-        The file.
-    """
+    """Write sentences into a file of results as comments of its language, at its end."""
     begin, end = {".urdf": ("<!-- ", " -->"), ".xml": ("<!-- ", " -->"), ".py": ("# ", "")}.get(path.suffix, ("/* ", " */"))
     plain = [" ".join(visible(line).split()) for line in lines]  # names of a file's joints must not end the comment
     safe = [comment(line) if begin == "/* " else re.sub("-(?=-)", "- ", line) for line in plain]

@@ -149,20 +149,7 @@ class LuGre(DynamicLaw):
         return (Stribeck(self.exponent) + Viscous()).using(fc=self.fc, fs=self.fs, vs=self.vs, fv=self.fv)
 
     def rate(self, z: ArrayLike, v: ArrayLike) -> Array:
-        """Velocity of the bristles.
-
-        Parameters
-        ----------
-        z : array_like, shape (...)
-            Deflections.
-        v : array_like, shape (...)
-            Velocities.
-
-        Returns
-        -------
-        ndarray, shape (...)
-            ``dz/dt``.
-        """
+        """Velocity of the bristles."""
         return np.asarray(self._rate(np.asarray(z), np.asarray(v, dtype=np.float64), self.parameters))
 
     @staticmethod
@@ -174,16 +161,6 @@ class LuGre(DynamicLaw):
 
         Sufficient at all speeds: ``fv >= sigma1 (fs - fc) / fc`` (also necessary [Barabanov2000]).
         Sufficient up to a speed: ``sigma1^2 |v| <= 4 (sigma1 + fv) g(v)``, from the storage sigma0 z^2 / 2.
-
-        Parameters
-        ----------
-        speed : float, optional
-            Largest speed that occurs; all speeds if not given.
-
-        Returns
-        -------
-        bool
-            True if one of the conditions holds.
         """
         if self.fv >= self.sigma1 * (self.fs - self.fc) / self.fc:
             return True

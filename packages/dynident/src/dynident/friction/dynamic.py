@@ -41,24 +41,12 @@ MOST = 64
 
 @dataclass(frozen=True, eq=False)
 class Response(Result):
-    """Friction over time.
+    """Friction over time."""
 
-    Parameters
-    ----------
-    t : ndarray, shape (N,)
-        Times [s].
-    v : ndarray, shape (N,)
-        Velocities [rad/s or m/s].
-    force : ndarray, shape (N,)
-        Friction [N m or N].
-    state : ndarray, shape (N, m)
-        Inner state; any row can start another simulation.
-    """
-
-    t: Array
-    v: Array
-    force: Array
-    state: Array
+    t: Array  # Times [s]
+    v: Array  # Velocities [rad/s or m/s]
+    force: Array  # Friction [N m or N]
+    state: Array  # Inner state; any row can start another simulation
 
     def plot(self) -> Figure:
         """Draw friction against velocity, the way it went, and over time."""
@@ -93,22 +81,7 @@ class DynamicLaw(ABC):
 
     @abstractmethod
     def force(self, z: Sequence[Any], v: Any, p: Mapping[str, Any]) -> Any:
-        """Friction from the state, for expressions, numbers and arrays alike.
-
-        Parameters
-        ----------
-        z : sequence of m expressions
-            Inner state.
-        v : expression
-            Velocity [rad/s or m/s].
-        p : mapping of str to expression
-            Parameters by name.
-
-        Returns
-        -------
-        expression
-            Friction [N m or N].
-        """
+        """Friction from the state, for expressions, numbers and arrays alike."""
 
     @abstractmethod
     def _piece(self, routine: Routine, v0: Node, v1: Node, dt: Node, p: Mapping[str, Node]) -> None:
@@ -166,22 +139,7 @@ class DynamicLaw(ABC):
         return states
 
     def simulate(self, t: ArrayLike, v: ArrayLike, start: ArrayLike | None = None) -> Response:
-        """Friction along a motion.
-
-        Parameters
-        ----------
-        t : array_like, shape (N,)
-            Times [s], increasing.
-        v : array_like, shape (N,)
-            Velocities [rad/s or m/s], linear between samples.
-        start : array_like, shape (m,), optional
-            State at the first sample; relaxed bristles if not given.
-
-        Returns
-        -------
-        Response
-            Friction and state at every sample.
-        """
+        """Friction along a motion."""
         times = np.ascontiguousarray(time_axis(t))
         velocity = np.ascontiguousarray(signal("v", v, times.size))
         state, force = self._swept(times, velocity, self._start(start)), np.empty(times.size)
@@ -191,24 +149,7 @@ class DynamicLaw(ABC):
         return Response(times, velocity, force, state)
 
     def advance(self, state: ArrayLike, v0: float, v1: float, dt: float) -> tuple[float, Array]:
-        """One step of `simulate`, for a simulator that makes its own steps.
-
-        Parameters
-        ----------
-        state : array_like, shape (m,)
-            State at the start of the step.
-        v0, v1 : float
-            Velocities at the start and the end of the step.
-        dt : float
-            Step [s], above zero.
-
-        Returns
-        -------
-        force : float
-            Friction at the end of the step [N m or N].
-        state : ndarray, shape (m,)
-            State at the end of the step.
-        """
+        """One step of `simulate`, for a simulator that makes its own steps."""
         after = self._swept(np.array([0.0, step_length(dt)]), np.array([v0, v1], dtype=np.float64), self._start(state))[1]
         return float(self.force(list(after), v1, self.parameters)), after
 

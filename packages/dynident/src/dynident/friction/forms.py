@@ -25,18 +25,12 @@ TILE = 4096  # samples at a time: what is computed on the way stays in the proce
 
 
 class Point(NamedTuple):
-    """What the torque of a law depends on: expressions, numbers or arrays.
+    """What the torque of a law depends on: expressions, numbers or arrays."""
 
-    Parameters
-    ----------
-    v, q, tau, T : Node, float or ndarray
-        Velocity, position, load and temperature, as in `State`.
-    """
-
-    v: Any
-    q: Any
-    tau: Any
-    T: Any
+    v: Any  # Velocity, position, load and temperature, as in `State`
+    q: Any  # Velocity, position, load and temperature, as in `State`
+    tau: Any  # Velocity, position, load and temperature, as in `State`
+    T: Any  # Velocity, position, load and temperature, as in `State`
 
 
 class Forms:

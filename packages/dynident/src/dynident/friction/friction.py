@@ -67,34 +67,12 @@ class Friction:
         return self.law.value(state, self.values, by)
 
     def power(self, state: State | ArrayLike) -> Array:
-        """Power turned into heat; negative where the friction feeds energy into the motion.
-
-        Parameters
-        ----------
-        state : State or array_like, shape (...)
-            State, or the velocities alone.
-
-        Returns
-        -------
-        ndarray, shape (...)
-            ``W = f v`` [W] [Pagani2022, eq. 96].
-        """
+        """Power turned into heat; negative where the friction feeds energy into the motion."""
         given = State.of(state)
         return np.asarray(self(given) * given.v)
 
     def breakaway(self, state: State | ArrayLike = 0.0) -> Array:
-        """Levels between which the friction of a joint at rest can be, as in `FrictionLaw.breakaway`.
-
-        Parameters
-        ----------
-        state : State or array_like, shape (...)
-            Where to look; its velocities do not matter.
-
-        Returns
-        -------
-        ndarray, shape (..., 2)
-            Backward and forward level [N m or N].
-        """
+        """Levels between which the friction of a joint at rest can be, as in `FrictionLaw.breakaway`."""
         return self.law.breakaway(state, self.values)
 
     def expression(

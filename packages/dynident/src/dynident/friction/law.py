@@ -71,50 +71,15 @@ class FrictionLaw(ABC):
 
     @abstractmethod
     def torque(self, x: Point, p: Mapping[str, Any]) -> Any:
-        """Friction, written with operators and the functions of `dynident.graph`.
-
-        Parameters
-        ----------
-        x : Point
-            Velocity, position, load and temperature.
-        p : mapping of str to expression
-            Parameters by name.
-
-        Returns
-        -------
-        expression
-            The torque or force, linear in the parameters `linear`.
-        """
+        """Friction, written with operators and the functions of `dynident.graph`."""
 
     def ranges(self, speed: float) -> Sequence[tuple[float, float]]:
-        """Interval in which to search each shape parameter.
-
-        Parameters
-        ----------
-        speed : float
-            Largest absolute speed of the data [rad/s or m/s], above zero.
-
-        Returns
-        -------
-        sequence of (float, float)
-            Lowest and highest value; an interval above zero is searched by its logarithm.
-        """
+        """Interval in which to search each shape parameter."""
         del speed
         return ()
 
     def shape_range(self, speed: float) -> Array:
-        """Interval in which to search each shape parameter, from the largest speed of the data alone.
-
-        Parameters
-        ----------
-        speed : float
-            Largest absolute speed of the data [rad/s or m/s].
-
-        Returns
-        -------
-        ndarray, shape (s, 2)
-            Lowest and highest value.
-        """
+        """Interval in which to search each shape parameter, from the largest speed of the data alone."""
         if not (np.isfinite(speed) and speed > 0.0):
             raise DescriptionError(f"speed = {speed} must be above zero; give the largest absolute speed of the data")
         found = np.array(self.ranges(speed), dtype=np.float64).reshape(-1, 2)
@@ -126,58 +91,15 @@ class FrictionLaw(ABC):
         return found
 
     def columns(self, state: State | ArrayLike, shape: ArrayLike = (), by: str = "") -> Array:
-        """Regressor columns, ``f = columns @ rho``, or their exact derivative.
-
-        Parameters
-        ----------
-        state : State or array_like, shape (...)
-            State, or the velocities alone.
-        shape : array_like, shape (s,)
-            Shape parameters eta.
-        by : str
-            ``v``, ``q``, ``tau``, ``T`` or ``shape`` for the derivative by it.
-
-        Returns
-        -------
-        ndarray, shape (..., k), or (..., k, s) by the shape parameters
-            One column per linear parameter.
-        """
+        """Regressor columns, ``f = columns @ rho``, or their exact derivative."""
         return forms_of(self).numbers(f"columns {by}", State.of(state), self._eta(shape))
 
     def value(self, state: State | ArrayLike, parameters: Values, by: str = "") -> Array:
-        """Friction torque or force, or its exact derivative.
-
-        Parameters
-        ----------
-        state : State or array_like, shape (...)
-            State, or the velocities alone.
-        parameters : mapping or array_like, shape (k + s,)
-            Values by name, or in the order of `parameters`.
-        by : str
-            ``v``, ``q``, ``tau``, ``T`` or ``parameters`` for the derivative by it.
-
-        Returns
-        -------
-        ndarray, shape (...), or (..., k + s) by the parameters
-            f [N m or N].
-        """
+        """Friction torque or force, or its exact derivative."""
         return forms_of(self).numbers(f"value {by}", State.of(state), np.concatenate(self.split(parameters)))
 
     def breakaway(self, state: State | ArrayLike, parameters: Values) -> Array:
-        """Levels between which the friction of a joint at rest can be: its limits for v to zero from both sides.
-
-        Parameters
-        ----------
-        state : State or array_like, shape (...)
-            Where to look; its velocities do not matter.
-        parameters : mapping or array_like, shape (k + s,)
-            Values by name, or in the order of `parameters`.
-
-        Returns
-        -------
-        ndarray, shape (..., 2)
-            Backward and forward level [N m or N]; they are equal where the law has no jump.
-        """
+        """Levels between which the friction of a joint at rest can be: its limits for v to zero from both sides."""
         return forms_of(self).numbers("breakaway ", State.of(state), np.concatenate(self.split(parameters)))
 
     def expression(
@@ -188,27 +110,7 @@ class FrictionLaw(ABC):
         way: Node | float | None = None,
         width: Node | float | None = None,
     ) -> Node:
-        """Friction as an expression, for compiled loops and for the printers.
-
-        Parameters
-        ----------
-        graph : Graph
-            Where it lives.
-        x : Point, optional
-            Expressions or numbers; the symbols ``v, q, tau, T`` when omitted.
-        p : mapping of str to Node or float, optional
-            Parameters by name; symbols of their names when omitted.
-        way : Node or float, optional
-            Direction +1 or -1: the branch of that direction, which is smooth through v = 0 and whose value there is the level
-            of break-away.
-        width : Node or float, optional
-            Speed over which jumps are spread, for optimisers [rad/s or m/s].
-
-        Returns
-        -------
-        Node
-            The torque or force.
-        """
+        """Friction as an expression, for compiled loops and for the printers."""
         given = Point(*(graph.symbol(name) for name in CHANNELS)) if x is None else x
         values = {name: graph.symbol(name) if p is None else graph.node(p[name]) for name in self.parameters}
         own = graph.symbol("own velocity")  # the forms below differ by v, which may be given as any expression
@@ -220,20 +122,7 @@ class FrictionLaw(ABC):
         return substitute([result], {own: graph.node(given.v)})[0]
 
     def split(self, parameters: Values) -> tuple[Array, Array]:
-        """Linear and shape parameters out of one set.
-
-        Parameters
-        ----------
-        parameters : mapping or array_like, shape (k + s,)
-            Values by name, or in the order of `parameters`. A name may drop its prefix where that is unambiguous.
-
-        Returns
-        -------
-        rho : ndarray, shape (k,)
-            Linear parameters.
-        eta : ndarray, shape (s,)
-            Shape parameters.
-        """
+        """Linear and shape parameters out of one set."""
         names = self.parameters
         if isinstance(parameters, Mapping):
             given = {self._resolve(name): float(value) for name, value in parameters.items()}
@@ -281,20 +170,7 @@ class FrictionLaw(ABC):
         return found[0]
 
     def using(self, parameters: Mapping[str, float] | None = None, **values: float) -> Friction:
-        """Law with numbers, to be called with a state.
-
-        Parameters
-        ----------
-        parameters : mapping, optional
-            Values by name.
-        **values : float
-            More values by name; the prefix of a sum may be dropped where that is unambiguous.
-
-        Returns
-        -------
-        Friction
-            The law with its numbers.
-        """
+        """Law with numbers, to be called with a state."""
         from dynident.friction.friction import Friction  # noqa: PLC0415 - it stands on this file
 
         return Friction(self, np.concatenate(self.split({**(parameters or {}), **values})))

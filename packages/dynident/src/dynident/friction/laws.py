@@ -217,18 +217,7 @@ class Sigmoid(FrictionLaw):
         return sum(waves, p["Bv"] * x.v)
 
     def canonical(self, parameters: ArrayLike) -> Array:
-        """Parameters of the same law with every w above zero and in rising order.
-
-        Parameters
-        ----------
-        parameters : array_like, shape (1 + 2 terms,)
-            ``Bv, Bf1, ..., w1, ...``.
-
-        Returns
-        -------
-        ndarray, shape (1 + 2 terms,)
-            One of the ``2^n n!`` equivalent sets, always the same one.
-        """
+        """Parameters of the same law with every w above zero and in rising order."""
         rho, w = self.split(parameters)
         order = np.argsort(np.abs(w), kind="stable")
         return np.concatenate([rho[:1], (rho[1:] * np.where(w < 0.0, -1.0, 1.0))[order], np.abs(w)[order]])

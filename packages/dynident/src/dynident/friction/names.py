@@ -90,18 +90,7 @@ def _option(part: ast.expr, text: str) -> Any:
 
 
 def law_text(law: FrictionLaw) -> str:
-    """Return the text of a law, which `law_of` reads back.
-
-    Parameters
-    ----------
-    law : FrictionLaw
-        A law; one's own must be a dataclass.
-
-    Returns
-    -------
-    str
-        Its text.
-    """
+    """Return the text of a law, which `law_of` reads back."""
     if isinstance(law, Sum):
         return " + ".join(law_text(member) for member in law.members)
     if not is_dataclass(law):

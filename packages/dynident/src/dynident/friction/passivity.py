@@ -27,24 +27,12 @@ ROUNDOFF = 1e-12
 
 @dataclass(frozen=True)
 class Dissipation(Result):
-    """Where a friction law takes power and where it feeds it.
-
-    Parameters
-    ----------
-    active : tuple of (float, float)
-        Intervals of velocity in which ``f(v) v < 0``; an interval that starts at zero speed is open there.
-    lowest : float
-        Lowest friction against the motion, ``min f(v) sgn(v)`` [N m or N]; negative where the law is active.
-    at : float
-        Velocity of that minimum.
-    speed : float
-        Largest speed looked at.
-    """
+    """Where a friction law takes power and where it feeds it."""
 
     active: tuple[tuple[float, float], ...]
-    lowest: float
-    at: float
-    speed: float
+    lowest: float  # Lowest friction against the motion, ``min f(v) sgn(v)`` [N m or N]; negative where the law is active
+    at: float  # Velocity of that minimum
+    speed: float  # Largest speed looked at
     derived = ("dissipative",)
 
     @property

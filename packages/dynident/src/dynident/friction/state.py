@@ -14,24 +14,12 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """What a friction law looks at, one value per sample; all arrays have the shape of `v`.
+    """What a friction law looks at, one value per sample; all arrays have the shape of `v`."""
 
-    Parameters
-    ----------
-    v : array_like, shape (...)
-        Velocity of the joint [rad/s or m/s].
-    q : array_like, shape (...), optional
-        Position of the joint [rad or m].
-    tau : array_like, shape (...), optional
-        Load: torque or force that the joint transmits [N m or N].
-    T : array_like, shape (...), optional
-        Temperature of the rubbing parts [degree Celsius].
-    """
-
-    v: Array
-    q: Array | None = None
-    tau: Array | None = None
-    T: Array | None = None
+    v: Array  # Velocity of the joint [rad/s or m/s]
+    q: Array | None = None  # Position of the joint [rad or m]
+    tau: Array | None = None  # Load: torque or force that the joint transmits [N m or N]
+    T: Array | None = None  # Temperature of the rubbing parts [degree Celsius]
 
     def __post_init__(self) -> None:
         count = np.shape(self.v)

@@ -70,18 +70,7 @@ class JointTerm:
         object.__setattr__(self, "mirrored", self.mirrored or self.symbol)
 
     def column(self, q: Array, v: Array, a: Array) -> Array:
-        """Regressor column.
-
-        Parameters
-        ----------
-        q, v, a : ndarray, shape (...)
-            Position, velocity and acceleration of the joint, all of one shape.
-
-        Returns
-        -------
-        ndarray, shape (...)
-            Torque per unit of the parameter.
-        """
+        """Regressor column."""
         return np.broadcast_to(np.asarray(self.expression(q, v, a), dtype=np.float64), np.shape(v))
 
     def smooth(self, q: Any, v: Any, a: Any, width: Any) -> Any:

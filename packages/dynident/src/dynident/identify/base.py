@@ -138,18 +138,7 @@ class BaseParameters(Result):
         return inverse_dynamics(self.mechanism, random_motion(self.mechanism, 4), phi).ravel()
 
     def fits(self, fingerprint: ArrayLike) -> bool:
-        """Return whether a fingerprint is of these base parameters, to a millionth.
-
-        Parameters
-        ----------
-        fingerprint : array_like
-            What `fingerprint` returned once.
-
-        Returns
-        -------
-        bool
-            True when it is the same robot.
-        """
+        """Return whether a fingerprint is of these base parameters, to a millionth."""
         mine, other = self.fingerprint(), np.asarray(fingerprint, dtype=np.float64)
         same = mine.shape == other.shape
         return same and bool(np.max(np.abs(mine - other), initial=0.0) <= 1e-6 * np.max(np.abs(mine), initial=0.0))

@@ -148,12 +148,7 @@ def _deviations(posterior: Posterior, spread: Array, columns: NDArray[np.int64])
 
 
 def _possible(regression: Regression, posterior: Posterior, std: Array, always: bool) -> tuple[Array, tuple[str, ...]]:
-    """Return the parameters that bodies can have, unless the data refute that, and sentences about what was refuted.
-
-    A sign that the data contradict by several deviations is no matter of noise: a delay, a wrong sign or a missing term makes
-    it, and forcing it would only move the error elsewhere. The same holds for all signs together, and for bodies. `std` are
-    the deviations that the fit states; `always` imposes everything.
-    """
+    """Return the parameters that bodies can have, unless the data refute that, and sentences about what was refuted."""
     robot, prior = regression.mechanism, posterior.prior
     undescribed = np.array([each == UNDESCRIBED for each in (*prior.families, "")])[prior.family]
     size = prior.unit * np.where(undescribed, posterior.scale, 1.0)

@@ -44,18 +44,7 @@ class Estimator:
         return {k: v for k, v in vars(self).items() if not k.endswith("_")}
 
     def set_params(self, **params: Any) -> Self:
-        """Change options.
-
-        Parameters
-        ----------
-        **params
-            Options by name.
-
-        Returns
-        -------
-        self
-            The estimator.
-        """
+        """Change options."""
         for name, value in params.items():
             if name not in self.get_params():
                 raise IdentificationError(
@@ -92,20 +81,7 @@ class LeastSquares(Estimator):
     n_iter_: int
 
     def fit(self, regression: Regression, active: NDArray[np.bool_] | None = None) -> Self:
-        """Estimate the base parameters.
-
-        Parameters
-        ----------
-        regression : Regression
-            Evidence of one or more logs.
-        active : ndarray of bool (b,), optional
-            Base parameters to estimate; the others are held at zero. All when omitted.
-
-        Returns
-        -------
-        self
-            With `coef_` (b,), `covariance_` (b, b), `sigma_` (per row group), `condition_` and `result_` (a `Fit`).
-        """
+        """Estimate the base parameters."""
         chosen = self._chosen(regression, active)
         b = regression.base.rank
         with one_blas_thread():

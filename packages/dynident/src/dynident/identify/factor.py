@@ -232,10 +232,6 @@ def accumulate(
     """Reduce tiles of rows to one factor per group, all cores at work; `places` are the rows of each group, in order if None.
 
     `outputs` are the rows of each tile in time; with `stretches` of them their cross products are kept too.
-
-    Cross products are summed first, which is twice as fast as reflections. One joint may see base parameters only in fixed
-    combinations; `relations` tells for a group which columns are independent and what the others are of them, known from the
-    robot and not from the products. A group whose products are still too badly conditioned is folded by reflections.
     """
     labels = tuple(names)
     sizes = [c.size + 1 for c in columns]

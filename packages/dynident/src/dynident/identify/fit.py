@@ -151,24 +151,7 @@ class Fit(Tabular, Result):
     def export(
         self, folder: str | os.PathLike[str], target: str, source: str | os.PathLike[str] | None = None, **options: Any
     ) -> Exported:
-        """Write the identified robot for another program, with every number that was identified, and compare.
-
-        Parameters
-        ----------
-        folder : path-like
-            Where to write.
-        target : {"pinocchio", "mujoco", "gazebo", "drake"}
-            The program.
-        source : path-like, optional
-            Description the robot was read from: meshes and comments stay.
-        **options
-            As in `dynident.export.export_robot`.
-
-        Returns
-        -------
-        Exported
-            Files, the largest difference of torques, and notes.
-        """
+        """Write the identified robot for another program, with every number that was identified, and compare."""
         from dynident.export.robot import export_robot  # noqa: PLC0415 - most fits are not exported
 
         return export_robot(self.identified, folder, target, source, **{"remarks": self.provenance(), **options})
@@ -188,26 +171,7 @@ class Fit(Tabular, Result):
     def predict(self, motion: MotionLike, temperature: Array | None = None, load: Array | None = None) -> Prediction:
         """Predict the efforts of a motion, tau = W beta, with var = w cov w^T + sigma_g^2 (least squares).
 
-        With a belief (`MAP`) var = w cov w^T + max(sigma_g^2, sum_k (eta_k w_k beta_k)^2) + rest, where sigma_g is that of
-        stretches that were left out and eta_k^2 = sigma_g^2 / (a_k sum_l a_l), at most 1, with a_k the root mean square of
-        w_k beta_k in training: model errors grow with the terms that make them where a motion leaves what was trained. Near
-        standstill friction may be anything within its limits: rest is fc^2 / 3 there, or what residuals at rest had in
-        training, where that was more; sigma_g then is that of residuals in motion.
-
         With loops the columns are the projected rows of ``fit.equations``; `actuator_torques` distributes them to motors.
-
-        Parameters
-        ----------
-        motion : Motion or (q, v, a)
-            N samples of the robot's coordinates.
-        temperature, load : ndarray, (N, n) or (N, k), optional
-            Temperature [degree Celsius] and load [N m or N] of the joints (of the motors with loops), where friction laws need
-            them.
-
-        Returns
-        -------
-        Prediction
-            Efforts and their standard deviations, memory proportional to N n only.
         """
         motion = as_motion(motion)
         effort, std, _ = self.evaluate(motion, self.values[None], temperature, load)
@@ -216,26 +180,7 @@ class Fit(Tabular, Result):
     def evaluate(
         self, motion: MotionLike, betas: Array, temperature: Array | None = None, load: Array | None = None
     ) -> tuple[Array, Array, Array]:
-        """Predict the efforts of a motion with several sets of base parameters at once.
-
-        Parameters
-        ----------
-        motion : Motion or (q, v, a)
-            N samples of the robot's coordinates.
-        betas : ndarray, (m, b)
-            Sets of base parameters.
-        temperature, load : ndarray, (N, n) or (N, k), optional
-            Where friction laws need them, as in `predict`.
-
-        Returns
-        -------
-        effort : ndarray, (m, N, n)
-            Efforts of each set.
-        std : ndarray, (N, n)
-            Standard deviation of a new measurement, as in `predict`.
-        share : ndarray, (N, n)
-            The parameters' share of it.
-        """
+        """Predict the efforts of a motion with several sets of base parameters at once."""
         return predicted(self, as_motion(motion), betas, temperature, load)
 
     @property
@@ -291,39 +236,13 @@ class Fit(Tabular, Result):
         return Rows(self.mechanism, self.projection)
 
     def score(self, log: Log, allow_training: bool = False) -> Score:
-        """Compare the model with a log it was not fitted to.
-
-        Parameters
-        ----------
-        log : Log
-            Held-out log; it is prepared like the training logs.
-        allow_training : bool
-            True to score on the training data all the same; refused otherwise, since it proves nothing.
-
-        Returns
-        -------
-        Score
-            Metrics, measured and predicted efforts.
-        """
+        """Compare the model with a log it was not fitted to."""
         from dynident.identify.score import score_fit  # noqa: PLC0415 - score needs Fit
 
         return score_fit(self, log, allow_training)
 
     def score_rows(self, Y: ArrayLike, tau: ArrayLike) -> Metrics:
-        """Compare the model with rows of one's own, as those of `Regression.from_rows`.
-
-        Parameters
-        ----------
-        Y : array_like, (N, n, m) or (N, m)
-            Regressor, columns in the order of the base parameters.
-        tau : array_like, (N, n) or (N,)
-            Measured efforts.
-
-        Returns
-        -------
-        Metrics
-            Errors.
-        """
+        """Compare the model with rows of one's own, as those of `Regression.from_rows`."""
         from dynident.identify.metrics import evaluate  # noqa: PLC0415 - few need it
         from dynident.identify.own_rows import own_rows  # noqa: PLC0415
 
@@ -406,20 +325,7 @@ class Fit(Tabular, Result):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], mechanism: Mechanism | None = None) -> Fit:
-        """Read what `save` wrote.
-
-        Parameters
-        ----------
-        path : path-like
-            File.
-        mechanism : Mechanism, optional
-            The robot it belongs to, as described now; the one in the file when omitted.
-
-        Returns
-        -------
-        Fit
-            The same fit.
-        """
+        """Read what `save` wrote."""
         data = read_packed(path, "a fit")
         try:
             return cls.from_dict(data, mechanism)
@@ -428,21 +334,7 @@ class Fit(Tabular, Result):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], mechanism: Mechanism | None = None) -> Fit:
-        """Return the fit that `to_dict` described.
-
-        Parameters
-        ----------
-        data : mapping
-            What `to_dict` returned.
-        mechanism : Mechanism, optional
-            The robot it belongs to, as described now; the one in the data when omitted. Joints that were held still are
-            held again.
-
-        Returns
-        -------
-        Fit
-            The same fit.
-        """
+        """Return the fit that `to_dict` described."""
         from dynident.identify.fit_file import fit_from_dict  # noqa: PLC0415 - it needs this class
 
         return fit_from_dict(data, mechanism)

@@ -218,21 +218,7 @@ class Payload(Result):
         return {name: self.convention(name) for name in CONVENTIONS} if self.plausible else {}
 
     def convention(self, maker: str) -> dict[str, Any]:
-        """Return the load as a robot's controller wants it, in the frame of the link (give the flange as that link).
-
-        Parameters
-        ----------
-        maker : {"ur", "franka", "kuka"}
-            ``ur``: ``m`` [kg], ``cog`` [m], ``inertia`` (Ixx, Iyy, Izz, Ixy, Ixz, Iyz) about the centre of mass [kg m^2], the
-            arguments of ``set_target_payload``; ``franka``: ``load_mass`` [kg], ``F_x_Cload`` [m], ``load_inertia`` about the
-            centre of mass, 9 numbers column by column, the arguments of ``setLoad``; ``kuka``: ``M`` [kg], ``X Y Z`` [mm],
-            ``A B C`` [deg, about z, y, x] of the principal axes, ``JX JY JZ`` [kg m^2], as in ``$LOAD``.
-
-        Returns
-        -------
-        dict
-            The numbers. An inertia that the data do not determine is zero, and a centre that they do not show too.
-        """
+        """Return the load as a robot's controller wants it, in the frame of the link (give the flange as that link)."""
         choice("maker", maker, CONVENTIONS)
         c = np.where(np.isfinite(self.com), self.com, 0.0)
         inertia = self.inertia if self.inertia_known else np.zeros((3, 3))

@@ -20,39 +20,17 @@ MOTOR_EFFORTS = ("motor_torque", "motor_current", "voltage")
 
 @dataclass(frozen=True, eq=False)
 class Matched:
-    """A robot and a log that speak of the same joints.
+    """A robot and a log that speak of the same joints."""
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        The robot with only the logged joints moving.
-    log : Log
-        Joint-side positions and generalised efforts, columns in the order of ``mechanism.coordinate_names``.
-    notes : tuple of str
-        What was converted or held fixed.
-    """
-
-    mechanism: Mechanism
-    log: Log
-    notes: tuple[str, ...]
+    mechanism: Mechanism  # The robot with only the logged joints moving
+    log: Log  # Joint-side positions and generalised efforts, columns in the order of ``mechanism.coordinate_names``
+    notes: tuple[str, ...]  # What was converted or held fixed
 
 
 def match(mechanism: Mechanism, log: Log) -> Matched:
     """Convert a log to the joint side and hold the joints still that it does not have.
 
-        q = N^-1 (q_motor - n0),        tau = N^T (gain effort)
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot with its actuators.
-    log : Log
-        Log whose channels are named after joints, or after actuators on the motor side.
-
-    Returns
-    -------
-    Matched
-        Robot and log with the same joints in the same order.
+    q = N^-1 (q_motor - n0),        tau = N^T (gain effort)
     """
     require(mechanism, Mechanism, "mechanism")
     require(log, Log, "log")

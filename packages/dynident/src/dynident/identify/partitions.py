@@ -32,38 +32,20 @@ MANY = 1000  # partitions that are tried at most
 
 @dataclass(frozen=True)
 class Partition:
-    """One choice of as many motors as degrees of freedom.
+    """One choice of as many motors as degrees of freedom."""
 
-    Parameters
-    ----------
-    motors : tuple of str
-        Motors that carry the equations; the torques of the others are projected on them.
-    typical, worst : float
-        Factor by which noise is amplified: root mean square along the motion, and largest.
-    time : float
-        When it is largest [s], or the number of the pose.
-    """
-
-    motors: tuple[str, ...]
-    typical: float
-    worst: float
-    time: float
+    motors: tuple[str, ...]  # Motors that carry the equations; the torques of the others are projected on them
+    typical: float  # Factor by which noise is amplified: root mean square along the motion, and largest
+    worst: float  # Factor by which noise is amplified: root mean square along the motion, and largest
+    time: float  # When it is largest [s], or the number of the pose
 
 
 @dataclass(frozen=True, eq=False)
 class Partitions(Result):
-    """All choices of motors, best first.
+    """All choices of motors, best first."""
 
-    Parameters
-    ----------
-    robot : str
-        Its name.
-    choices : tuple of Partition
-        Best first, by `Partition.typical`.
-    """
-
-    robot: str
-    choices: tuple[Partition, ...]
+    robot: str  # Its name
+    choices: tuple[Partition, ...]  # Best first, by `Partition.typical`
 
     @property
     def best(self) -> Partition:

@@ -33,27 +33,13 @@ ROUND_OFF = 1e-12  # of the unit of a parameter
 
 @dataclass(frozen=True, eq=False)
 class Cone:
-    """The inequalities of a robot, in the units x of its parameters.
+    """The inequalities of a robot, in the units x of its parameters."""
 
-    Parameters
-    ----------
-    basis : ndarray, (bodies, 10, 4, 4)
-        P_i = offset_i + sum_k x_ik basis_ik, in units of the body's mass and size.
-    offset : ndarray, (bodies, 4, 4)
-        P_i of x = 0.
-    columns : ndarray of int, (bodies, 10)
-        Where the bodies' parameters are in x.
-    signed : ndarray of int, (k,)
-        Terms that must not be negative ...
-    lowest : ndarray, (k,)
-        ... which is x >= lowest.
-    """
-
-    basis: Array
-    offset: Array
-    columns: NDArray[np.int64]
-    signed: NDArray[np.int64]
-    lowest: Array
+    basis: Array  # P_i = offset_i + sum_k x_ik basis_ik, in units of the body's mass and size
+    offset: Array  # P_i of x = 0
+    columns: NDArray[np.int64]  # Where the bodies' parameters are in x
+    signed: NDArray[np.int64]  # Terms that must not be negative
+    lowest: Array  # ... which is x >= lowest
 
     def slack(self, x: Array) -> tuple[Array, Array]:
         """Return P_i - margin of every body and x - lowest."""

@@ -43,20 +43,7 @@ MOST_PER_COLUMN = 8  # joints below each other before a second column is opened
 
 
 def true_base_values(fit: Fit, truth: Mapping[str, float] | Parameters) -> Array:
-    """Return the true base parameters beta = K phi.
-
-    Parameters
-    ----------
-    fit : Fit
-        Whose regrouping K is used.
-    truth : mapping of str to float or Parameters
-        Standard parameters phi by name (SI); those that are not given are not known.
-
-    Returns
-    -------
-    ndarray, (n,)
-        beta in the order of ``fit.base.names`` (SI); NaN where it contains what is not known.
-    """
+    """Return the true base parameters beta = K phi."""
     known = truth.to_dict() if isinstance(truth, Parameters) else dict(truth)
     names = fit.mechanism.parameters.names
     unknown = [name for name in known if name not in fit.mechanism.parameters]
@@ -78,24 +65,7 @@ def plot_score(
     units: Mapping[str, str] | None = None,
     window: tuple[float, float] | None = None,
 ) -> Figure:
-    """Draw measured and predicted efforts with the two-sigma band, and the residuals below, one block per joint.
-
-    Parameters
-    ----------
-    score : Score
-        Measured and predicted efforts.
-    joints : sequence of str, optional
-        Joints to draw; all when omitted.
-    units : mapping of str to str, optional
-        Unit of each joint's effort; "N m or N" when omitted.
-    window : tuple of float, (2,), optional
-        First and last time to draw [s].
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        The figure.
-    """
+    """Draw measured and predicted efforts with the two-sigma band, and the residuals below, one block per joint."""
     chosen = tuple(score.joints if joints is None else joints)
     missing = [name for name in chosen if name not in score.joints]
     if missing or not chosen:
@@ -178,20 +148,6 @@ def plot_parameters(
 
     Left: value, on an axis that is linear around zero and logarithmic beyond, since values span decades and have signs;
     hollow diamonds are the values of the robot's description. Right: standard deviation relative to the value.
-
-    Parameters
-    ----------
-    fit : Fit
-        What was identified.
-    truth : mapping of str to float or Parameters, optional
-        True standard parameters, drawn beside the identified ones (SI).
-    names : sequence of str, optional
-        Base parameters to draw; all when omitted.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        The figure.
     """
     wanted = set(fit.base.names if names is None else names)
     picked = [i for i, name in enumerate(fit.base.names) if name in wanted]

@@ -63,20 +63,7 @@ class Population(Result):
         return "\n".join([f"{self.robot}: {self.robots} robots, nominal parameters and their spread", *lines])
 
     def rows(self, base: BaseParameters) -> tuple[Array, Array]:
-        """Return the belief as rows of unit deviation about the standard parameters.
-
-        Parameters
-        ----------
-        base : BaseParameters
-            Of the robot that the belief is used for.
-
-        Returns
-        -------
-        rows : ndarray, (b, p)
-            W K.
-        values : ndarray, (b,)
-            W mean.
-        """
+        """Return the belief as rows of unit deviation about the standard parameters."""
         if base.names != self.names or not base.fits(self.fingerprint):
             raise IdentificationError(
                 f"the population is of robot '{self.robot}' with {len(self.names)} base parameters, which is another robot "

@@ -39,40 +39,18 @@ SIZE_OF_BODIES, SIZE_OF_TERMS = 1.0, 0.01  # h: without the second, a family tha
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """Estimate in the units of the belief.
+    """Estimate in the units of the belief."""
 
-    Parameters
-    ----------
-    prior : Prior
-        The belief.
-    scale : ndarray, (p,)
-        s of every parameter; 0 for one that is held.
-    x : ndarray, (p,)
-        (phi - phi0) / d, without regard to physical consistency.
-    root, target : ndarray, (p, p), (p,)
-        Triangle T and t: the cost is ||T x - t||^2 up to a constant.
-    sigma : ndarray, (groups,)
-        Residual standard deviation of a row, in the sense of `group_sigma`.
-    inflation : ndarray, (groups,)
-        c_g.
-    left_out : ndarray, (K, b)
-        Base parameters of the fit without each of the K stretches of time.
-    held_out : ndarray, (groups,)
-        Root mean square of the residuals of stretches that were left out of the fit, per row.
-    scales : dict of str to float
-        s_f by family.
-    """
-
-    prior: Prior
-    scale: Array
-    x: Array
-    root: Array
-    target: Array
-    sigma: Array
-    inflation: Array
-    left_out: Array
-    held_out: Array
-    scales: dict[str, float]
+    prior: Prior  # The belief
+    scale: Array  # s of every parameter; 0 for one that is held
+    x: Array  # (phi - phi0) / d, without regard to physical consistency
+    root: Array  # Triangle T and t: the cost is ||T x - t||^2 up to a constant
+    target: Array  # Triangle T and t: the cost is ||T x - t||^2 up to a constant
+    sigma: Array  # Residual standard deviation of a row, in the sense of `group_sigma`
+    inflation: Array  # c_g
+    left_out: Array  # Base parameters of the fit without each of the K stretches of time
+    held_out: Array  # Root mean square of the residuals of stretches that were left out of the fit, per row
+    scales: dict[str, float]  # s_f by family
 
     @property
     def free(self) -> NDArray[np.bool_]:

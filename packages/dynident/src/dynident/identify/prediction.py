@@ -119,18 +119,6 @@ def model_errors(fit: Fit, variance: Array) -> Array:
         sum_k (eta_k w_k beta_k)^2,     eta_k^2 = sigma^2 / (a_k sum_l a_l),
 
     which is sigma^2 in the mean over the training data. No term is wrong by more than itself: eta_k <= 1.
-
-    Parameters
-    ----------
-    fit : Fit
-        The fit.
-    variance : ndarray, (n,)
-        sigma^2 of every equation, in the order of ``fit.equations.names`` [(N m)^2 or N^2].
-
-    Returns
-    -------
-    ndarray, (n, b)
-        (eta_k beta_k)^2, in the units of the base parameters.
     """
     result = np.zeros((len(fit.equations.names), fit.base.rank))
     if fit.training_columns is not None:

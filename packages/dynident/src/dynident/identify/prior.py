@@ -76,18 +76,7 @@ class Knowledge:
 
     @classmethod
     def from_sidecar(cls, path: str | os.PathLike[str]) -> Knowledge:
-        """Read the table [known] of a sidecar.
-
-        Parameters
-        ----------
-        path : path-like
-            TOML file with a table [known], whose keys are the fields of this class.
-
-        Returns
-        -------
-        Knowledge
-            What it says; nothing when it has no such table.
-        """
+        """Read the table [known] of a sidecar."""
         table = read_toml(path, "the sidecar", IdentificationError).get("known", {})
         if not isinstance(table, dict):
             raise IdentificationError(f"sidecar '{path}': known is {table!r}; write it as a table [known]")
@@ -106,26 +95,14 @@ class Knowledge:
 
 @dataclass(frozen=True, eq=False)
 class Prior:
-    """The belief: description, units, families, and rows of what is known beside it.
+    """The belief: description, units, families, and rows of what is known beside it."""
 
-    Parameters
-    ----------
-    mean, unit : ndarray, (p,)
-        phi0 and d.
-    families : tuple of str
-        Name of the families.
-    family : ndarray of int, (p,)
-        Family of every parameter; -1 for one that is held at its mean.
-    rows, values : ndarray, (k, p), (k,)
-        rows phi = values, in units of their standard deviation.
-    """
-
-    mean: Array
-    unit: Array
-    families: tuple[str, ...]
-    family: NDArray[np.int64]
-    rows: Array
-    values: Array
+    mean: Array  # phi0 and d
+    unit: Array  # phi0 and d
+    families: tuple[str, ...]  # Name of the families
+    family: NDArray[np.int64]  # Family of every parameter; -1 for one that is held at its mean
+    rows: Array  # rows phi = values, in units of their standard deviation
+    values: Array  # rows phi = values, in units of their standard deviation
 
 
 def prior_of(regression: Regression, known: Knowledge | None = None) -> Prior:

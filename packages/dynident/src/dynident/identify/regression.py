@@ -95,41 +95,7 @@ class Regression:
         load: Array | None = None,
         stretches: int | Repeats | None = None,
     ) -> Regression:
-        """Compress a motion and its efforts.
-
-        Parameters
-        ----------
-        mechanism : Mechanism
-            Robot with n coordinates.
-        motion : Motion or (q, v, a)
-            N samples.
-        effort : array_like, (N, n) or (N, k)
-            Measured joint torques and forces [N m, N]; of the k motors when the robot has loops, or more motors than joints.
-        base : BaseParameters, optional
-            Base parameters; found when omitted.
-        decimator : Decimator, optional
-            Parallel filter applied to regressor columns and efforts alike.
-        skip : tuple of str
-            Joints of a tree robot whose efforts are not to be used.
-        projection : str or sequence of str
-            Equations of a robot with loops: "gls", "independent" or the names of motors (see `dynident.identify.rows`).
-        absent : sequence of str
-            Bodies with parameters of their own that were not there, such as a payload in a run without it.
-        moving : ndarray of bool, (N, n) or (N, k), optional
-            False where the equation of a joint (of a motor with loops) is not to be used, because it stands and its friction
-            is not known.
-        temperature, load : ndarray, (N, n) or (N, k), optional
-            Temperature [degree Celsius] and load [N m or N] of the joints (of the motors with loops), where friction laws need
-            them.
-        stretches : int or Repeats, optional
-            Number of stretches of time (of a periodic motion: of phases) whose evidence is kept apart; up to 12 when omitted,
-            with 12 rows each. `Repeats` tell which pieces of time belong together.
-
-        Returns
-        -------
-        Regression
-            The evidence.
-        """
+        """Compress a motion and its efforts."""
         motion = as_motion(motion)
         rows = Rows(mechanism, check_projection(projection), tuple(columns_of(mechanism, absent)) if absent else ())
         tau = checked_efforts(rows, effort, len(motion))
@@ -240,40 +206,7 @@ class Regression:
         units: Sequence[str] = (),
         independence: float = 1.0,
     ) -> Regression:
-        """Compress rows of one's own: any linear model tau = Y phi.
-
-        Parameters
-        ----------
-        Y : array_like, (N, n, m) or (N, m)
-            Regressor of N samples and n equations each.
-        tau : array_like, (N, n) or (N,)
-            Measured efforts.
-        names : sequence of str
-            Names of the m parameters.
-        joints : sequence of str
-            Names of the equations; ``joint_1``, ... when omitted.
-        regressor : callable, optional
-            ``regressor(q, v, a)`` with (N, n) arrays returns Y (N, n, m): with it a fit predicts motions and scores logs.
-        name : str
-            Name of the robot.
-        units : sequence of str
-            Unit of each parameter.
-        independence : float
-            Effective number of independent rows per row; below 1 when the rows were low-passed together.
-
-        Returns
-        -------
-        Regression
-            The evidence; `Fit.score_rows` compares a fit with other rows.
-
-        Examples
-        --------
-        >>> import numpy as np, dynident as di
-        >>> x = np.linspace(0.0, 1.0, 50)
-        >>> evidence = di.Regression.from_rows(np.column_stack([x, x**2]), 2 * x - 3 * x**2, ["slope", "bend"])
-        >>> di.OLS().fit(evidence).coef_.round(6)
-        array([ 2., -3.])
-        """
+        """Compress rows of one's own: any linear model tau = Y phi."""
         from dynident.identify.own_rows import evidence_of_rows  # noqa: PLC0415 - few programs have rows of their own
 
         base, groups = evidence_of_rows(Y, tau, names, joints, regressor, name, units, independence)
@@ -289,29 +222,7 @@ class Regression:
         absent: Sequence[str] = (),
         **options: Any,
     ) -> Regression:
-        """Prepare and compress the logs of one fit, all in one band that is chosen for them together.
-
-        Parameters
-        ----------
-        mechanism : Mechanism
-            Robot; joints that the logs do not have are held at zero.
-        logs : sequence of Log, or LogStream
-            What was measured; of a log with gaps all long pieces. Of a stream one piece is in memory at a time, and
-            the band is that of its first piece.
-        base : BaseParameters, optional
-            Base parameters; found when omitted.
-        projection : str or sequence of str
-            Equations of a robot with loops, see `from_motion`.
-        absent : sequence of str
-            Bodies that were not there, see `from_motion`.
-        **options
-            Passed to `dynident.signals.prepare`.
-
-        Returns
-        -------
-        Regression
-            The evidence of all logs, with the notes of every decision.
-        """
+        """Prepare and compress the logs of one fit, all in one band that is chosen for them together."""
         from dynident.identify.band import evidence_in_one_band  # noqa: PLC0415 - it stands on this class
         from dynident.identify.merging import long_pieces  # noqa: PLC0415 - it needs this class
 
@@ -353,20 +264,7 @@ class Regression:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], mechanism: Mechanism) -> Regression:
-        """Read what `save` wrote.
-
-        Parameters
-        ----------
-        path : path-like
-            File.
-        mechanism : Mechanism
-            The robot it belongs to, with the same joints moving.
-
-        Returns
-        -------
-        Regression
-            The same evidence.
-        """
+        """Read what `save` wrote."""
         from dynident.identify.regression_file import load_regression  # noqa: PLC0415 - it needs this class
 
         return load_regression(path, mechanism)
@@ -379,22 +277,7 @@ class Regression:
 
     @classmethod
     def from_bytes(cls, content: bytes, mechanism: Mechanism, base: BaseParameters | None = None) -> Regression:
-        """Return the evidence of `to_bytes`.
-
-        Parameters
-        ----------
-        content : bytes
-            What `to_bytes` returned.
-        mechanism : Mechanism
-            The robot it belongs to, with the same joints moving.
-        base : BaseParameters, optional
-            Its base parameters; found when omitted.
-
-        Returns
-        -------
-        Regression
-            The same evidence.
-        """
+        """Return the evidence of `to_bytes`."""
         from dynident.identify.regression_file import load_regression  # noqa: PLC0415 - it needs this class
 
         return load_regression(content, mechanism, base)

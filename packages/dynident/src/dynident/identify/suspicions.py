@@ -157,12 +157,7 @@ def _wrong_zero(
 def _turned_gravity(
     rows: Rows, part: Motion, measured: Array, specimen: Specimen, independent: float, faults: Faults, enough: float
 ) -> tuple[Faults, Mechanism, Array, str] | None:
-    """Return the faults left when gravity acts elsewhere, the robot, its torques and the sentence; None where it does not.
-
-    Another direction must explain the data better than all faults of the described one together. Slow motions cannot tell
-    gravity from masses below zero: there it is enough that it explains them as well, and spares faults, or that the described
-    bodies leave an error below `enough`. The axis of the root frame comes last, and is preferred to the estimate beside it.
-    """
+    """Return the faults left when gravity acts elsewhere, the robot, its torques and the sentence; None where it does not."""
     best: tuple[Faults, Mechanism, Array, str] | None = None
     alive = np.any(specimen.effort, axis=0)
     for g in other_gravities(rows.mechanism, part, measured):

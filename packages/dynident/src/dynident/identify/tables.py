@@ -23,20 +23,12 @@ NUMBERED = "because they are only numbered"  # how the note about channels that 
 
 @dataclass(frozen=True)
 class Undetermined:
-    """A standard parameter that the data do not determine.
+    """A standard parameter that the data do not determine."""
 
-    Parameters
-    ----------
-    name, unit : str
-        The parameter.
-    value, description : float
-        What is exported, and what the description says.
-    """
-
-    name: str
-    value: float
-    description: float
-    unit: str
+    name: str  # The parameter
+    value: float  # What is exported, and what the description says
+    description: float  # What is exported, and what the description says
+    unit: str  # The parameter
 
 
 @dataclass(frozen=True)

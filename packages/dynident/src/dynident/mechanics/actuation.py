@@ -40,22 +40,7 @@ def actuator_jacobian(mechanism: Mechanism, q: ArrayLike) -> Array:
 
 
 def generalised_efforts(mechanism: Mechanism, q: ArrayLike, torques: ArrayLike) -> Array:
-    """Return what motor torques do on the robot's coordinates: f = A^T tau.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot with n coordinates and k actuators.
-    q : array_like, (N, n)
-        Positions.
-    torques : array_like, (N, k)
-        Motor torques [N m or N].
-
-    Returns
-    -------
-    ndarray, (N, n)
-        Generalised forces, as `forward_dynamics` takes them.
-    """
+    """Return what motor torques do on the robot's coordinates: f = A^T tau."""
     A = actuator_jacobian(mechanism, q)
     return np.asarray(np.einsum("tkn,tk->tn", A, _torques(mechanism, torques, A.shape[0])))
 

@@ -130,21 +130,11 @@ def inverse_kinematics(
 
 @dataclass(frozen=True, eq=False)
 class Reach:
-    """Can targets be reached, and if not, by how much.
+    """Can targets be reached, and if not, by how much."""
 
-    Parameters
-    ----------
-    reachable : ndarray of bool, (N,)
-        True where at least one branch exists.
-    distance : ndarray, (N,)
-        How far the target must be moved, orientation kept, until it can be reached [m].
-    tilt : ndarray, (N,)
-        Angle by which the orientation cannot be had [rad].
-    """
-
-    reachable: NDArray[np.bool_]
-    distance: Array
-    tilt: Array
+    reachable: NDArray[np.bool_]  # True where at least one branch exists
+    distance: Array  # How far the target must be moved, orientation kept, until it can be reached [m]
+    tilt: Array  # Angle by which the orientation cannot be had [rad]
 
 
 def reach(mechanism: Mechanism, rotation: ArrayLike | None, position: ArrayLike, frame: str | None = None) -> Reach:

@@ -18,26 +18,7 @@ Array = NDArray[np.float64]
 
 
 def body_motions(mechanism: Mechanism, motion: MotionLike) -> tuple[Array, Array, Array, Array]:
-    """Return pose, velocity and acceleration of every tree node.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot whose tree has k nodes.
-    motion : Motion or (q, v, a)
-        N samples.
-
-    Returns
-    -------
-    orientation : ndarray, (N, k, 3, 3)
-        R of each node in the base frame.
-    position : ndarray, (N, k, 3)
-        Origin of each node in the base frame [m].
-    velocity : ndarray, (N, k, 6)
-        (v, omega) of the node's origin, in the node frame.
-    acceleration : ndarray, (N, k, 6)
-        (a, alpha), classical acceleration of the node's origin without gravity, in the node frame.
-    """
+    """Return pose, velocity and acceleration of every tree node."""
 
     def make(x: Equations) -> Outputs:
         tree = x.free_motion
@@ -171,20 +152,7 @@ def jacobian(mechanism: Mechanism, q: ArrayLike, frame: str, reference: str = "l
 
 
 def end_frame(mechanism: Mechanism, frame: str | None) -> str:
-    """Return the link whose pose is meant: the given one, or the only link that carries no other.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot.
-    frame : str or None
-        Link or frame; None for the only end of the robot.
-
-    Returns
-    -------
-    str
-        Its name.
-    """
+    """Return the link whose pose is meant: the given one, or the only link that carries no other."""
     if frame is not None:
         mechanism.frame(frame)
         return frame

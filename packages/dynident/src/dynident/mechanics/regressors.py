@@ -58,22 +58,7 @@ def regressor(mechanism: Mechanism, motion: MotionLike, out: Array | None = None
 
 
 def regressor_rows(mechanism: Mechanism, motion: MotionLike, columns: ArrayLike | None = None) -> Array:
-    """Return the same regressor with samples last: row (i, j) is column j of coordinate i over time.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot with n coordinates and p standard parameters.
-    motion : Motion or (q, v, a)
-        N samples.
-    columns : array_like of int, (m,), optional
-        Standard parameters whose columns are wanted, each once; all p when omitted.
-
-    Returns
-    -------
-    ndarray, (n, m, N)
-        Regressor.
-    """
+    """Return the same regressor with samples last: row (i, j) is column j of coordinate i over time."""
     motion = as_motion(motion)
     arrays = entering(mechanism, motion)
     wanted = tuple(range(len(mechanism.parameters))) if columns is None else tuple(int(c) for c in np.asarray(columns))
@@ -92,20 +77,6 @@ def weighted_regressor(mechanism: Mechanism, motion: MotionLike, weights: ArrayL
     """Return sums of the regressor's rows, w^T Y(q, v, a), by one reverse sweep: its cost grows with n, not with n^2.
 
     With w = v it is the regressor of the power that the actuators exert.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot with n coordinates and p standard parameters.
-    motion : Motion or (q, v, a)
-        N samples.
-    weights : array_like, (N, m, n)
-        m weight vectors w at every sample.
-
-    Returns
-    -------
-    ndarray, (N, m, p)
-        w^T Y of every sample and weight vector.
     """
     motion = as_motion(motion)
 

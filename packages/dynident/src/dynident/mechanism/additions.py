@@ -15,18 +15,7 @@ from dynident.mechanism.mechanism import Mechanism
 
 
 def own_parts(mechanism: Mechanism) -> dict[str, Any]:
-    """Return terms, friction laws and force elements of a robot as plain data.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot; columns that are given by numbers are left out.
-
-    Returns
-    -------
-    dict
-        ``terms``, ``joint_terms``, ``friction`` and ``forces``, as a sidecar has them.
-    """
+    """Return terms, friction laws and force elements of a robot as plain data."""
     return {
         "terms": list(mechanism.terms),
         "joint_terms": {name: list(terms) for name, terms in mechanism.joint_terms.items()},
@@ -40,20 +29,7 @@ def own_parts(mechanism: Mechanism) -> dict[str, Any]:
 
 
 def with_own_parts(mechanism: Mechanism, data: Mapping[str, Any]) -> Mechanism:
-    """Return a robot with the terms, friction laws and force elements of plain data.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot as described.
-    data : mapping
-        What `own_parts` returned.
-
-    Returns
-    -------
-    Mechanism
-        The changed copy; laws and forces replace those of the robot, columns that are given by numbers stay.
-    """
+    """Return a robot with the terms, friction laws and force elements of plain data."""
     terms, own = tuple(data["terms"]), {name: tuple(found) for name, found in data.get("joint_terms", {}).items()}
     changed = mechanism
     if mechanism.terms != terms or dict(mechanism.joint_terms) != own:

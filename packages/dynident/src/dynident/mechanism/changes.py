@@ -31,18 +31,7 @@ SHARES = tuple(0.5**k for k in range(1, 21))  # of the inertia of fixed links th
 
 
 def altered(self: Mechanism, **fields: Any) -> Mechanism:
-    """Return a copy with other parameters, terms, laws or forces; how its loops close stays, and is not found again.
-
-    Parameters
-    ----------
-    **fields
-        Fields of the mechanism by name; not those of its structure.
-
-    Returns
-    -------
-    Mechanism
-        The changed copy.
-    """
+    """Return a copy with other parameters, terms, laws or forces; how its loops close stays, and is not found again."""
     new = replace(self, **fields)
     if "closure" in vars(self):
         vars(new)["closure"] = self.closure
@@ -50,26 +39,7 @@ def altered(self: Mechanism, **fields: Any) -> Mechanism:
 
 
 def with_terms(self: Mechanism, terms: Iterable[str] | Mapping[str, Iterable[str]]) -> Mechanism:
-    """Return a copy whose joints have other terms (rotor inertia, friction, offset, spring).
-
-    Parameters
-    ----------
-    terms : iterable of str, or mapping of str to iterable of str
-        Keys of `dynident.friction.TERMS`; empty for rigid bodies alone. By joint: only the joints named change. Prior values
-        of other terms are dropped.
-
-    Returns
-    -------
-    Mechanism
-        The changed copy.
-
-    Examples
-    --------
-    >>> import dynident as di
-    >>> arm = di.Mechanism.from_dh([(0.3, 0, 0, 0), (0.2, 0, 0, 0)])
-    >>> [name for name in arm.with_terms({"joint_2": ["fv", "k"]}).parameters.names if name.endswith("joint_2")]
-    ['fv_joint_2', 'k_joint_2']
-    """
+    """Return a copy whose joints have other terms (rotor inertia, friction, offset, spring)."""
     if isinstance(terms, Mapping):
         for name in terms:
             self.joint(name)
@@ -86,20 +56,7 @@ def with_terms(self: Mechanism, terms: Iterable[str] | Mapping[str, Iterable[str
 
 
 def with_friction(self: Mechanism, laws: Mapping[str, str | FrictionLaw | Friction | None]) -> Mechanism:
-    """Return a copy whose joints have other friction laws, in place of the friction among their terms.
-
-    Parameters
-    ----------
-    laws : mapping of str to (str, FrictionLaw, Friction or None)
-        Law by coordinate, or by the motor that drives one coordinate: with numbers (``law.using(...)``), without them, as text
-        (``"stribeck + viscous"``), or None to take a law away. Joints that are not named keep what they have.
-
-    Returns
-    -------
-    Mechanism
-        The changed copy. A law without numbers gets linear parameters of zero and shape parameters in the middle of what a
-        speed of 1 rad/s or m/s can show; `dynident.identify.fit_log` finds them.
-    """
+    """Return a copy whose joints have other friction laws, in place of the friction among their terms."""
     from dynident.friction.friction import Friction  # noqa: PLC0415 - most robots have linear terms alone
     from dynident.friction.names import law_of  # noqa: PLC0415 - most robots have linear terms alone
 
@@ -127,18 +84,7 @@ def with_friction(self: Mechanism, laws: Mapping[str, str | FrictionLaw | Fricti
 
 
 def with_gravity(self: Mechanism, gravity: ArrayLike) -> Mechanism:
-    """Return a copy with another gravity: a robot on a wall, a ceiling or a slope.
-
-    Parameters
-    ----------
-    gravity : array_like, (3,)
-        Acceleration of gravity in the root frame [m/s^2]: (0, 0, -9.81) stands on the floor, (0, 0, 9.81) hangs.
-
-    Returns
-    -------
-    Mechanism
-        The changed copy.
-    """
+    """Return a copy with another gravity: a robot on a wall, a ceiling or a slope."""
     return altered(self, gravity=gravity)
 
 
@@ -157,18 +103,7 @@ def without_friction(self: Mechanism) -> Mechanism:
 
 
 def with_forces(self: Mechanism, *forces: Force | Columns) -> Mechanism:
-    """Return a copy with more force elements: springs, counterbalances, cables, known torques.
-
-    Parameters
-    ----------
-    *forces : Force or Columns
-        The elements; one of the same name is replaced.
-
-    Returns
-    -------
-    Mechanism
-        The changed copy.
-    """
+    """Return a copy with more force elements: springs, counterbalances, cables, known torques."""
     for force in forces:
         if not isinstance(force, Force | Columns):
             raise DescriptionError(f"a force is {force!r}; give dynident.Force(name, joint, expression)")
@@ -182,16 +117,6 @@ def with_parameters(self: Mechanism, parameters: Parameters) -> Mechanism:
 
     Links fixed to a moving link keep their own inertia and the moving link takes the rest of its group's, if that rest is a
     possible body; otherwise the fixed links keep a share of theirs.
-
-    Parameters
-    ----------
-    parameters : Parameters
-        Standard parameters with the names of `self.parameters`.
-
-    Returns
-    -------
-    Mechanism
-        The changed copy.
     """
     require(parameters, Parameters, "parameters")
     if parameters.names != self.parameters.names:
@@ -267,28 +192,7 @@ def with_payload(
     name: str = "payload",
     separate: bool = False,
 ) -> Mechanism:
-    """Return a copy that carries a payload, added (never substituted) to a link.
-
-    Parameters
-    ----------
-    mass : float
-        Payload mass [kg].
-    com : array_like, (3,)
-        Its centre of mass in the link frame [m].
-    inertia : array_like (3, 3), optional
-        Its inertia about its centre of mass, axes of the link frame [kg m^2]; a point mass when omitted.
-    body : str, optional
-        Link that carries it; the last moving link when there is only one end.
-    name : str
-        Name of the payload body, to remove it again by `without`.
-    separate : bool
-        True to give the payload ten parameters of its own, for identifying it; otherwise it is part of its link.
-
-    Returns
-    -------
-    Mechanism
-        The changed copy.
-    """
+    """Return a copy that carries a payload, added (never substituted) to a link."""
     if isinstance(mass, bool) or not isinstance(mass, int | float | np.number) or not 0.0 < mass < np.inf:
         raise DescriptionError(f"payload mass is {mass!r}; give a positive number of kilograms")
     if body is None:
@@ -308,18 +212,7 @@ def with_payload(
 
 
 def without(self: Mechanism, body: str) -> Mechanism:
-    """Return a copy without a leaf body, such as a payload.
-
-    Parameters
-    ----------
-    body : str
-        Body to remove; nothing may hang on it.
-
-    Returns
-    -------
-    Mechanism
-        The changed copy.
-    """
+    """Return a copy without a leaf body, such as a payload."""
     if body not in {b.name for b in self.bodies} or any(j.parent == body for j in self.joints):
         raise DescriptionError(
             f"body '{body}' cannot be removed from robot '{self.name}': it does not exist or other bodies hang on it"
@@ -343,18 +236,7 @@ def _ends(self: Mechanism) -> list[str]:
 
 
 def lock(self: Mechanism, positions: Mapping[str, ArrayLike]) -> Mechanism:
-    """Return a copy where joints are held fixed.
-
-    Parameters
-    ----------
-    positions : mapping of str to float
-        Joint name to the position where it is held [rad or m].
-
-    Returns
-    -------
-    Mechanism
-        The changed copy, with fewer coordinates.
-    """
+    """Return a copy where joints are held fixed."""
     held: dict[str, float] = {}  # by coordinate
     for name, position in positions.items():
         joint = self.joint(name)
@@ -409,18 +291,7 @@ def lock(self: Mechanism, positions: Mapping[str, ArrayLike]) -> Mechanism:
 
 
 def keep(self: Mechanism, joints: Sequence[str]) -> Mechanism:
-    """Return a copy where only the named joints move; all others are held at zero.
-
-    Parameters
-    ----------
-    joints : sequence of str
-        Joints that stay free.
-
-    Returns
-    -------
-    Mechanism
-        The changed copy.
-    """
+    """Return a copy where only the named joints move; all others are held at zero."""
     for name in joints:
         self.joint(name)
     following: set[str] = set()
@@ -433,13 +304,7 @@ def keep(self: Mechanism, joints: Sequence[str]) -> Mechanism:
 
 
 def with_free_base(self: Mechanism) -> Mechanism:
-    """Return a copy whose base moves freely: a world body and a `free` joint stand before its root.
-
-    Returns
-    -------
-    Mechanism
-        The changed copy, with six more coordinates that no motor drives.
-    """
+    """Return a copy whose base moves freely: a world body and a `free` joint stand before its root."""
     root = self.root
     if any(joint.kind == "free" and joint.parent == root for joint in self.joints):
         raise DescriptionError(f"robot '{self.name}' has a free base already; leave out floating")

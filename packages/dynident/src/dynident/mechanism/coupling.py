@@ -52,35 +52,13 @@ class Coupling(Frozen):
         object.__setattr__(self, "of", MappingProxyType({k: float(v) for k, v in of.items()}))
 
     def value_at(self, held: Mapping[str, float]) -> float:
-        """Return q_joint where everything that it follows is held.
-
-        Parameters
-        ----------
-        held : mapping of str to float
-            Positions of the joints that are held [rad or m].
-
-        Returns
-        -------
-        float
-            Position of the joint [rad or m].
-        """
+        """Return q_joint where everything that it follows is held."""
         if self.function is None:
             return self.offset + sum(ratio * held[name] for name, ratio in self.of.items())
         return float(self.evaluate(np.array([[held[name] for name in self.of]]))[0][0])
 
     def holding(self, held: Mapping[str, float]) -> Coupling:
-        """Return the coupling to the joints that still move, with the others held.
-
-        Parameters
-        ----------
-        held : mapping of str to float
-            Positions of the joints that are held [rad or m].
-
-        Returns
-        -------
-        Coupling
-            The same coupling when none of its joints is held.
-        """
+        """Return the coupling to the joints that still move, with the others held."""
         free = {name: ratio for name, ratio in self.of.items() if name not in held}
         if len(free) == len(self.of):
             return self
@@ -106,22 +84,7 @@ class Coupling(Frozen):
         )
 
     def evaluate(self, x: Array) -> tuple[Array, Array, Array]:
-        """Return value, gradient and Hessian of a coupling with a function.
-
-        Parameters
-        ----------
-        x : ndarray, (N, k)
-            Positions of the joints it follows.
-
-        Returns
-        -------
-        value : ndarray, (N,)
-            q_joint.
-        gradient : ndarray, (N, k)
-            dq_joint/dx; by complex steps, exact to rounding, when no gradient is given.
-        hessian : ndarray, (N, k, k)
-            Second derivative; by central differences of the gradient (about 1e-9) when no hessian is given.
-        """
+        """Return value, gradient and Hessian of a coupling with a function."""
         if self.function is None:
             raise DescriptionError(f"coupling of joint '{self.joint}' has no function; it is linear")
         value = np.asarray(self.function(x), dtype=np.float64)

@@ -84,18 +84,7 @@ def _closure(mechanism: Mechanism) -> dict[str, Any]:
 
 
 def description_text(data: Mapping[str, Any]) -> str:
-    """Return a description as text for people.
-
-    Parameters
-    ----------
-    data : mapping
-        Of `description`, with ``base_parameters`` and ``unidentifiable`` if they are to be told.
-
-    Returns
-    -------
-    str
-        Lines: head, table of joints, what else there is.
-    """
+    """Return a description as text for people."""
     freedom, moving = "degree" if data["dof"] == 1 else "degrees", "body" if len(data["bodies"]) == 1 else "bodies"
     lines = [f"robot {data['name']}: {data['dof']} {freedom} of freedom, {len(data['bodies'])} moving {moving}"]
     keys = ("name", "kind", "parent", "child", "lower", "upper", "follows")
@@ -138,18 +127,7 @@ def description_text(data: Mapping[str, Any]) -> str:
 
 
 def effort_units(mechanism: Mechanism) -> dict[str, str]:
-    """Return the unit of the effort of every coordinate of the tree.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot.
-
-    Returns
-    -------
-    dict of str to str
-        "N" of coordinates that slide, "N m" of those that turn.
-    """
+    """Return the unit of the effort of every coordinate of the tree."""
     units = {}
     for joint in mechanism.joints:
         for coordinate in joint.coordinates:

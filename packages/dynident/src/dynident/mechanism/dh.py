@@ -30,29 +30,6 @@ def read_dh(
         standard (Denavit-Hartenberg, Paul):   T = Rz(theta) Tz(d) Tx(a) Rx(alpha)
         modified (Craig, Khalil):              T = Rx(alpha) Tx(a) Rz(theta) Tz(d)
         modified with gamma and b (trees):     T = Rz(gamma) Tz(b) Rx(alpha) Tx(a) Rz(theta) Tz(d)
-
-    where theta = theta_row + q for a revolute joint and d = d_row + q for a prismatic one; a fixed row is a constant
-    transform, such as that of a tool. (Khalil writes d for our a and r for our d.) In the standard convention joint i turns
-    about z_(i-1), which is outside link i's own frame; in the modified one it turns about z_i.
-
-    Parameters
-    ----------
-    rows : sequence of mapping or of tuple
-        One row per joint: ``(a, alpha, d, theta)`` with an optional fifth entry ``"revolute"``, ``"prismatic"`` or
-        ``"fixed"``, or a mapping with keys `a`, `alpha`, `d`, `theta` (each 0 when absent) [m, rad], `kind`, `joint` (its name,
-        ``joint_i`` when absent), `limits` (lower, upper) and, in the modified convention, `antecedent` (number of the
-        row whose frame carries this one, 0 for the base), `gamma` [rad] and `b` [m].
-    convention : {"standard", "modified"}
-        Which transform.
-    name : str
-        Name of the robot.
-    gravity : array_like, (3,)
-        Gravity in frame 0 [m/s^2].
-
-    Returns
-    -------
-    Mechanism
-        Bodies ``base``, ``link_1``, ``link_2``, ... with a prior of zero.
     """
     if convention not in ("standard", "modified"):
         raise DescriptionError(f"convention is {convention!r}; give 'standard' or 'modified'")

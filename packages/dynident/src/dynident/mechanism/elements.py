@@ -52,18 +52,7 @@ def frozen(values: ArrayLike, shape: tuple[int, ...], what: str) -> Array:
 
 
 def rotation_exp(r: ArrayLike) -> Array:
-    """Return R = exp [r]x by Rodrigues' formula.
-
-    Parameters
-    ----------
-    r : array_like, (3,)
-        Rotation vector: axis times angle [rad].
-
-    Returns
-    -------
-    ndarray, (3, 3)
-        Rotation matrix.
-    """
+    """Return R = exp [r]x by Rodrigues' formula."""
     rx = skew(r)
     angle = float(np.linalg.norm(np.asarray(r, dtype=np.float64)))
     if angle < 1e-8:
@@ -111,20 +100,7 @@ class Placement:
 
     @classmethod
     def from_rpy(cls, xyz: ArrayLike, rpy: ArrayLike) -> Placement:
-        """Return the pose from URDF's fixed-axis angles, R = Rz(yaw) Ry(pitch) Rx(roll).
-
-        Parameters
-        ----------
-        xyz : array_like, (3,)
-            Translation [m].
-        rpy : array_like, (3,)
-            Roll, pitch, yaw [rad].
-
-        Returns
-        -------
-        Placement
-            The pose.
-        """
+        """Return the pose from URDF's fixed-axis angles, R = Rz(yaw) Ry(pitch) Rx(roll)."""
         roll, pitch, yaw = np.asarray(rpy, dtype=np.float64)
         R = rotation_exp([0.0, 0.0, yaw]) @ rotation_exp([0.0, pitch, 0.0]) @ rotation_exp([roll, 0.0, 0.0])
         return cls(R, np.asarray(xyz, dtype=np.float64))
@@ -238,20 +214,7 @@ class Joint(Frozen):
         return tuple(f"{self.name}.{suffix}" if suffix else self.name for suffix in COORDINATES[self.kind])
 
     def term(self, coordinate: str, symbol: str) -> float:
-        """Return the prior value of a joint term.
-
-        Parameters
-        ----------
-        coordinate : str
-            One of `coordinates`.
-        symbol : str
-            Term, as in ``fv``.
-
-        Returns
-        -------
-        float
-            Its value, 0 when unknown.
-        """
+        """Return the prior value of a joint term."""
         own = symbol + coordinate.removeprefix(self.name)
         return self.terms.get(own, self.terms.get(symbol, 0.0))
 
@@ -261,18 +224,7 @@ class Joint(Frozen):
         return perpendicular(self.axis)
 
     def transform(self, q: ArrayLike) -> Placement:
-        """Return the pose of the child frame in the joint frame.
-
-        Parameters
-        ----------
-        q : array_like, (k,)
-            The joint's coordinates.
-
-        Returns
-        -------
-        Placement
-            Pose at q.
-        """
+        """Return the pose of the child frame in the joint frame."""
         x = frozen(np.atleast_1d(np.asarray(q, dtype=np.float64)), (len(self.coordinates),), f"joint '{self.name}': position")
         if self.kind in ("revolute", "continuous"):
             return Placement(rotation_exp(self.axis * x[0]))

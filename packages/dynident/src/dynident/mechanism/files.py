@@ -20,18 +20,7 @@ SDF_SUFFIXES = (".sdf", ".world")
 
 
 def is_mjcf(path: str | os.PathLike[str]) -> bool:
-    """Return whether a description file is MJCF (its root element is `mujoco`) rather than URDF.
-
-    Parameters
-    ----------
-    path : path-like
-        File of a robot; the ending decides where it can.
-
-    Returns
-    -------
-    bool
-        True for MJCF; False for URDF, xacro and SDF.
-    """
+    """Return whether a description file is MJCF (its root element is `mujoco`) rather than URDF."""
     file = Path(path)
     if file.suffix.lower() in (*URDF_SUFFIXES, *SDF_SUFFIXES):
         return False
@@ -42,18 +31,7 @@ def is_mjcf(path: str | os.PathLike[str]) -> bool:
 
 
 def is_sdf(path: str | os.PathLike[str]) -> bool:
-    """Return whether a description file is SDF, by its ending or its root element.
-
-    Parameters
-    ----------
-    path : path-like
-        The file.
-
-    Returns
-    -------
-    bool
-        True for SDF.
-    """
+    """Return whether a description file is SDF, by its ending or its root element."""
     file = Path(path)
     if file.suffix.lower() in SDF_SUFFIXES:
         return True

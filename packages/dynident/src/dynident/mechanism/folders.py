@@ -14,17 +14,7 @@ MAX_MANIFEST = 100_000
 
 
 class Folders:
-    """The folders a description may read from.
-
-    Parameters
-    ----------
-    path : path-like
-        The description.
-    search : sequence of path-like
-        Further folders, named by the user.
-    package : bool
-        Whether the description's package (the nearest folder above it with a package.xml) counts as its own folder.
-    """
+    """The folders a description may read from."""
 
     def __init__(
         self,

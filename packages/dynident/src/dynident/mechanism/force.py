@@ -143,20 +143,7 @@ class Force(Frozen):
         return write_text(node)
 
     def columns(self, graph: Graph, states: States) -> dict[str, Node]:
-        """Return what the coefficient multiplies, by coordinate.
-
-        Parameters
-        ----------
-        graph : Graph
-            Where the expressions live.
-        states : mapping of str to (Node, Node, Node)
-            q, v, a of every coordinate of the tree.
-
-        Returns
-        -------
-        dict of str to Node
-            Force per unit of the coefficient.
-        """
+        """Return what the coefficient multiplies, by coordinate."""
         known: dict[Node, Node] = {}
         for coordinate, values in states.items():
             known |= {graph.symbol(f"{x}[{json.dumps(coordinate)}]"): value for x, value in zip("qva", values, strict=True)}
@@ -172,20 +159,7 @@ class Force(Frozen):
         return {name: substitute([node], known)[0] for name, node in found.items()}
 
     def potential(self, graph: Graph, states: States) -> Node:
-        """Return the energy per unit of the coefficient, zero where none was given.
-
-        Parameters
-        ----------
-        graph : Graph
-            Where the expression lives.
-        states : mapping of str to (Node, Node, Node)
-            q, v, a of every coordinate of the tree.
-
-        Returns
-        -------
-        Node
-            The energy.
-        """
+        """Return the energy per unit of the coefficient, zero where none was given."""
         if not self.energy:
             return graph.zero
         known = {graph.symbol(f"q[{json.dumps(name)}]"): values[0] for name, values in states.items()}

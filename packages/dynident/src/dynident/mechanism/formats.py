@@ -30,86 +30,28 @@ def from_urdf(
     search: Sequence[str | os.PathLike[str]] = (),
     arguments: Mapping[str, object] | None = None,
 ) -> Mechanism:
-    """Read a URDF or xacro file; no code in it is run.
-
-    Parameters
-    ----------
-    path : path-like
-        URDF file.
-    sidecar : path-like, optional
-        TOML file with what URDF cannot say: loops, couplings, actuators, joint terms.
-    floating : bool
-        True when the base moves freely (a `free` joint from the world to the root link).
-    search : sequence of path-like
-        For xacro: folders outside the robot's own to include from and to look for packages in.
-    arguments : mapping of str to object, optional
-        For xacro: values of ``<xacro:arg>`` in place of their defaults.
-
-    Returns
-    -------
-    Mechanism
-        The robot.
-    """
+    """Read a URDF or xacro file; no code in it is run."""
     from dynident.mechanism.urdf import read_urdf  # noqa: PLC0415 - readers import Mechanism
 
     return read_urdf(path, sidecar, floating, search, arguments)
 
 
 def from_mjcf(cls: type[Mechanism], path: str | os.PathLike[str], search: Sequence[str | os.PathLike[str]] = ()) -> Mechanism:
-    """Read a MuJoCo XML file: bodies, joints, defaults, inertias, actuators and equality constraints.
-
-    Parameters
-    ----------
-    path : path-like
-        MJCF file; it may include files below its own folder.
-    search : sequence of path-like
-        Further folders it may include from.
-
-    Returns
-    -------
-    Mechanism
-        The robot.
-    """
+    """Read a MuJoCo XML file: bodies, joints, defaults, inertias, actuators and equality constraints."""
     from dynident.mechanism.mjcf import read_mjcf  # noqa: PLC0415 - readers import Mechanism
 
     return read_mjcf(path, search)
 
 
 def from_sdf(cls: type[Mechanism], path: str | os.PathLike[str], sidecar: str | os.PathLike[str] | None = None) -> Mechanism:
-    """Read an SDF file (Gazebo) with one model; joints that close loops become cut joints.
-
-    Parameters
-    ----------
-    path : path-like
-        SDF file.
-    sidecar : path-like, optional
-        TOML file with what SDF cannot say, such as motors.
-
-    Returns
-    -------
-    Mechanism
-        The robot.
-    """
+    """Read an SDF file (Gazebo) with one model; joints that close loops become cut joints."""
     from dynident.mechanism.sdf import read_sdf  # noqa: PLC0415 - readers import Mechanism
 
     return read_sdf(path, sidecar)
 
 
 def from_text(cls: type[Mechanism], text: str, floating: bool = False) -> Mechanism:
-    """Read a description that is in memory, such as the parameter ``robot_description`` of ROS.
-
-    Parameters
-    ----------
-    text : str
-        URDF (xacro expanded), MJCF without includes, or SDF.
-    floating : bool
-        True when the base moves freely.
-
-    Returns
-    -------
-    Mechanism
-        The robot.
-    """
+    """Read a description that is in memory, such as the parameter ``robot_description`` of ROS."""
     from dynident.mechanism.files import read_text_robot  # noqa: PLC0415 - readers import Mechanism
 
     robot = read_text_robot(text)
@@ -117,62 +59,28 @@ def from_text(cls: type[Mechanism], text: str, floating: bool = False) -> Mechan
 
 
 def from_pinocchio(cls: type[Mechanism], model: Any) -> Mechanism:
-    """Take a robot from a model of Pinocchio: bodies, joints, limits, armature, damping and friction.
-
-    Parameters
-    ----------
-    model : pinocchio.Model
-        Model.
-
-    Returns
-    -------
-    Mechanism
-        The robot; bodies that were fixed to each other are one, in the frame of their joint.
-    """
+    """Take a robot from a model of Pinocchio: bodies, joints, limits, armature, damping and friction."""
     from dynident.mechanism.objects import from_pinocchio  # noqa: PLC0415 - readers import Mechanism
 
     return from_pinocchio(model)
 
 
 def from_mujoco(cls: type[Mechanism], model: Any) -> Mechanism:
-    """Take a robot from a model of MuJoCo: bodies, joints, ranges, armature, damping, friction loss and springs.
-
-    Parameters
-    ----------
-    model : mujoco.MjModel
-        Model without equality constraints.
-
-    Returns
-    -------
-    Mechanism
-        The robot.
-    """
+    """Take a robot from a model of MuJoCo: bodies, joints, ranges, armature, damping, friction loss and springs."""
     from dynident.mechanism.objects import from_mujoco  # noqa: PLC0415 - readers import Mechanism
 
     return from_mujoco(model)
 
 
 def to_pinocchio(self: Mechanism) -> Any:
-    """Return the robot as a model of Pinocchio, with armature, damping, friction and gravity.
-
-    Returns
-    -------
-    pinocchio.Model
-        Model; `dynident.export.export_robot` writes files with everything that Pinocchio has no place for.
-    """
+    """Return the robot as a model of Pinocchio, with armature, damping, friction and gravity."""
     from dynident.mechanism.objects import to_pinocchio  # noqa: PLC0415 - writers import Mechanism
 
     return to_pinocchio(self)
 
 
 def to_mujoco(self: Mechanism) -> Any:
-    """Return the robot as a model of MuJoCo, with armature, damping, friction loss and springs.
-
-    Returns
-    -------
-    mujoco.MjModel
-        Model.
-    """
+    """Return the robot as a model of MuJoCo, with armature, damping, friction loss and springs."""
     from dynident.mechanism.objects import to_mujoco  # noqa: PLC0415 - writers import Mechanism
 
     return to_mujoco(self)
@@ -188,30 +96,7 @@ def from_dh(
     actuators: Sequence[Actuator] = (),
     home: Mapping[str, float] | None = None,
 ) -> Mechanism:
-    """Make a robot from a Denavit-Hartenberg table.
-
-    Parameters
-    ----------
-    rows : sequence of mapping or of (a, alpha, d, theta)
-        One row per joint, see `dynident.mechanism.dh.read_dh`.
-    convention : {"standard", "modified"}
-        Distal (Denavit-Hartenberg, Paul) or proximal (Craig, Khalil) frames.
-    name : str
-        Name of the robot.
-    gravity : array_like, (3,)
-        Gravity in the base frame [m/s^2].
-    loops : sequence of Loop
-        Cut joints that close the branches of a table with antecedents.
-    actuators : sequence of Actuator
-        Motors; one direct drive per joint when omitted and there are no loops.
-    home : mapping of str to float, optional
-        With loops: a guess of one closed configuration.
-
-    Returns
-    -------
-    Mechanism
-        The robot.
-    """
+    """Make a robot from a Denavit-Hartenberg table."""
     from dynident.mechanism.dh import read_dh  # noqa: PLC0415 - readers import Mechanism
 
     tree = read_dh(rows, convention=convention, name=name, gravity=gravity)
@@ -229,28 +114,7 @@ def from_regressor(
     units: Sequence[str] = (),
     values: ArrayLike | None = None,
 ) -> Mechanism:
-    """Make a robot that is nothing but a regressor of one's own: tau = Y(q, v, a) phi.
-
-    Parameters
-    ----------
-    names : sequence of str
-        Names of the m parameters phi; each is taken as a base parameter.
-    function : callable, optional
-        ``function(q, v, a)`` with (N, n) arrays returns Y (N, n, m); without it nothing can be predicted from a motion.
-    joints : sequence of str
-        Names of the n coordinates; ``joint_1`` alone when omitted.
-    name : str
-        Name of the robot.
-    units : sequence of str
-        Unit of each parameter.
-    values : array_like (m,), optional
-        Prior values; zero when omitted.
-
-    Returns
-    -------
-    Mechanism
-        Robot without bodies; `Regression`, `Fit` and scores work with it as with any other.
-    """
+    """Make a robot that is nothing but a regressor of one's own: tau = Y(q, v, a) phi."""
     labels = tuple(joints) or ("joint_1",)
     bodies = ("base", *(f"link of {label}" for label in labels))
     chain = [Joint(label, "revolute", bodies[i], bodies[i + 1]) for i, label in enumerate(labels)]

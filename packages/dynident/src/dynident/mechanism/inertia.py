@@ -83,24 +83,7 @@ def to_com(phi: ArrayLike) -> tuple[float, Array, Array]:
 
 
 def principal(phi: ArrayLike) -> tuple[float, Array, Array, Array]:
-    """Return what a person would measure of a body.
-
-    Parameters
-    ----------
-    phi : array_like, (10,)
-        ``m mx my mz Ixx Ixy Ixz Iyy Iyz Izz`` in the link frame, inertia about its origin.
-
-    Returns
-    -------
-    mass : float
-        [kg].
-    com : ndarray, (3,)
-        Centre of mass [m].
-    moments : ndarray, (3,)
-        Principal moments about it, ascending [kg m^2].
-    axes : ndarray, (3, 3)
-        Principal axes as columns, right-handed.
-    """
+    """Return what a person would measure of a body."""
     mass, com, inertia = to_com(phi)
     moments, axes = np.linalg.eigh(inertia)
     if np.linalg.det(axes) < 0.0:
@@ -132,18 +115,7 @@ def from_principal(mass: float, com: ArrayLike, moments: ArrayLike, axes: ArrayL
 
 
 def pseudo_inertia(phi: ArrayLike) -> Array:
-    """Return P = [[Sigma, h], [h^T, m]] with Sigma = tr(I)/2 1 - I [Wensing2018].
-
-    Parameters
-    ----------
-    phi : array_like, (10,)
-        m, first moment h, inertia I about the origin, in the link frame [kg, kg m, kg m^2].
-
-    Returns
-    -------
-    ndarray, (4, 4)
-        Symmetric, in the link frame; positive semi-definite when the body is physically possible.
-    """
+    """Return P = [[Sigma, h], [h^T, m]] with Sigma = tr(I)/2 1 - I [Wensing2018]."""
     values = _check(phi)
     inertia = inertia_matrix(values)
     P = np.empty((4, 4))

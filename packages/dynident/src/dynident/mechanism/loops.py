@@ -35,81 +35,36 @@ DIFFERENCE = 1e-6  # rad or m
 
 
 class LoopArrays(NamedTuple):
-    """Closure equations as flat arrays, one entry per row.
+    """Closure equations as flat arrays, one entry per row."""
 
-    Parameters
-    ----------
-    kind : ndarray of int, (m,)
-        POINT, SLIDE, DOT or LINEAR.
-    node_a, node_b : ndarray of int, (m,)
-        Tree nodes of the two bodies, -1 for the base.
-    point_a, point_b : ndarray, (m, 3)
-        The point in each node's frame.
-    vector_a, vector_b : ndarray, (m, 3)
-        u in node a's frame; e in node b's frame (DOT) or in the base frame (POINT).
-    linear : ndarray, (m, n_tree)
-        c of LINEAR rows.
-    offset : ndarray, (m,)
-        Offset of LINEAR rows.
-    """
-
-    kind: NDArray[np.int64]
-    node_a: NDArray[np.int64]
-    node_b: NDArray[np.int64]
-    point_a: Array
-    point_b: Array
-    vector_a: Array
-    vector_b: Array
-    linear: Array
-    offset: Array
+    kind: NDArray[np.int64]  # POINT, SLIDE, DOT or LINEAR
+    node_a: NDArray[np.int64]  # Tree nodes of the two bodies, -1 for the base
+    node_b: NDArray[np.int64]  # Tree nodes of the two bodies, -1 for the base
+    point_a: Array  # The point in each node's frame
+    point_b: Array  # The point in each node's frame
+    vector_a: Array  # u in node a's frame; e in node b's frame (DOT) or in the base frame (POINT)
+    vector_b: Array  # u in node a's frame; e in node b's frame (DOT) or in the base frame (POINT)
+    linear: Array  # c of LINEAR rows
+    offset: Array  # Offset of LINEAR rows
 
     def take(self, rows: Sequence[int]) -> LoopArrays:
-        """Return some of the rows.
-
-        Parameters
-        ----------
-        rows : sequence of int
-            Which.
-
-        Returns
-        -------
-        LoopArrays
-            Those rows.
-        """
+        """Return some of the rows."""
         index = np.asarray(rows, dtype=np.int64)
         return self._replace(**{name: np.ascontiguousarray(array[index]) for name, array in self._asdict().items()})
 
 
 @dataclass(frozen=True, eq=False)
 class Closure:
-    """What the loops of a mechanism leave free.
+    """What the loops of a mechanism leave free."""
 
-    Parameters
-    ----------
-    arrays : LoopArrays
-        All closure equations.
-    names : tuple of str
-        Loop (or coupled joint) each equation belongs to.
-    selected : LoopArrays
-        Independent equations, as many as dependent coordinates.
-    independent, dependent : ndarray of int
-        Tree coordinates that are free, and those that follow.
-    home : ndarray, (n_tree,)
-        A closed configuration; it selects the assembly and working mode.
-    dof : int
-        Degrees of freedom, n_tree - rank.
-    redundant_equations : int
-        Equations that repeat others (over-constraint), rows - rank.
-    """
-
-    arrays: LoopArrays
-    names: tuple[str, ...]
-    selected: LoopArrays
-    independent: NDArray[np.int64]
-    dependent: NDArray[np.int64]
-    home: Array
-    dof: int
-    redundant_equations: int
+    arrays: LoopArrays  # All closure equations
+    names: tuple[str, ...]  # Loop (or coupled joint) each equation belongs to
+    selected: LoopArrays  # Independent equations, as many as dependent coordinates
+    independent: NDArray[np.int64]  # Tree coordinates that are free, and those that follow
+    dependent: NDArray[np.int64]  # Tree coordinates that are free, and those that follow
+    home: Array  # A closed configuration; it selects the assembly and working mode
+    dof: int  # Degrees of freedom, n_tree - rank
+    redundant_equations: int  # Equations that repeat others (over-constraint), rows - rank
 
 
 def loop_arrays(mechanism: Mechanism) -> tuple[LoopArrays, tuple[str, ...]]:

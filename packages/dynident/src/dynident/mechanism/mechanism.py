@@ -135,18 +135,7 @@ class Mechanism(Result):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Mechanism:
-        """Return the robot that `to_dict` described.
-
-        Parameters
-        ----------
-        data : mapping
-            What `to_dict` returned.
-
-        Returns
-        -------
-        Mechanism
-            The same robot.
-        """
+        """Return the robot that `to_dict` described."""
         from dynident.mechanism.additions import with_laws_and_forces  # noqa: PLC0415 - additions import Mechanism
 
         if not isinstance(data, Mapping):
@@ -209,19 +198,7 @@ class Mechanism(Result):
         return description_text(description(self))
 
     def plot(self, q: ArrayLike | None = None) -> Figure:
-        """Draw the robot in space, with the frames of its links, beside the graph of its bodies and joints.
-
-        Parameters
-        ----------
-        q : array_like, optional
-            Positions of all joints of the tree, dependent ones too, in the order of ``robot.tree.coordinates``; zero when
-            omitted.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure.
-        """
+        """Draw the robot in space, with the frames of its links, beside the graph of its bodies and joints."""
         from dynident.mechanism.plots import plot_mechanism  # noqa: PLC0415 - matplotlib is an extra
 
         return plot_mechanism(self, q)
@@ -364,18 +341,7 @@ class Mechanism(Result):
         return f"{symbol}_{actuator}" if actuator not in self.tree.coordinates else f"{symbol}_{actuator}_motor"
 
     def check_consistency(self, parameters: Parameters | None = None) -> tuple[inertial.Consistency, ...]:
-        """Check every rigid group for physical possibility.
-
-        Parameters
-        ----------
-        parameters : Parameters, optional
-            Standard parameters to check; the prior ones when omitted.
-
-        Returns
-        -------
-        tuple of Consistency
-            One verdict per rigid group, with numbers and a sentence.
-        """
+        """Check every rigid group for physical possibility."""
         values = (parameters or self.parameters).values
         return tuple(inertial.check_consistency(values[10 * i : 10 * i + 10], body) for i, body in enumerate(self.tree.bodies))
 
@@ -395,20 +361,7 @@ class Mechanism(Result):
     keep = changes.keep
 
     def frame(self, name: str) -> tuple[int, Placement]:
-        """Return where a link is carried in the tree.
-
-        Parameters
-        ----------
-        name : str
-            Link name, moving or fixed.
-
-        Returns
-        -------
-        node : int
-            Tree node that carries it, -1 for the base.
-        placement : Placement
-            Its pose in that node's frame.
-        """
+        """Return where a link is carried in the tree."""
         try:
             return self.tree.frames[name]
         except KeyError:

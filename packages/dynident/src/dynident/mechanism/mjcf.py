@@ -58,43 +58,19 @@ def custom_keys() -> dict[str, str]:
 
 @dataclass
 class MjcfTree:
-    """Bodies and joints read so far.
+    """Bodies and joints read so far."""
 
-    Parameters
-    ----------
-    file : MjcfFile
-        The file.
-    bodies, joints : list
-        Elements of the mechanism.
-    body_of : dict of Element to str
-        Name of every <body> element.
-    joint_of : dict of Element to (str, dict)
-        Name of every <joint> and <freejoint> element, and its attributes with the defaults behind them.
-    rest : dict of str to Placement
-        Pose of every body in the world at qpos0.
-    sites : dict of str to (str, Placement)
-        Body that carries a site, and where.
-    reference : dict of str to float
-        `ref` of every hinge and slide.
-    moving : set of str
-        Bodies that can move.
-    mocap : set of str
-        Bodies that a program moves at will.
-    unread : list of str
-        Bodies whose inertia comes from a shape that is not read.
-    """
-
-    file: MjcfFile
-    bodies: list[Body] = field(default_factory=lambda: [Body(WORLD)])
-    joints: list[Joint] = field(default_factory=list)
-    body_of: dict[Element, str] = field(default_factory=dict)
+    file: MjcfFile  # The file
+    bodies: list[Body] = field(default_factory=lambda: [Body(WORLD)])  # Elements of the mechanism
+    joints: list[Joint] = field(default_factory=list)  # Elements of the mechanism
+    body_of: dict[Element, str] = field(default_factory=dict)  # Name of every <body> element
     joint_of: dict[Element, tuple[str, dict[str, str]]] = field(default_factory=dict)
     rest: dict[str, Placement] = field(default_factory=lambda: {WORLD: Placement()})
-    sites: dict[str, tuple[str, Placement]] = field(default_factory=dict)
-    reference: dict[str, float] = field(default_factory=dict)
-    moving: set[str] = field(default_factory=set)
-    mocap: set[str] = field(default_factory=set)
-    unread: list[str] = field(default_factory=list)
+    sites: dict[str, tuple[str, Placement]] = field(default_factory=dict)  # Body that carries a site, and where
+    reference: dict[str, float] = field(default_factory=dict)  # `ref` of every hinge and slide
+    moving: set[str] = field(default_factory=set)  # Bodies that can move
+    mocap: set[str] = field(default_factory=set)  # Bodies that a program moves at will
+    unread: list[str] = field(default_factory=list)  # Bodies whose inertia comes from a shape that is not read
 
 
 def read_mjcf(path: str | os.PathLike[str], search: Sequence[str | os.PathLike[str]] = ()) -> Mechanism:
@@ -102,23 +78,6 @@ def read_mjcf(path: str | os.PathLike[str], search: Sequence[str | os.PathLike[s
 
     Joint attributes become terms, tau = armature a + damping v + frictionloss sign(v) + stiffness (q - springref):
     `ia`, `fv`, `fc`, `k` and `off` = -stiffness springref.
-
-    Parameters
-    ----------
-    path : path-like
-        MJCF file; files it includes, from below its folder, are read too.
-    search : sequence of path-like
-        Further folders it may include from.
-
-    Returns
-    -------
-    Mechanism
-        The robot. Joints without an actuator are passive, unless no joint has one.
-
-    Warns
-    -----
-    DescriptionWarning
-        For inertias that come from meshes (their prior is zero), impossible inertias and what is ignored.
     """
     with naming_file(path):
         tree = read_tree(path, folders=Folders(path, search))

@@ -42,20 +42,10 @@ UNSUPPORTED = ("replicate", "composite", "flexcomp", "attach")
 
 @dataclass
 class MjcfFile:
-    """An MJCF file after includes, with its compiler settings and default classes.
+    """An MJCF file after includes, with its compiler settings and default classes."""
 
-    Parameters
-    ----------
-    root : Element
-        The <mujoco> element, included files in place.
-    compiler : dict of str to str
-        Attributes of all <compiler> elements.
-    classes : dict of str to dict
-        For each default class: tag to attributes, inherited ones included. The class of everything is ``""``.
-    """
-
-    root: Element
-    compiler: dict[str, str] = field(default_factory=dict)
+    root: Element  # The <mujoco> element, included files in place
+    compiler: dict[str, str] = field(default_factory=dict)  # Attributes of all <compiler> elements
     classes: dict[str, dict[str, dict[str, str]]] = field(default_factory=lambda: {"": {}})
 
     def sections(self, tag: str) -> Iterator[Element]:

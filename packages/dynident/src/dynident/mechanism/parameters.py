@@ -98,20 +98,7 @@ class Parameters(Tabular):
             raise DescriptionError(f"unknown parameter '{name}'; names look like {', '.join(near)}") from None
 
     def replace(self, values: ArrayLike | Mapping[str, float], provenance: str | None = None) -> Parameters:
-        """Return a copy with other numbers.
-
-        Parameters
-        ----------
-        values : array_like (p,) or mapping of name to number
-            All numbers, or just the ones that change.
-        provenance : str, optional
-            Where the new numbers come from; kept when omitted.
-
-        Returns
-        -------
-        result : Parameters
-            The changed copy.
-        """
+        """Return a copy with other numbers."""
         if isinstance(values, Mapping):
             new = self.values.copy()
             for name, value in values.items():
@@ -138,18 +125,7 @@ class Parameters(Tabular):
 
     @classmethod
     def from_json(cls, text: str) -> Parameters:
-        """Read what `to_json` wrote.
-
-        Parameters
-        ----------
-        text : str
-            JSON object.
-
-        Returns
-        -------
-        result : Parameters
-            The same vector.
-        """
+        """Read what `to_json` wrote."""
         try:
             data = json.loads(text)
             return cls(

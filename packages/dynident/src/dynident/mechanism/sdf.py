@@ -47,25 +47,7 @@ ENDLESS = 1e15  # limits beyond this mean none: SDF writes 1e16
 
 
 def read_sdf(path: str | os.PathLike[str], sidecar: str | os.PathLike[str] | None = None) -> Mechanism:
-    """Read an SDF file with one model.
-
-    Parameters
-    ----------
-    path : path-like
-        File.
-    sidecar : path-like, optional
-        TOML file with what SDF cannot say, such as which joints have motors.
-
-    Returns
-    -------
-    Mechanism
-        The robot. A model that no joint ties to the world stands on its first link.
-
-    Warns
-    -----
-    DescriptionWarning
-        For impossible inertias.
-    """
+    """Read an SDF file with one model."""
     from dynident.mechanism.sidecar import apply_sidecar  # noqa: PLC0415 - readers import Mechanism
 
     with naming_file(path):

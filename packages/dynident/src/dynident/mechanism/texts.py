@@ -41,18 +41,7 @@ def _checked(body: str, phi: Array) -> tuple[float, Array, Array]:
 
 
 def urdf_text(mechanism: Mechanism) -> str:
-    """Return a robot as URDF.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot; its cut joints (loops) are left out, and ball and universal joints are refused, since URDF has none.
-
-    Returns
-    -------
-    str
-        The text; terms beyond damping and friction are attributes that only dynident reads.
-    """
+    """Return a robot as URDF."""
     lines = ['<?xml version="1.0"?>', f'<robot name="{xml_text(mechanism.name)}">']
     for body in mechanism.bodies:
         found = _inertia(mechanism, body.name)
@@ -108,19 +97,7 @@ def _urdf_joint(mechanism: Mechanism, joint: Joint) -> list[str]:
 
 
 def mjcf_text(mechanism: Mechanism) -> str:
-    """Return a robot as MJCF.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot; its cut joints (loops) become equality constraints between sites. Planar and universal joints, and prismatic
-        and universal cuts, are refused.
-
-    Returns
-    -------
-    str
-        The text, with armature, damping, frictionloss and stiffness of every joint; the root is the world.
-    """
+    """Return a robot as MJCF."""
     lines = [
         f'<mujoco model="{xml_text(mechanism.name)}">',
         '  <compiler angle="radian" autolimits="true"/>',

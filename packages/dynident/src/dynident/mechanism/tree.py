@@ -28,70 +28,30 @@ NODE_DOF = (1, 1, 3, 6, 0)
 
 
 class TreeArrays(NamedTuple):
-    """Flat tree, one entry per node in an order where parents come first.
+    """Flat tree, one entry per node in an order where parents come first."""
 
-    Parameters
-    ----------
-    parent : ndarray of int, (k,)
-        Parent node, -1 for the base.
-    kind : ndarray of int, (k,)
-        REVOLUTE, PRISMATIC, SPHERICAL, FREE, or FIXED (a body with parameters of its own on another one).
-    dof : ndarray of int, (k,)
-        First coordinate of the node.
-    column : ndarray of int, (k,)
-        First of the ten inertial columns of the node's body, -1 without mass.
-    rotation, translation : ndarray, (k, 3, 3), (k, 3)
-        Joint frame in the parent node's frame.
-    axis : ndarray, (k, 3)
-        Axis in the joint frame.
-    turn : ndarray, (k, 3, 3, 3)
-        K0, K1, K2 with rotation(q) = K0 + cos(q) K1 + sin(q) K2 for a REVOLUTE node (Rodrigues, placement included).
-    support : ndarray of int, (k, n)
-        Coordinates that move the node, in order from the base.
-    support_count : ndarray of int, (k,)
-        How many of them.
-    gravity : ndarray, (3,)
-        Gravity in the base frame [m/s^2].
-    """
-
-    parent: NDArray[np.int64]
+    parent: NDArray[np.int64]  # Parent node, -1 for the base
     kind: NDArray[np.int64]
-    dof: NDArray[np.int64]
-    column: NDArray[np.int64]
-    rotation: Array
-    translation: Array
-    axis: Array
+    dof: NDArray[np.int64]  # First coordinate of the node
+    column: NDArray[np.int64]  # First of the ten inertial columns of the node's body, -1 without mass
+    rotation: Array  # Joint frame in the parent node's frame
+    translation: Array  # Joint frame in the parent node's frame
+    axis: Array  # Axis in the joint frame
     turn: Array
-    support: NDArray[np.int64]
-    support_count: NDArray[np.int64]
-    gravity: Array
+    support: NDArray[np.int64]  # Coordinates that move the node, in order from the base
+    support_count: NDArray[np.int64]  # How many of them
+    gravity: Array  # Gravity in the base frame [m/s^2]
 
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """A mechanism's spanning tree, ready for computation.
+    """A mechanism's spanning tree, ready for computation."""
 
-    Parameters
-    ----------
-    arrays : TreeArrays
-        Flat arrays for the kernels.
-    bodies : tuple of str
-        Names of the rigid groups that have parameters, in column order.
-    inertias : ndarray, (10 * len(bodies),)
-        Their prior inertial parameters, each in the link frame of the body that names the group.
-    to_node : ndarray (10 * len(bodies), 10 * len(bodies)) or None
-        Block-diagonal T with phi_node = T phi_link, where a link frame differs from its node's frame; None when all agree.
-    coordinates : tuple of str
-        Names of the tree coordinates, in order.
-    frames : mapping of str to (int, Placement)
-        For every link: node that carries it (-1 for the base) and its pose in that node's frame.
-    """
-
-    arrays: TreeArrays
-    bodies: tuple[str, ...]
-    inertias: Array
+    arrays: TreeArrays  # Flat arrays for the kernels
+    bodies: tuple[str, ...]  # Names of the rigid groups that have parameters, in column order
+    inertias: Array  # Their prior inertial parameters, each in the link frame of the body that names the group
     to_node: Array | None
-    coordinates: tuple[str, ...]
+    coordinates: tuple[str, ...]  # Names of the tree coordinates, in order
     frames: Mapping[str, tuple[int, Placement]]
 
 

@@ -81,29 +81,6 @@ def read_urdf(
 
     A link's prior is its <inertial> expressed in the link frame: with pose (R, c) of the inertial frame,
     I_link = R I R^T - m [c]x [c]x.
-
-    Parameters
-    ----------
-    path : path-like
-        URDF file, or ``.xacro``, which is evaluated without running code from it.
-    sidecar : path-like, optional
-        TOML file with what URDF cannot say, see `dynident.mechanism.sidecar`.
-    floating : bool
-        Add a world body and a `free` joint to the root link.
-    search : sequence of path-like
-        For ``.xacro``: folders outside the robot's own to include from and to look for packages in.
-    arguments : mapping of str to object, optional
-        For ``.xacro``: values of ``<xacro:arg>`` in place of their defaults.
-
-    Returns
-    -------
-    Mechanism
-        The robot. Joints without a <transmission> get a direct drive.
-
-    Warns
-    -----
-    DescriptionWarning
-        For moving links without inertia, impossible inertias and transmissions of several joints.
     """
     with naming_file(path):
         robot = load_urdf(path, search, arguments)

@@ -15,20 +15,7 @@ DRAKE = "http://drake.mit.edu"
 
 
 def drake_rotors(data: bytes, rotors: Mapping[str, float]) -> bytes:
-    """Return URDF text whose joints have an actuator with a rotor inertia, seen at the joint (gear ratio 1).
-
-    Parameters
-    ----------
-    data : bytes
-        The text.
-    rotors : mapping of str to float
-        Rotor inertia by joint [kg m^2 or kg].
-
-    Returns
-    -------
-    bytes
-        The text with ``<drake:rotor_inertia>`` and ``<drake:gear_ratio>``; transmissions that a joint has stay.
-    """
+    """Return URDF text whose joints have an actuator with a rotor inertia, seen at the joint (gear ratio 1)."""
     patch = XmlPatch(data, "robot")
     patch.set(patch.root, "xmlns:drake", DRAKE)
     known: dict[str, Element] = {}
@@ -59,20 +46,7 @@ def drake_rotors(data: bytes, rotors: Mapping[str, float]) -> bytes:
 
 
 def gazebo_springs(data: bytes, springs: Mapping[str, tuple[float, float]]) -> bytes:
-    """Return URDF text with Gazebo's spring elements, tau = stiffness (q - reference).
-
-    Parameters
-    ----------
-    data : bytes
-        The text.
-    springs : mapping of str to (float, float)
-        Stiffness [N m/rad or N/m] and reference [rad or m] by joint.
-
-    Returns
-    -------
-    bytes
-        The text with ``<gazebo reference="joint">`` elements.
-    """
+    """Return URDF text with Gazebo's spring elements, tau = stiffness (q - reference)."""
     patch = XmlPatch(data, "robot")
     for name, (stiffness, reference) in springs.items():
         patch.insert(
@@ -90,16 +64,6 @@ def gazebo_base(data: bytes) -> bytes:
 
     Gazebo leaves out a link without mass together with all joints behind it, and lets a base fall that is not fixed to a link
     of the name ``world``. What is fixed to the world moves nothing: its mass does not matter.
-
-    Parameters
-    ----------
-    data : bytes
-        The text.
-
-    Returns
-    -------
-    bytes
-        The text; the same where the first link is the world.
     """
     patch = XmlPatch(data, "robot")
     children = {(child.get("link") or "").strip() for child in patch.root.findall("joint/child")}

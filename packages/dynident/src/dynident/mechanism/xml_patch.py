@@ -41,18 +41,10 @@ class _SpanBuilder(TreeBuilder):
 
 @dataclass
 class XmlPatch:
-    """An XML text with changes waiting to be made.
+    """An XML text with changes waiting to be made."""
 
-    Parameters
-    ----------
-    data : bytes
-        The text, in an encoding that contains ASCII.
-    root_tag : str
-        Tag the root must have.
-    """
-
-    data: bytes
-    root_tag: str
+    data: bytes  # The text, in an encoding that contains ASCII
+    root_tag: str  # Tag the root must have
     root: Element = field(init=False)
     _starts: dict[Element, int] = field(init=False, repr=False)
     _ends: dict[Element, int] = field(init=False, repr=False)

@@ -36,26 +36,11 @@ from dynident.mechanism.tree import FREE, SPHERICAL
 
 @dataclass(frozen=True, eq=False)
 class Terms:
-    """The functions of one robot for one sample.
+    """The functions of one robot for one sample."""
 
-    Parameters
-    ----------
-    momentum : Function
-        ``momentum(q, v, phi)`` gives p and u.
-    friction : Function
-        ``friction(q, v, tau, T, phi)`` gives the torques f of friction laws and the limits of friction at rest.
-    warm : mapping of str to int
-        Channels of the joints whose law needs a temperature.
-    closing : Function or None
-        Of a robot with loops, ``closing(q, rho)``: a step of Newton's method towards closed positions at given motors.
-    drive : Function or None
-        Of a robot with loops, ``drive(q, w, tau)``: velocities and efforts of its coordinates from those of its motors,
-        and the squares of what brings errors of the fit's equations to the coordinates, (n, n).
-    """
-
-    momentum: Function
+    momentum: Function  # ``momentum(q, v, phi)`` gives p and u
     friction: Function
-    warm: Mapping[str, int]
+    warm: Mapping[str, int]  # Channels of the joints whose law needs a temperature
     closing: Function | None = None
     drive: Function | None = None
 

@@ -36,35 +36,15 @@ TINY = np.finfo(float).tiny
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """What a monitor needs from a fit.
+    """What a monitor needs from a fit."""
 
-    Parameters
-    ----------
-    rows : Rows
-        The equations of the fit, with the robot as fitted.
-    values : ndarray, (1 + k + e, p)
-        Standard parameters, then the directions in which they are uncertain, then terms whose errors are told apart; inertial
-        ones in node frames.
-    shares : ndarray, (e, n)
-        eta^2 of these terms, joint by joint.
-    sigma : ndarray, (n,)
-        Residual standard deviation of every equation [N m or N], those of the joints but with loops; infinite where it was
-        not fitted.
-    laws : mapping of str to Friction
-        Friction laws that act beside the joint terms.
-    bandwidth : float or None
-        Band of the fit [Hz].
-    rate : float or None
-        Sampling rate of its logs [Hz].
-    """
-
-    rows: Rows
+    rows: Rows  # The equations of the fit, with the robot as fitted
     values: Array
-    shares: Array
+    shares: Array  # eta^2 of these terms, joint by joint
     sigma: Array
-    laws: Mapping[str, Friction]
-    bandwidth: float | None
-    rate: float | None
+    laws: Mapping[str, Friction]  # Friction laws that act beside the joint terms
+    bandwidth: float | None  # Band of the fit [Hz]
+    rate: float | None  # Sampling rate of its logs [Hz]
 
     @property
     def mechanism(self) -> Mechanism:

@@ -257,24 +257,7 @@ class Monitor:
         self._t = np.nan
 
     def update(self, t: float, q: ArrayLike, effort: ArrayLike, temperature: ArrayLike | None = None) -> Reading:
-        """Take one sample.
-
-        Parameters
-        ----------
-        t : float
-            Time [s].
-        q, effort : array_like, (m,)
-            Positions and torques or forces of the channels as measured: of the joints, or of the motors of a robot with loops.
-        temperature : array_like (m,), optional
-            Their temperature [degree Celsius], where a friction law needs it.
-
-        Returns
-        -------
-        Reading
-            External torque, threshold and flag. A sample with something that is not a number is passed over and has no
-            torque; the observer starts anew where that lasts longer than `gap`, where time goes back, and where the loops
-            cannot be closed.
-        """
+        """Take one sample."""
         n, m, now = self.mechanism.dof, self.layout.m, self._now
         try:
             now[1 : 1 + m], now[1 + m : 1 + 2 * m] = q, effort
@@ -296,22 +279,7 @@ class Monitor:
         return self._setting.copy()
 
     def feed_arrays(self, t: Array, q: Array, effort: Array, temperature: Array | None = None) -> Array:
-        """Take many samples at once and return what `update` would say of each.
-
-        Parameters
-        ----------
-        t : ndarray, (N,)
-            Times [s].
-        q, effort : ndarray, (N, m)
-            What was measured.
-        temperature : ndarray (N, m), optional
-            Temperature of the channels.
-
-        Returns
-        -------
-        ndarray, (N, 2 n + 2)
-            External torques, thresholds, flag and share.
-        """
+        """Take many samples at once and return what `update` would say of each."""
         m, count = self.layout.m, len(t)
         if self.terms.warm and temperature is None:
             raise LogError(f"the friction of {', '.join(self.terms.warm)} needs a temperature, which the log does not have")
@@ -364,24 +332,7 @@ class Monitor:
         return copy
 
     def wrench(self, q: ArrayLike, torque: ArrayLike, frame: str, moment: bool = True) -> tuple[Array, Array]:
-        """Return the wrench on a link that explains external torques, J^T w = torque, the smallest one.
-
-        Parameters
-        ----------
-        q, torque : array_like, (N, n) or (n,)
-            Positions and external torques.
-        frame : str
-            Link that is touched.
-        moment : bool
-            False for a force at the link's origin alone.
-
-        Returns
-        -------
-        wrench : ndarray, (N, 6)
-            Force and moment at the link's origin, in its axes [N, N m]; NaN where positions or torques are.
-        left : ndarray, (N, n)
-            Torques that no such wrench explains; large ones say that another link was touched.
-        """
+        """Return the wrench on a link that explains external torques, J^T w = torque, the smallest one."""
         given = [np.atleast_2d(np.asarray(values, dtype=np.float64)) for values in (q, torque)]
         lost = np.zeros(1) if given[0].shape != given[1].shape else np.sum(np.isnan(given), axis=(0, 2))[:, None] > 0
         whole = [np.where(lost, 0.0, values) for values in given]
@@ -393,20 +344,7 @@ class Monitor:
         return np.where(lost, np.nan, w), np.where(lost, np.nan, left)
 
     def to_c(self, folder: str | os.PathLike[str], name: str = "monitor") -> list[Path]:
-        """Write the monitor as C99 with its numbers, and a program that checks itself.
-
-        Parameters
-        ----------
-        folder : path-like
-            Where to write; made when absent.
-        name : str
-            Prefix of files and functions.
-
-        Returns
-        -------
-        list of pathlib.Path
-            ``name.h``, ``name.c``, ``name_test.c``.
-        """
+        """Write the monitor as C99 with its numbers, and a program that checks itself."""
         from dynident.monitor.print_c import write_c  # noqa: PLC0415 - rarely needed
 
         return write_c(self, folder, name)

@@ -49,21 +49,7 @@ STEPS = 200  # most of them in one sample
 
 
 class Layout:
-    """Where everything is in the arrays of one monitor.
-
-    Parameters
-    ----------
-    dof, parameters, directions : int
-        n joints, p standard parameters, k directions in which the model is uncertain.
-    channels : int
-        m measured positions and efforts: n of a tree, those of the motors with loops.
-    tree : int
-        Positions of a robot with loops, 0 without.
-    terms : int
-        Terms of the model whose errors are told apart.
-    warm : tuple of int
-        Channels whose temperature a friction law needs.
-    """
+    """Where everything is in the arrays of one monitor."""
 
     def __init__(
         self, dof: int, parameters: int, directions: int, channels: int, tree: int, terms: int = 0, warm: tuple[int, ...] = ()
@@ -283,17 +269,7 @@ class _Sample:
 
 
 class Machine:
-    """The routines of one monitor as machine code.
-
-    Parameters
-    ----------
-    terms : Terms
-        Functions of the robot.
-    layout : Layout
-        Places in the arrays.
-    home : ndarray or None
-        Closed positions of a robot with loops.
-    """
+    """The routines of one monitor as machine code."""
 
     def __init__(self, terms: Terms, layout: Layout, home: Array | None) -> None:
         sample, run = routines(terms, layout, home)

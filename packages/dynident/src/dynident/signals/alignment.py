@@ -13,20 +13,7 @@ from dynident.signals.log import Log
 
 
 def aligned(log: Log, delay: ArrayLike) -> Log:
-    """Return the log with efforts effort(t + delay), linear between samples; times that they do not cover are left out.
-
-    Parameters
-    ----------
-    log : Log
-        What was measured.
-    delay : float or array_like, (n,)
-        By how much the efforts come later than the positions [s], of all channels or of each.
-
-    Returns
-    -------
-    Log
-        Efforts and positions of the same time.
-    """
+    """Return the log with efforts effort(t + delay), linear between samples; times that they do not cover are left out."""
     late = per_actuator(delay, len(log.joints), "delay")
     if not np.isfinite(late).all() or np.max(np.abs(late)) >= log.duration:
         raise LogError(f"delay is {late.tolist()} s; give seconds, less than the log has ({log.duration:.4g} s)")

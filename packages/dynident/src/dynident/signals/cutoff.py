@@ -226,13 +226,7 @@ def stands_still(q: Array) -> NDArray[np.bool_]:
 
 
 def rounding_span(q: Array, cutoff: float) -> Array:
-    """Widest motion (n,) whose accelerations rounding could have made; `cutoff` is in cycles per sample, `q` (N, n).
-
-    Rounding of u in a position becomes up to ``u sum|c_k| / h^2`` in the acceleration, c_k the central differences; a motion
-    of the span s that passes the filter has accelerations up to ``(2 pi fc)^2 s / 2``. They are equal at
-    ``s = 2 u sum|c_k| / (2 pi fc h)^2``. Sine and cosine of an angle resolve eps of 1 rad however small the angle is, hence u
-    is the spacing of float64 at 1 or at the largest position, whichever is larger.
-    """
+    """Widest motion (n,) whose accelerations rounding could have made; `cutoff` is in cycles per sample, `q` (N, n)."""
     u = ROUNDINGS * np.spacing(np.maximum(1.0, np.max(np.abs(q), axis=0)))
     return np.asarray(2.0 * u * np.sum(np.abs(SECOND)) / (2.0 * np.pi * cutoff) ** 2)
 
@@ -288,12 +282,7 @@ def _valley(smooth: Array) -> int | None:
 
 
 def _shoulder(smooth: Array, power: Array, valley: int) -> int:
-    """Move the valley down to where noise begins, if the noise itself was low-passed.
-
-    Then the density rises with the noise and falls once more at the top, and the lowest bin is not between motion and
-    noise. A hump that rises by `RISE` and holds less than `HUMP` of the power is taken as noise. If it was motion after
-    all, only a little evidence is lost, because the same band is cut from the efforts; noise taken for motion would bias.
-    """
+    """Move the valley down to where noise begins, if the noise itself was low-passed."""
     below = np.cumsum(power)
     highest_after = np.maximum.accumulate(smooth[: valley + 1][::-1])[::-1]
     noise = (highest_after >= RISE * smooth[: valley + 1]) & (below[valley] - below[: valley + 1] <= HUMP * below[: valley + 1])

@@ -40,18 +40,7 @@ def autocorrelation(errors: ArrayLike, lags: int | None = None) -> Array:
 
 
 def effective_samples(errors: ArrayLike) -> float:
-    """Effective number of independent samples of a series of errors.
-
-    Parameters
-    ----------
-    errors : array_like, (N,)
-        Errors in the order of time.
-
-    Returns
-    -------
-    float
-        ``N / (1 + 2 sum rho_k)``, the sum ending at the first pair of lags whose sum is not positive [Geyer1992].
-    """
+    """Effective number of independent samples of a series of errors."""
     rho = autocorrelation(errors)
     if rho.size < 4 or not rho[0]:
         return float(rho.size)

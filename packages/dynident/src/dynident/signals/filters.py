@@ -204,29 +204,10 @@ class Decimator:
     ``y[k] = sum_i h[i] x[k n_d + i]``, h symmetric with unit sum, so y[k] belongs to input sample ``k n_d + half n_d``.
     In parts of the new Nyquist frequency, the pass band is flat to 0.5 (0.3 %), the amplitude is 1/2 at 0.8 (the cut-off)
     and from 1.12 on at least 60 dB are removed. A longer filter would be steeper, but lose more of the record's ends.
-
-    Parameters
-    ----------
-    factor : int
-        Down-sampling factor n_d >= 1; 1 leaves everything as it is.
-    rate : float
-        Sampling rate of the input in Hz.
-    half : int
-        Half length of the filter in output samples, 6; with less, fewer samples are lost at the ends of a short record and
-        less is removed (at 3, 35 dB).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> d = Decimator(5, 1000.0)
-    >>> d.cutoff, d.output_rate
-    (80.0, 200.0)
-    >>> bool(np.allclose(d.apply(np.ones(500)), 1.0))
-    True
     """
 
-    factor: int
-    rate: float
+    factor: int  # Down-sampling factor n_d >= 1; 1 leaves everything as it is
+    rate: float  # Sampling rate of the input in Hz
     half: int = HALF
     taps: Array = field(init=False, repr=False)
 
@@ -264,67 +245,21 @@ class Decimator:
         return float(self.factor * np.sum(self.taps**2))
 
     def length(self, samples: int) -> int:
-        """Return the number of fully supported outputs.
-
-        Parameters
-        ----------
-        samples : int
-            Number of input samples.
-
-        Returns
-        -------
-        int
-            Rows after decimation.
-        """
+        """Return the number of fully supported outputs."""
         return max(0, (samples - self.taps.size) // self.factor + 1)
 
     def centres(self, samples: int) -> NDArray[np.intp]:
-        """Return the input sample each output belongs to.
-
-        Parameters
-        ----------
-        samples : int
-            Number of input samples.
-
-        Returns
-        -------
-        ndarray of int, shape (length(samples),)
-            Index of the input in the middle of the filter.
-        """
+        """Return the input sample each output belongs to."""
         if not samples <= MOST_SAMPLES:
             raise LogError(f"samples is {samples}; at most {MOST_SAMPLES} are numbered at once")
         return np.arange(self.length(samples), dtype=np.intp) * self.factor + self.taps.size // 2
 
     def apply(self, x: ArrayLike) -> Array:
-        """Filter and down-sample along axis 0.
-
-        Parameters
-        ----------
-        x : array, shape (N, ...)
-            Any signals with samples first.
-
-        Returns
-        -------
-        ndarray, shape (length(N), ...)
-            Only outputs whose whole window lies inside the input.
-        """
+        """Filter and down-sample along axis 0."""
         return self._filter(np.asarray(x, dtype=np.float64), self.taps)
 
     def apply_rows(self, x: Array, out: Array) -> Array:
-        """Filter and down-sample signals with samples last.
-
-        Parameters
-        ----------
-        x : ndarray, (m, N)
-            Signals.
-        out : ndarray, (m, length(N))
-            Where to write.
-
-        Returns
-        -------
-        ndarray, (m, length(N))
-            `out`.
-        """
+        """Filter and down-sample signals with samples last."""
         # Sixteen outputs at a time are one product with a small banded matrix; BLAS makes up for the zeros in it.
         block = 16
         span = (block - 1) * self.factor + self.taps.size
@@ -340,18 +275,7 @@ class Decimator:
         return out
 
     def usable(self, samples: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Return which outputs can be used when some inputs must not be.
-
-        Parameters
-        ----------
-        samples : ndarray of bool, shape (N, ...)
-            False for samples that must not be used.
-
-        Returns
-        -------
-        ndarray of bool, shape (length(N), ...)
-            True where such samples have less than 1 % of the weight, sum of the magnitudes of h over them against all.
-        """
+        """Return which outputs can be used when some inputs must not be."""
         weights = np.abs(self.taps)
         return np.asarray(self._filter(np.where(samples, 0.0, 1.0), weights / weights.sum()) <= SPOILT)
 
@@ -380,18 +304,6 @@ class Decimator:
         """Cut the work into pieces that never need the whole signal.
 
         ``apply(x)[output] == apply(x[input])`` for every pair.
-
-        Parameters
-        ----------
-        samples : int
-            Number of input samples.
-        rows : int
-            Largest number of outputs per piece.
-
-        Yields
-        ------
-        input, output : slice
-            Samples to compute and the outputs they give.
         """
         if rows < 1:
             raise LogError(f"rows per tile is {rows}; it must be 1 or more")

@@ -210,22 +210,7 @@ def _read_parquet(data: bytes, room: int) -> Content:
 
 
 def open_parquet(source: Any, room: int, **options: Any) -> Any:
-    """Open a Parquet file after checking that all of it fits into so many bytes when it is unpacked.
-
-    Parameters
-    ----------
-    source : bytes or binary stream with seek
-        The file.
-    room : int
-        Bytes that it may take in memory.
-    **options
-        Of `pyarrow.parquet.ParquetFile`.
-
-    Returns
-    -------
-    pyarrow.parquet.ParquetFile
-        The file; columns of texts are read as dictionaries.
-    """
+    """Open a Parquet file after checking that all of it fits into so many bytes when it is unpacked."""
     try:
         import pyarrow.parquet as pq  # noqa: PLC0415
     except ImportError as error:

@@ -190,52 +190,6 @@ class Log(Tabular):
         """Read a log from a file, a ROS bag or MCAP, a table in memory, or the folder of a recorded campaign.
 
         Files are CSV (also .gz, .tsv), npz, MATLAB, Parquet and HDF5.
-
-        Parameters
-        ----------
-        path : path, list of paths, mapping, or table
-            One file or the folder of a bag; several files with one common clock; one file per quantity, as
-            ``{"position": "pos.csv", "effort": "cur.csv"}``; a DataFrame (pandas, polars, Arrow); or arrays by name, as
-            ``{"t": t, "q": q, "tau": tau}``.
-        effort : str
-            Effort kind, one of `EFFORT_KINDS`. Required unless the file (one of ours) or the schema says it.
-        topic : str or list of str, optional
-            Of a bag: topics to take; the first gives the clock and the others are interpolated to it. The only JointState
-            topic when not given. Of a CSV with columns named by topic: take those columns only.
-        episode : int or str, optional
-            Of a table with several runs (a column `episode_index`, or `run`, `trial`, ... where the clock starts again): which.
-            `read_episodes` gives all of them.
-        schema : path of a TOML file, or mapping, optional
-            Where the channels are, when their names are not the conventional ones (see `dynident.signals.schema`).
-        joints : list of str, optional
-            Channels to take, in this order; or the names to give to numbered channels.
-        units : mapping quantity -> unit name, factor, or list per channel, optional
-            As ``{"position": "deg", "effort": "mNm"}``; SI where not given.
-        counts_per_unit : float or list, optional
-            Encoder counts per rad (or m), with the unit "counts".
-        gain : float or list, optional
-            Drive gain per channel (Nm/A, Nm/V, N/V).
-        delay : float or list, optional
-            Seconds by which efforts are later than positions, of all channels or of each; they are brought to one time.
-        rate : float, optional
-            Sampling rate in Hz, where the file has no time column or only a sample counter.
-        position_side : {"joint", "motor"}, optional
-            Where the positions are measured ("joint" if nobody says otherwise).
-        name : str, optional
-            Name of the log; the file's name otherwise.
-
-        Returns
-        -------
-        Log
-            In SI units. ``provenance`` has the sha256 of the file and, as "conversions", what was understood and converted. A
-            `CampaignLog`, whose ``stages()`` and ``cycles()`` are logs too, for the folder of a campaign.
-
-        Examples
-        --------
-        >>> log = Log.read("run.csv", effort="joint_torque")                   # doctest: +SKIP
-        >>> log = Log.read("bag/", "joint_torque", topic="/joint_states")      # doctest: +SKIP
-        >>> log = Log.read("emps.mat", schema={"time": "t", "position": "qm", "effort": "vir", "joints": ["slide"],
-        ...                                    "effort_kind": "voltage", "gain": 35.15})  # doctest: +SKIP
         """
         from dynident.signals.reading import read_log  # noqa: PLC0415  (only loaded when something is read)
 
@@ -271,24 +225,7 @@ class Log(Tabular):
         gain: float | Sequence[float] | None = None,
         rate: float | None = None,
     ) -> list[Log]:
-        """Read all runs of a table that holds several, such as the episodes of a LeRobot data set.
-
-        Parameters
-        ----------
-        path : path or table
-            File or DataFrame with a column that tells runs apart, see ``episode`` of `read`.
-        effort, schema, joints, units, gain, rate : optional
-            See `read`.
-
-        Returns
-        -------
-        list of Log
-            One log per run, named after the file and the run; `Regression.from_logs` takes them as they are.
-
-        Examples
-        --------
-        >>> logs = Log.read_episodes("file-000.parquet", "joint_torque")       # doctest: +SKIP
-        """
+        """Read all runs of a table that holds several, such as the episodes of a LeRobot data set."""
         from dynident.signals.reading import read_episodes  # noqa: PLC0415  (only loaded when something is read)
 
         given = {"effort_kind": effort, "joints": joints, "unit": units, "gain": gain, "rate": rate}
@@ -306,47 +243,14 @@ class Log(Tabular):
         units: Mapping[str, object] | None = None,
         gain: float | Sequence[float] | None = None,
     ) -> LogStream:
-        """Read a long ROS bag or MCAP file as logs one after the other, with one piece in memory at a time.
-
-        Parameters
-        ----------
-        path : path-like
-            The bag. Other files are read at once and cut.
-        effort : str
-            Effort kind, see `read`.
-        samples : int
-            Samples of a piece, about.
-        topic, schema, joints, units, gain : optional
-            See `read`.
-
-        Returns
-        -------
-        LogStream
-            Gives a `Log` per piece, all on one clock, every time it is iterated; `Regression.from_logs` takes it as it is.
-
-        Examples
-        --------
-        >>> evidence = di.Regression.from_logs(robot, Log.stream("day.mcap", "joint_torque"))   # doctest: +SKIP
-        """
+        """Read a long ROS bag or MCAP file as logs one after the other, with one piece in memory at a time."""
         from dynident.signals.stream import LogStream  # noqa: PLC0415  (only loaded when something is read)
 
         given = {"effort_kind": effort, "topic": topic, "joints": joints, "unit": units, "gain": gain}
         return LogStream(path, samples, schema, {k: v for k, v in given.items() if v is not None})
 
     def save(self, path: PathLike) -> Path:
-        """Write a file that `Log.read` takes back exactly, with no options.
-
-        Parameters
-        ----------
-        path : path-like
-            File to write; its ending says how: .csv, .csv.gz, .npz, .parquet, .mat, or .mcap for Foxglove and PlotJuggler, in
-            which times are rounded to ns.
-
-        Returns
-        -------
-        pathlib.Path
-            The file.
-        """
+        """Write a file that `Log.read` takes back exactly, with no options."""
         from dynident.signals.writers import write_log  # noqa: PLC0415
 
         return write_log(self, path)
@@ -393,16 +297,6 @@ class Log(Tabular):
         """Draw positions, speeds and efforts over time.
 
         Speeds that were not logged are differences of the positions.
-
-        Parameters
-        ----------
-        joints : sequence of str, optional
-            Channels to draw; all when omitted.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure.
         """
         from dynident.signals.plots import plot_log  # noqa: PLC0415 - matplotlib is an extra
 

@@ -35,18 +35,7 @@ def origin(log: Log) -> dict[str, object]:
 
 
 def select(self: Log, joints: Sequence[str]) -> Log:
-    """Return the log of some channels.
-
-    Parameters
-    ----------
-    joints : sequence of str
-        Channels to keep, in the order wanted.
-
-    Returns
-    -------
-    Log
-        The smaller log.
-    """
+    """Return the log of some channels."""
     names = [joints] if isinstance(joints, str) else list(joints)
     unknown = [j for j in names if j not in self.joints]
     if unknown:
@@ -62,16 +51,6 @@ def named_like(self: Log, *names: Sequence[str]) -> Log:
 
     Spelling is forgiven where it leaves no doubt (joint_1, Joint1 and joint1 are one name). Channels that are only
     numbered (joint_1, joint_2, ..., A1, A2, ..., or from 0) are taken in the order of the robot when there are as many.
-
-    Parameters
-    ----------
-    *names : sequence of str
-        Names to use, the likeliest list first: joints, motors.
-
-    Returns
-    -------
-    Log
-        With new names, said in ``provenance["conversions"]``; the log itself where the names fit or cannot be told.
     """
     if any(set(self.joints) <= set(known) for known in names):
         return self
@@ -100,18 +79,7 @@ def _renamed(self: Log, names: list[str], why: str) -> Log:
 
 
 def rows(self: Log, start: int, stop: int) -> Log:
-    """Return a stretch of samples (no negative indices, no silent clipping).
-
-    Parameters
-    ----------
-    start, stop : int
-        First sample, and the one past the last.
-
-    Returns
-    -------
-    Log
-        The stretch.
-    """
+    """Return a stretch of samples (no negative indices, no silent clipping)."""
     if not 0 <= start < stop <= len(self):
         raise LogError(f"rows {start}:{stop} are not inside the log '{self.name}', which has {len(self)} samples")
     parts: dict[str, Any] = {
@@ -121,18 +89,7 @@ def rows(self: Log, start: int, stop: int) -> Log:
 
 
 def between(self: Log, t0: float, t1: float) -> Log:
-    """Return the samples with t0 <= t <= t1.
-
-    Parameters
-    ----------
-    t0, t1 : float
-        Times in s, in the log's own clock.
-
-    Returns
-    -------
-    Log
-        The stretch.
-    """
+    """Return the samples with t0 <= t <= t1."""
     start, stop = int(np.searchsorted(self.t, t0, "left")), int(np.searchsorted(self.t, t1, "right"))
     if stop - start < MINIMUM_SAMPLES:
         raise LogError(

@@ -249,18 +249,7 @@ def prepare(
 
 
 def common_cutoff(logs: Sequence[Log]) -> Cutoff:
-    """Choose one low-pass frequency for all logs of a fit.
-
-    Parameters
-    ----------
-    logs : sequence of Log
-        At least one, all with the same channels.
-
-    Returns
-    -------
-    Cutoff
-        One frequency, read from the spectra of all positions together.
-    """
+    """Choose one low-pass frequency for all logs of a fit."""
     uniform = [_one_clock(Piece(log), "auto", [])[0] for log in logs]
     rates = [(len(log) - 1) / log.duration for log in uniform]
     rate = min(rates)
@@ -274,12 +263,7 @@ def common_cutoff(logs: Sequence[Log]) -> Cutoff:
 def _held(
     log: Log, cutoff: float, smooth: Array, motion: tuple[Array, Array, Array], notes: list[str]
 ) -> tuple[Array, Array, Array]:
-    """Return q, v, a with joints that move by no more than rounding or noise held exactly still; `cutoff` in cycles per sample.
-
-    Noise of variance s^2 adds (1 - 2 cutoff) s^2 to what the filter removes. A joint whose motion has no larger variance, and
-    that is small beside the widest motion, stands: speeds and accelerations of noise alone are no excitation, and friction and
-    rotor terms that explain torques with them would be absurdly large.
-    """
+    """Return q, v, a with joints that move by no more than rounding or noise held at rest; `cutoff` in cycles per sample."""
     low, high = np.min(log.position, axis=0), np.max(log.position, axis=0)
     variance = np.var(log.position, axis=0)
     noisy = np.var(log.position - smooth, axis=0) >= 0.5 * (1.0 - 2.0 * cutoff) * variance

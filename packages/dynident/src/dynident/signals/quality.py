@@ -147,16 +147,6 @@ def pieces_without_gaps(log: Log) -> list[tuple[int, int]]:
 
     A gap is a step longer than both 1.75 median steps and 0.05 s; a long run is one in position or effort over 0.05 s, or one
     at either end of the log.
-
-    Parameters
-    ----------
-    log : Log
-        Log with times [s].
-
-    Returns
-    -------
-    list of (int, int)
-        Ranges [start, stop) of samples.
     """
     step = np.diff(log.t)
     median = float(np.median(step))
@@ -215,20 +205,7 @@ def split_at_gaps(log: Log, shortest: int = 64) -> tuple[Log, ...]:
 
 
 def fill_holes(log: Log) -> tuple[Log, int]:
-    """Interpolate missing positions (cubic spline) and efforts (linear) over the time of a log.
-
-    Parameters
-    ----------
-    log : Log
-        Log with NaN or infinity where a sample is missing.
-
-    Returns
-    -------
-    log : Log
-        Log with finite positions and efforts; the same one when nothing was missing.
-    filled : int
-        Numbers that were filled in.
-    """
+    """Interpolate missing positions (cubic spline) and efforts (linear) over the time of a log."""
     filled = 0
     arrays = {}
     for name in ("position", "effort"):

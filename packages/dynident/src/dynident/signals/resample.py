@@ -20,12 +20,7 @@ def roughness(q: Array) -> Array:
 
 
 def stamps_are_noise(log: Log) -> tuple[bool, float]:
-    """Decide whether the sampling was uniform and only the time stamps jitter.
-
-    Stamps are often taken when a message arrives, not when the encoder was read; believing them would shift a smooth
-    motion to and fro by v dt. The positions tell: taken as uniform samples they are smoother than resampled by
-    their stamps, or not.
-    """
+    """Decide whether the sampling was uniform and only the time stamps jitter."""
     uniform = np.linspace(log.t[0], log.t[-1], len(log))
     as_stamped = scipy.interpolate.CubicSpline(log.t, log.position, axis=0)(uniform)
     even, stamped = roughness(log.position), roughness(as_stamped)

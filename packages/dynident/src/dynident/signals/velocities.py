@@ -73,35 +73,17 @@ def _delayed(view: View, logged: Array) -> list[Finding]:
 
 @dataclass(frozen=True)
 class Delay:
-    """Delay of the second signal behind the first.
+    """Delay of the second signal behind the first."""
 
-    Parameters
-    ----------
-    delay : float
-        s, positive if the second signal comes later.
-    deviation : float
-        Standard deviation of the delay, s.
-    correlation, at_zero : float
-        Correlation with and without the shift.
-    significant : bool
-        More than 3 deviations, more than 0.75 samples, a phase error of more than 2 % at the signal's mean frequency, and at
-        least a tenth of the difference between the signals.
-    """
-
-    delay: float
-    deviation: float
-    correlation: float
-    at_zero: float
+    delay: float  # s, positive if the second signal comes later
+    deviation: float  # Standard deviation of the delay, s
+    correlation: float  # Correlation with and without the shift
+    at_zero: float  # Correlation with and without the shift
     significant: bool
 
 
 def delay_between(first: Array, second: Array, rate: float) -> Delay | None:
-    """Find the shift that aligns `second` with `first`.
-
-    The peak of the cross-correlation is refined by the parabola through its three highest points. For correlation r at
-    the peak, root mean square frequency omega and 2 B T independent samples, the deviation of the delay is
-    ``sqrt((1 - r^2) / (2 B T)) / (r omega)``.
-    """
+    """Find the shift that aligns `second` with `first`."""
     x, y = first - first.mean(), second - second.mean()
     if not (np.any(x) and np.any(y)):
         return None

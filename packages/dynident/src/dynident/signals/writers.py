@@ -172,17 +172,7 @@ class _Cdr:
 
 
 class McapWriter:
-    """An MCAP file of ROS 2: JointState messages, and the rest as DynamicJointState, sample by sample.
-
-    Parameters
-    ----------
-    file : file object
-        Where to, opened for writing bytes.
-    joints : tuple of str
-        Names.
-    facts : mapping of str to mapping
-        Metadata by name.
-    """
+    """An MCAP file of ROS 2: JointState messages, and the rest as DynamicJointState, sample by sample."""
 
     def __init__(self, file: IO[bytes], joints: tuple[str, ...], facts: Mapping[str, Mapping[str, str]]) -> None:
         try:
@@ -202,19 +192,7 @@ class McapWriter:
     def add(
         self, stamp: int, state: Sequence[Sequence[float]], others: Mapping[str, Sequence[float]], arrived: int | None = None
     ) -> None:
-        """Write one sample.
-
-        Parameters
-        ----------
-        stamp : int
-            When it was measured [ns].
-        state : sequence
-            Position, velocity and effort of all joints, empty where unknown.
-        others : mapping of str to sequence
-            What else is known of all joints.
-        arrived : int, optional
-            When it arrived [ns]; the stamp when omitted.
-        """
+        """Write one sample."""
         when = stamp if arrived is None else arrived
         message = self.begin(stamp)
         for row in state:
@@ -230,18 +208,7 @@ class McapWriter:
         self.count = (self.count + 1) % (1 << 32)
 
     def begin(self, stamp: int) -> _Cdr:
-        """Return a message with its header and the names of the joints.
-
-        Parameters
-        ----------
-        stamp : int
-            Its time [ns].
-
-        Returns
-        -------
-        object
-            To be filled.
-        """
+        """Return a message with its header and the names of the joints."""
         message = _Cdr()
         message.header(stamp)
         message.texts(self.joints)
@@ -292,18 +259,7 @@ _NEEDS = {".parquet": ("pyarrow", "parquet", "writing Parquet files"), ".mcap": 
 
 
 def check_log_file(path: str | os.PathLike[str]) -> str:
-    """Refuse a file that no log can be written to, before the work that makes the log.
-
-    Parameters
-    ----------
-    path : path-like
-        File for `Log.save`.
-
-    Returns
-    -------
-    str
-        The ending that chooses the format.
-    """
+    """Refuse a file that no log can be written to, before the work that makes the log."""
     ending = next((ending for ending in WRITERS if str(path).lower().endswith(ending)), None)
     if ending is None:
         raise LogError(f"cannot write a log to '{path}'; the name must end in {', '.join(WRITERS)}")

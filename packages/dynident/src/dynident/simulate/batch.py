@@ -160,18 +160,7 @@ class Sweep(Result):
     notes: tuple[str, ...]
 
     def column(self, name: str = "value") -> list[float]:
-        """Return one number over all settings.
-
-        Parameters
-        ----------
-        name : str
-            Which; ``value`` when the measure returned a single one.
-
-        Returns
-        -------
-        list of float
-            In the order of the settings.
-        """
+        """Return one number over all settings."""
         if any(name not in row for row in self.values):
             raise SimulationError(f"the sweep has no number {name!r}; it has {', '.join(self.values[0])}")
         return [row[name] for row in self.values]

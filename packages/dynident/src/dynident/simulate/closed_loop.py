@@ -90,20 +90,7 @@ class ClosedLoop:
         return self.references[log]  # type: ignore[index]
 
     def machine_of(self, model: Mechanism, factors: Mapping[str, float] | None = None) -> VirtualRobot:
-        """Return the machine of another model.
-
-        Parameters
-        ----------
-        model : Mechanism
-            Bodies, rotors and friction.
-        factors : mapping of str to float, optional
-            Factors on the numbers named in `unknown`.
-
-        Returns
-        -------
-        VirtualRobot
-            The machine, without noise.
-        """
+        """Return the machine of another model."""
         drives = [_bare(drive) for drive in self.machine.drives]
         controller: Any = self.machine.controller
         names = [drive.actuator for drive in drives]
@@ -125,24 +112,7 @@ class ClosedLoop:
         )
 
     def motion(self, model: Mechanism, log: int, t: Array, factors: Mapping[str, float] | None = None) -> Motion:
-        """Run the machine of a model and return how it moves.
-
-        Parameters
-        ----------
-        model : Mechanism
-            Bodies, rotors and friction.
-        log : int
-            Number of the reference.
-        t : ndarray, (N,)
-            Wanted times on the clock of the reference [s].
-        factors : mapping of str to float, optional
-            Factors on the numbers named in `unknown`.
-
-        Returns
-        -------
-        Motion
-            Noise-free motion at those times.
-        """
+        """Run the machine of a model and return how it moves."""
         from scipy.interpolate import CubicSpline  # noqa: PLC0415 - scipy costs import time
 
         reference = self.reference(log)

@@ -82,20 +82,7 @@ class Reference:
 
 
 def reference_of(source: object, mechanism: Mechanism) -> Reference:
-    """Return a motion, trajectory, plan or plan file as a reference for a robot.
-
-    Parameters
-    ----------
-    source : Reference, Motion, trajectory, Plan or path-like
-        What the robot is to do, one column for each of its coordinates.
-    mechanism : Mechanism
-        The robot.
-
-    Returns
-    -------
-    Reference
-        The motion as a function of the time from its start.
-    """
+    """Return a motion, trajectory, plan or plan file as a reference for a robot."""
     require(mechanism, Mechanism, "mechanism")
     if isinstance(source, Reference):
         reference = source
@@ -199,20 +186,7 @@ class Disturbance:
     t: ArrayLike | None = None
 
     def sample(self, when: ArrayLike, count: int) -> Array:
-        """Return the torques at given times.
-
-        Parameters
-        ----------
-        when : array_like, (M,)
-            Times [s].
-        count : int
-            Number of actuators k.
-
-        Returns
-        -------
-        ndarray, (M, k)
-            Torques [N m, N].
-        """
+        """Return the torques at given times."""
         return sampled(self.torque, self.t, np.asarray(when, dtype=np.float64), count, "disturbance")
 
 

@@ -137,20 +137,7 @@ class Truth:
 
 
 def tool_of(mechanism: Mechanism, frame: str | None = None) -> str | None:
-    """Return the link that is a robot's tool.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot.
-    frame : str, optional
-        Link that is meant; the only end of a robot without loops when omitted.
-
-    Returns
-    -------
-    str or None
-        Name of the link; None when it is not given and the robot has loops or several ends.
-    """
+    """Return the link that is a robot's tool."""
     carriers = {joint.parent for joint in mechanism.joints}
     ends = [body for body in mechanism.bodies if body.name not in carriers]
     if frame is None and (mechanism.loops or len(ends) != 1):
@@ -269,18 +256,7 @@ class Run(Result):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Run:
-        """Return the run that `to_dict` described.
-
-        Parameters
-        ----------
-        data : mapping
-            What `to_dict` returned.
-
-        Returns
-        -------
-        Run
-            The same run.
-        """
+        """Return the run that `to_dict` described."""
         run = super().from_dict({**data, "end": None})
         return run if data.get("end") is None else replace(run, end=End.from_dict(data["end"], run.robot))
 
@@ -311,20 +287,7 @@ class Run(Result):
         return tracking_error(self.reference, self.truth.motion, self.robot.mechanism.coordinate_names, after=after)
 
     def tool_tracking(self, frame: str | None = None, after: float = 0.0) -> TrackingError:
-        """Return how far the tool was from where the reference wanted it.
-
-        Parameters
-        ----------
-        frame : str, optional
-            Link that is the tool; the last link of an arm when omitted.
-        after : float
-            Leave out what comes before this time [s].
-
-        Returns
-        -------
-        TrackingError
-            Of ``tool.x``, ``tool.y``, ``tool.z`` in base axes and of ``tool``, the distance [m].
-        """
+        """Return how far the tool was from where the reference wanted it."""
         robot = self.robot.mechanism
         name = tool_of(robot, frame)
         if name is None:

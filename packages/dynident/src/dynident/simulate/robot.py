@@ -230,45 +230,6 @@ class VirtualRobot(Frozen):
         """Run the robot along a reference and record what a real one would have recorded.
 
         The same seed gives the same numbers to the last bit. Joints that dry friction can hold stand still.
-
-        Parameters
-        ----------
-        reference : Motion, trajectory, Plan or path-like
-            What is wanted, in the robot's coordinates: a `Motion` (quintics between its samples), a curve of
-            `dynident.trajectory`, or a plan of `dynident.excitation` or its file (one cycle; more with a longer duration). At
-            rest after its end.
-        start : mapping or End, optional
-            ``{"q": ...}``, ``{"actuators": ...}`` or ``{"pose": ..., "frame": ...}`` with ``"velocity"``, see
-            `dynident.simulate.start.start_state`; on the reference when omitted. The ``end`` of another run of this machine
-            goes on from there: time, reference, control and noise too.
-        duration : float, optional
-            How long to run [s]; that of the reference when omitted.
-        method : {"coupled", "decoupled"}
-            Constrained forward dynamics with the drives; or every actuator alone, with the mechanism's inverse dynamics as its
-            disturbance [Roldan2017].
-        loop : {"exact", "iterated", "delayed"}
-            How "decoupled" treats the algebraic loop of the accelerations; the last two diverge where the mechanism's inertia
-            is above that of the actuators, and a warning says so.
-        integrator : {"rk4", "midpoint", "euler"}
-            Fourth order, second order, or semi-implicit first order.
-        seed : int or numpy.random.SeedSequence
-            Seed of all noise.
-        log_cycle : float, optional
-            Time between two samples of the log [s], a whole multiple of the step; 1 ms, or the fastest control cycle where
-            that is longer, when omitted.
-        disturbance : Disturbance, array_like (k,) or callable, optional
-            Torques on the actuator coordinates beside those of the motors [N m, N].
-        wrenches : mapping of str to array_like (6,), callable or (times, table), optional
-            External force and moment on links, at their origin and in their axes [N, N m].
-        thermal_cycle : float
-            How often the friction of a robot that warms up is brought up to date [s].
-        progress : callable, optional
-            ``progress(seconds, duration)`` is called about twenty times on the way.
-
-        Returns
-        -------
-        Run
-            Log, truth, limits hit, energies.
         """
         options = Options(
             start, duration, method, loop, integrator, seed, log_cycle, disturbance, wrenches, thermal_cycle, progress
@@ -280,20 +241,6 @@ class VirtualRobot(Frozen):
         """Run the robot for as long as wanted, at constant memory: pieces of log and truth are written to a folder on the way.
 
         The pieces together are the run that `simulate` would have made.
-
-        Parameters
-        ----------
-        reference : Motion, trajectory, Plan or path-like
-            What is wanted, as for `simulate`.
-        folder : path-like
-            Where to; an empty one.
-        **options
-            As of `simulate`.
-
-        Returns
-        -------
-        StreamedRun
-            Where the pieces are, limits hit, energies.
         """
         check_channels(self)
         return stream(self, self.reference(reference), Options(**options), folder)

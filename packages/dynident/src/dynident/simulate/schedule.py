@@ -34,50 +34,21 @@ MOST_WANTED = 250_000_000  # of the reference at every control cycle, 2 GB
 
 @dataclass(frozen=True, eq=False, repr=False)
 class End:
-    """Everything at the end of a run; ``simulate(..., start=run.end)`` goes on as if it had not ended.
+    """Everything at the end of a run; ``simulate(..., start=run.end)`` goes on as if it had not ended."""
 
-    Parameters
-    ----------
-    time : float
-        When it ended, counted from the start of the first run [s].
-    state : mapping of str to ndarray
-        Everything that the machine carries from step to step, by name: ``q``, ``v``, ``theta``, ``omega``, ``integral``, ....
-    origin : ndarray, (n,)
-        Where the first run started.
-    noise : mapping of str to dict
-        States of the random generators.
-    heat : Heat, optional
-        Temperatures of all thermal zones.
-    tail : ndarray
-        Currents and voltages of the last half cycle of the log, for its mean values.
-    last_noise : ndarray, optional
-        Noise of the last tick of the sensors, where the run ended between two ticks.
-    """
-
-    time: float
+    time: float  # When it ended, counted from the start of the first run [s]
     state: Mapping[str, Array]
-    origin: Array
-    noise: Mapping[str, dict[str, Any]]
-    heat: Heat | None = None
+    origin: Array  # Where the first run started
+    noise: Mapping[str, dict[str, Any]]  # States of the random generators
+    heat: Heat | None = None  # Temperatures of all thermal zones
     tail: Array = field(default_factory=lambda: np.zeros((0, 0)))
-    last_noise: Array | None = None
+    last_noise: Array | None = None  # Noise of the last tick of the sensors, where the run ended between two ticks
 
     def __repr__(self) -> str:
         return f"End(t = {self.time:g} s, {', '.join(self.state)})"
 
     def rested(self, duration: float) -> End:
-        """Return the same after standing still for some time: only temperatures have changed.
-
-        Parameters
-        ----------
-        duration : float
-            How long [s].
-
-        Returns
-        -------
-        End
-            State to go on from.
-        """
+        """Return the same after standing still for some time: only temperatures have changed."""
         return replace(self, heat=None if self.heat is None else self.heat.rested(duration))
 
     def to_dict(self) -> dict[str, Any]:
@@ -94,20 +65,7 @@ class End:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], robot: VirtualRobot) -> End:
-        """Return the state that `to_dict` described.
-
-        Parameters
-        ----------
-        data : mapping
-            What `to_dict` returned.
-        robot : VirtualRobot
-            The machine that it is a state of.
-
-        Returns
-        -------
-        End
-            From where to go on.
-        """
+        """Return the state that `to_dict` described."""
         try:
             heat = None if data["heat"] is None else Heat(robot)
             if heat is not None:

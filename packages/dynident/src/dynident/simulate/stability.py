@@ -125,21 +125,11 @@ def check_step(drives: Sequence[Drive], step: float, integrator: str, voltage: b
 
 
 class Growth(NamedTuple):
-    """How small motions of a machine grow.
+    """How small motions of a machine grow."""
 
-    Parameters
-    ----------
-    factor : float
-        Over one period; the machine is unstable where it is above 1.
-    period : float
-        Cycle of the control, of its position loop in a cascade [s].
-    shape : ndarray, (n,)
-        Velocities of the motion that grows most.
-    """
-
-    factor: float
-    period: float
-    shape: Array
+    factor: float  # Over one period; the machine is unstable where it is above 1
+    period: float  # Cycle of the control, of its position loop in a cascade [s]
+    shape: Array  # Velocities of the motion that grows most
 
 
 def small_motions(robot: VirtualRobot, q: ArrayLike) -> Growth | None:
@@ -298,12 +288,7 @@ def culprit(robot: VirtualRobot, index: int) -> str:
 
 
 def weightless(robot: VirtualRobot, path: Array, t: Array) -> str:
-    """Return a clause that names a joint with next to no inertia, or nothing.
-
-    Joints that can move together almost for nothing make the mass matrix nearly singular: the smallest eigenvalue of M, scaled
-    to a unit diagonal, is the share of their inertia that is left. It is negative where a published or identified model is not
-    physical.
-    """
+    """Return a clause that names a joint with next to no inertia, or nothing."""
     try:
         inertia = inertia_of(robot.mechanism, reflected(robot.drives), path)
     except DynidentError:  # the loops do not close there: what was lost is not the inertia

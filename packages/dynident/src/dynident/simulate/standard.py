@@ -58,18 +58,6 @@ def actuator_inertia(mechanism: Mechanism, q: ArrayLike) -> Array:
 
     With more actuators than freedoms (k > n) this makes A^T J A = M in the mean, so that gains in proportion to J give the
     closed loop the wanted bandwidth.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot with n coordinates and k actuators, drive inertia included.
-    q : array_like, (n,) or (N, n)
-        Pose, or poses.
-
-    Returns
-    -------
-    ndarray, (k,)
-        Inertias [kg m^2, or kg of a slide].
     """
     robot, x = joint_side(mechanism), np.atleast_2d(np.asarray(q, dtype=np.float64))
     inverse = np.linalg.pinv(actuator_jacobian(robot, x))
@@ -201,34 +189,12 @@ def ideal_drives(mechanism: Mechanism) -> tuple[Drive, ...]:
 
 
 def poses_of(reference: Reference) -> Array:
-    """Return poses at equal steps of time along a reference, at which gains are set.
-
-    Parameters
-    ----------
-    reference : Reference
-        The motion.
-
-    Returns
-    -------
-    ndarray, (64, dof)
-        Coordinates [rad or m].
-    """
+    """Return poses at equal steps of time along a reference, at which gains are set."""
     return reference.sample(np.linspace(0.0, reference.duration, POSES)).q
 
 
 def home_of(mechanism: Mechanism) -> Array:
-    """Return the pose that a robot is described in: home of a robot with loops, zero of any other.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot.
-
-    Returns
-    -------
-    ndarray, (dof,)
-        Coordinates in the order of ``mechanism.coordinate_names`` [rad or m].
-    """
+    """Return the pose that a robot is described in: home of a robot with loops, zero of any other."""
     if not mechanism.loops:
         return np.zeros(mechanism.dof)
     return np.asarray(mechanism.closure.home[mechanism.closure.independent], dtype=np.float64)

@@ -29,13 +29,7 @@ _CLASS = {"add": "+", "sub": "+", "neg": "+", "mul": "*", "div": "/", "sin": "si
 
 @dataclass(frozen=True)
 class Operations:
-    """How many operations one evaluation costs.
-
-    Parameters
-    ----------
-    counts : mapping of str to int
-        Number of ``+`` (differences and changes of sign included), ``*``, ``/``, ``sin``, ``cos`` and ``other`` functions.
-    """
+    """How many operations one evaluation costs."""
 
     counts: Mapping[str, int]
 
@@ -110,36 +104,14 @@ class Program:
             ) from None
 
     def needed(self, quantity: str) -> tuple[str, ...]:
-        """Return the input arrays that a quantity depends on.
-
-        Parameters
-        ----------
-        quantity : str
-            Name of the closed form.
-
-        Returns
-        -------
-        tuple of str
-            Names of arrays, in the order of `inputs`.
-        """
+        """Return the input arrays that a quantity depends on."""
         used = {place(node.name)[0] for node in reachable(self[quantity].entries) if node.op == "symbol"}
         return tuple(name for name in self.inputs if name in used)
 
     # ---- counting ---------------------------------------------------------------------------------------------------
 
     def operations(self, *quantities: str) -> Operations:
-        """Return the operations of one evaluation as generated: every shared sub-expression once.
-
-        Parameters
-        ----------
-        *quantities : str
-            Closed forms evaluated together; all when omitted.
-
-        Returns
-        -------
-        Operations
-            Counts by kind.
-        """
+        """Return the operations of one evaluation as generated: every shared sub-expression once."""
         names = quantities or tuple(self.quantities)
         nodes = reachable([entry for name in names for entry in self[name].entries])
         counts = dict.fromkeys(COUNTED, 0)
@@ -153,16 +125,6 @@ class Program:
 
         Nothing is expanded: the number of terms and factors of every node follows from those of its arguments. Terms that
         would cancel or merge are counted, as an expansion that does not look for them would have them.
-
-        Parameters
-        ----------
-        *quantities : str
-            Closed forms; all when omitted.
-
-        Returns
-        -------
-        Operations
-            Counts by kind, exact integers however large.
         """
         names = quantities or tuple(self.quantities)
         entries = [entry for name in names for entry in self[name].entries]
@@ -182,20 +144,7 @@ class Program:
     # ---- values -----------------------------------------------------------------------------------------------------
 
     def evaluate(self, quantity: str, **inputs: ArrayLike) -> Array:
-        """Return the numbers of a closed form, by NumPy, one operation after the other.
-
-        Parameters
-        ----------
-        quantity : str
-            Name of the closed form.
-        **inputs : array_like
-            The arrays it needs, (N, k) or (k,); ``phi`` and ``geometry`` default to the robot's own.
-
-        Returns
-        -------
-        ndarray, (N, ...)
-            Values.
-        """
+        """Return the numbers of a closed form, by NumPy, one operation after the other."""
         form, given = self[quantity], self._given(quantity, inputs)
         samples = max((array.shape[0] for array in given.values()), default=1)
         result = np.empty((samples, len(form.entries)))
@@ -253,18 +202,7 @@ class Program:
     # ---- conversions ------------------------------------------------------------------------------------------------
 
     def to_sympy(self, quantity: str) -> Any:
-        """Return a closed form as a sympy matrix, with the symbols' own names.
-
-        Parameters
-        ----------
-        quantity : str
-            Name of the closed form.
-
-        Returns
-        -------
-        sympy.Matrix
-            Entries in the shape of the quantity (a column for a vector).
-        """
+        """Return a closed form as a sympy matrix, with the symbols' own names."""
         sympy = load_sympy("converting closed forms to sympy")
         form = self[quantity]
         value: dict[int, Any] = {}
@@ -281,20 +219,7 @@ class Program:
         return sympy.Matrix(rows, len(form.entries) // rows, [value[entry.index] for entry in form.entries])
 
     def function(self, quantity: str, prefix: str = "") -> Function:
-        """Return a closed form as a function of arrays, as printers and the compiler take it.
-
-        Parameters
-        ----------
-        quantity : str
-            Name of the closed form.
-        prefix : str
-            Text in front of that name.
-
-        Returns
-        -------
-        Function
-            Of the arrays it needs: coordinates per sample; parameters and lengths shared by all samples.
-        """
+        """Return a closed form as a function of arrays, as printers and the compiler take it."""
         form = self[quantity]
         sizes = {name: len(self.inputs[name]) for name in self.needed(quantity)}
         inputs = {name: size for name, size in sizes.items() if name not in SHARED}
@@ -302,20 +227,7 @@ class Program:
         return Function(f"{prefix}{quantity}", inputs, {form.result: form.entries}, shared)
 
     def label(self, array: str, element: int) -> str:
-        """Return the readable name of one input, as in ``q_elbow``.
-
-        Parameters
-        ----------
-        array : str
-            Input array.
-        element : int
-            Which of its elements.
-
-        Returns
-        -------
-        str
-            ``array_element`` for coordinates, the element's own name otherwise.
-        """
+        """Return the readable name of one input, as in ``q_elbow``."""
         own = self.inputs[array][element]
         return f"{array}_{own}" if array in ("q", "v", "a", "tau") else own
 

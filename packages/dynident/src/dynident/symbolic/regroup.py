@@ -37,21 +37,11 @@ UNSEEN = 8  # sets of lengths kept for that check
 
 @dataclass(frozen=True)
 class Coefficient:
-    """One entry of K as a polynomial of the lengths.
+    """One entry of K as a polynomial of the lengths."""
 
-    Parameters
-    ----------
-    terms : tuple of (float, Monomial)
-        Factor and exponents of every term.
-    symbols : tuple of str
-        Names of the lengths.
-    exact : bool
-        False when it is only the number for the robot's own lengths.
-    """
-
-    terms: tuple[tuple[float, Monomial], ...]
-    symbols: tuple[str, ...]
-    exact: bool = True
+    terms: tuple[tuple[float, Monomial], ...]  # Factor and exponents of every term
+    symbols: tuple[str, ...]  # Names of the lengths
+    exact: bool = True  # False when it is only the number for the robot's own lengths
 
     def node(self, graph: Graph) -> Node:
         """Return the coefficient as an expression of a graph."""
@@ -70,24 +60,12 @@ class Coefficient:
 
 @dataclass(frozen=True, eq=False)
 class Regrouping:
-    """Base parameters beta = K phi with coefficients in closed form.
+    """Base parameters beta = K phi with coefficients in closed form."""
 
-    Parameters
-    ----------
-    columns : tuple of int
-        Standard parameters that lead the combinations.
-    parameters : tuple of str
-        Names of all standard parameters.
-    coefficients : tuple of dict of int to Coefficient
-        Entries of K that are not zero, by standard parameter.
-    nodes : tuple of tuple of Node, (b, p)
-        K as expressions.
-    """
-
-    columns: tuple[int, ...]
-    parameters: tuple[str, ...]
-    coefficients: tuple[dict[int, Coefficient], ...]
-    nodes: tuple[tuple[Node, ...], ...]
+    columns: tuple[int, ...]  # Standard parameters that lead the combinations
+    parameters: tuple[str, ...]  # Names of all standard parameters
+    coefficients: tuple[dict[int, Coefficient], ...]  # Entries of K that are not zero, by standard parameter
+    nodes: tuple[tuple[Node, ...], ...]  # K as expressions
 
     @property
     def names(self) -> tuple[str, ...]:

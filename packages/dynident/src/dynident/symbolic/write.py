@@ -79,19 +79,7 @@ MODEL = {"inverse_dynamics": "torque", "forward_dynamics": "acceleration", "mass
 
 
 def model_program(mechanism: Mechanism) -> Program:
-    """Derive a robot's model with its own numbers inside, for controllers: no parameter enters any more.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Tree with its numbers, such as ``fit.identified``.
-
-    Returns
-    -------
-    Program
-        ``torque`` tau(q, v, a) and ``acceleration`` acc(q, v, tau), friction, rotors, offsets and springs included;
-        ``mass_matrix`` M(q), ``gravity`` g(q).
-    """
+    """Derive a robot's model with its own numbers inside, for controllers: no parameter enters any more."""
     program = derive(mechanism, tuple(MODEL), parameters="numeric")
     forms = {name: replace(program[old], name=name) for old, name in MODEL.items()}
     inputs = {array: program.inputs[array] for array in ("q", "v", "a", "tau")}
@@ -132,18 +120,7 @@ def write_model(
 
 
 def numeric_operations(mechanism: Mechanism) -> Operations:
-    """Return what inverse dynamics by the generic numeric recursion costs, which knows nothing of the robot.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        The robot; only the number of nodes of its tree matters.
-
-    Returns
-    -------
-    Operations
-        Counts per sample, joint terms not included.
-    """
+    """Return what inverse dynamics by the generic numeric recursion costs, which knows nothing of the robot."""
     nodes = int(mechanism.tree.arrays.parent.size)
     return Operations({kind: nodes * x for kind, x in NUMERIC_NODE.items()})
 

@@ -67,20 +67,7 @@ class BSpline(Described):
         return Spline(knots, control, degree)
 
     def basis(self, t: ArrayLike, order: int = 0) -> Array:
-        """Return a derivative of Phi.
-
-        Parameters
-        ----------
-        t : array_like, (N,)
-            Time since the start [s].
-        order : int
-            0 to 3.
-
-        Returns
-        -------
-        ndarray, (N, size)
-            d^order Phi / dt^order; at rest outside.
-        """
+        """Return a derivative of Phi."""
         time = finite_times(t)
         out = np.asarray(self._spline(np.clip(time, 0.0, self.duration), order))
         if order:

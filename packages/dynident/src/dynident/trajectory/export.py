@@ -138,20 +138,7 @@ def to_ros_json(
 
 
 def to_ros_controller(names: Sequence[str], rate: int = 500) -> str:
-    """Return the parameters of ros2_control's joint_trajectory_controller for some joints.
-
-    Parameters
-    ----------
-    names : sequence of str
-        Joint names, as in the message of `to_ros`.
-    rate : int
-        Cycles per second of the controller manager [Hz].
-
-    Returns
-    -------
-    str
-        YAML for ``ros2 run controller_manager spawner --param-file``.
-    """
+    """Return the parameters of ros2_control's joint_trajectory_controller for some joints."""
     name = "joint_trajectory_controller"
     joints = [f"      - {json.dumps(joint)}" for joint in names]  # a JSON text is a YAML text
     lines = ["controller_manager:", "  ros__parameters:", f"    update_rate: {int(rate)}", f"    {name}:"]
@@ -229,20 +216,7 @@ def from_spec(data: Mapping[str, Any]) -> Curve:
 
 
 def bound_from_spec(data: Mapping[str, Any], key: str) -> Array:
-    """Return a vector of a plan's plain data; null stands for no limit, because JSON has no infinity.
-
-    Parameters
-    ----------
-    data : mapping
-        Limits of the plan.
-    key : str
-        Which vector; null is -inf in ``"lower"`` and +inf in all others.
-
-    Returns
-    -------
-    ndarray, (n,)
-        One number per coordinate (SI).
-    """
+    """Return a vector of a plan's plain data; null stands for no limit, because JSON has no infinity."""
     none = -np.inf if key == "lower" else np.inf
     if not isinstance(data[key], list | tuple):
         raise DynidentError(f"{key} of the plan is {data[key]!r:.60}; give a list of numbers")
@@ -250,18 +224,7 @@ def bound_from_spec(data: Mapping[str, Any], key: str) -> Array:
 
 
 def cycle_from_spec(data: Mapping[str, Any]) -> Joined:
-    """Return one cycle of a plan's plain data, as `dynident.excitation.Plan.curve` does: for rooms below that one.
-
-    Parameters
-    ----------
-    data : mapping
-        What a plan's file holds.
-
-    Returns
-    -------
-    Joined
-        All stages from home to home.
-    """
+    """Return one cycle of a plan's plain data, as `dynident.excitation.Plan.curve` does: for rooms below that one."""
     try:
         curves = [(from_spec(stage["motion"]), _repetitions(stage["repetitions"])) for stage in data["stages"]]
         speed, acceleration, home = (bound_from_spec(data, key) for key in ("speed", "acceleration", "home"))

@@ -63,20 +63,7 @@ class Family(Protocol):
         """Highest frequency that it holds, or has as its scale [Hz]."""
 
     def basis(self, t: ArrayLike, order: int = 0) -> Array:
-        """Return the derivative of the given order of Phi, (N, size).
-
-        Parameters
-        ----------
-        t : ndarray, (N,)
-            Times [s].
-        order : int
-            Derivative, 0 for positions.
-
-        Returns
-        -------
-        ndarray
-            Basis functions at the times.
-        """
+        """Return the derivative of the given order of Phi, (N, size)."""
 
     def constant(self) -> Array:
         """Return the parameters of q = 1, (size,). Positions that hold before the coefficients add to them."""
@@ -86,18 +73,7 @@ class Family(Protocol):
 
 
 def finite_times(t: ArrayLike) -> Array:
-    """Return times as a vector of finite numbers.
-
-    Parameters
-    ----------
-    t : array_like, (N,) or float
-        Times [s].
-
-    Returns
-    -------
-    ndarray, (N,)
-        Times [s].
-    """
+    """Return times as a vector of finite numbers."""
     array = np.atleast_1d(numbers(t, "t"))
     if array.ndim != 1 or not np.all(np.isfinite(array)):
         raise DynidentError(f"t has shape {array.shape}; give a vector of finite times in seconds")
@@ -105,20 +81,7 @@ def finite_times(t: ArrayLike) -> Array:
 
 
 def positive(what: str, value: float) -> float:
-    """Return a number after checking that it is finite and above zero.
-
-    Parameters
-    ----------
-    what : str
-        What it is called in an error.
-    value : float
-        The number.
-
-    Returns
-    -------
-    float
-        The number.
-    """
+    """Return a number after checking that it is finite and above zero."""
     value = scalar(value)
     if not (isinstance(value, int | float | np.floating | np.integer) and 0.0 < value < 1e300):
         raise DynidentError(f"{what} is {value!r:.40}; give a finite number above zero")
@@ -180,18 +143,7 @@ class CurveBase(Described, ABC):
     """What curves share: checked times, sampling and plain data; each says in `_at` where it is."""
 
     def __call__(self, t: ArrayLike) -> State:
-        """Return q, v, a.
-
-        Parameters
-        ----------
-        t : array_like, (N,)
-            Time since the start [s].
-
-        Returns
-        -------
-        q, v, a : ndarray, (N, n)
-            Positions, velocities and accelerations.
-        """
+        """Return q, v, a."""
         return self._at(finite_times(t))
 
     @abstractmethod
@@ -199,33 +151,11 @@ class CurveBase(Described, ABC):
         """Return q, v, a (N, n) at checked times (N,)."""
 
     def sample(self: Curve, rate: float) -> Motion:
-        """Return the motion at a fixed rate.
-
-        Parameters
-        ----------
-        rate : float
-            Samples per second [Hz].
-
-        Returns
-        -------
-        Motion
-            Positions, velocities and accelerations.
-        """
+        """Return the motion at a fixed rate."""
         return sample(self, rate)
 
     def plot(self: Curve, names: Sequence[str] | None = None) -> Figure:
-        """Draw positions, velocities and accelerations over time.
-
-        Parameters
-        ----------
-        names : sequence of str, optional
-            Names of the coordinates; numbers when omitted.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            Three panels, one curve per coordinate.
-        """
+        """Draw positions, velocities and accelerations over time."""
         return sample(self, DRAWN / self.duration).plot(names)
 
 
@@ -255,20 +185,7 @@ class Trajectory(CurveBase):
 
     @classmethod
     def from_vector(cls, family: Family, x: ArrayLike) -> Trajectory:
-        """Return the trajectory of a flat parameter vector, coordinate after coordinate.
-
-        Parameters
-        ----------
-        family : Family
-            Basis functions.
-        x : array_like, (n * size,)
-            Parameters.
-
-        Returns
-        -------
-        Trajectory
-            The trajectory.
-        """
+        """Return the trajectory of a flat parameter vector, coordinate after coordinate."""
         return cls(family, np.asarray(numbers(x, "x")).reshape(-1, family.size))
 
     @property
@@ -290,37 +207,11 @@ class Trajectory(CurveBase):
         return self.derivative(t, 0), self.derivative(t, 1), self.derivative(t, 2)
 
     def derivative(self, t: ArrayLike, order: int) -> Array:
-        """Return a derivative in time, such as the jerk (order 3).
-
-        Parameters
-        ----------
-        t : array_like, (N,)
-            Time since the start [s].
-        order : int
-            0 to 3.
-
-        Returns
-        -------
-        ndarray, (N, n)
-            d^order q / dt^order.
-        """
+        """Return a derivative in time, such as the jerk (order 3)."""
         return np.asarray(self.family.basis(t, order) @ self.coefficients.T)
 
     def jacobian(self, t: ArrayLike, order: int = 0) -> Array:
-        """Return the derivative of q, v, a or jerk by the flat parameters: exact, and constant.
-
-        Parameters
-        ----------
-        t : array_like, (N,)
-            Time since the start [s].
-        order : int
-            0 for q, 1 for v, 2 for a, 3 for the jerk.
-
-        Returns
-        -------
-        ndarray, (N, n, n * size)
-            Jacobian, block diagonal in coordinates.
-        """
+        """Return the derivative of q, v, a or jerk by the flat parameters: exact, and constant."""
         phi = self.family.basis(t, order)
         out = np.zeros((phi.shape[0], self.dof, self.dof, self.family.size))
         for j in range(self.dof):

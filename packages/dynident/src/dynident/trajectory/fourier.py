@@ -90,20 +90,7 @@ class Fourier(Described):
         return Z
 
     def basis(self, t: ArrayLike, order: int = 0) -> Array:
-        """Return a derivative of Phi.
-
-        Parameters
-        ----------
-        t : array_like, (N,)
-            Time since the start [s].
-        order : int
-            Which derivative, 0 to 3.
-
-        Returns
-        -------
-        ndarray, (N, size)
-            d^order Phi / dt^order; the motion repeats outside its duration.
-        """
+        """Return a derivative of Phi."""
         time = finite_times(t)
         full = np.zeros((time.size, 2 * self.harmonics + 1))
         full[:, 0] = 1.0 if order == 0 else 0.0
@@ -119,38 +106,12 @@ class Fourier(Described):
         return np.asarray(np.eye(self.size)[0])
 
     def amplitudes(self, coefficients: ArrayLike) -> tuple[Array, Array, Array]:
-        """Return q0, a and b of parameters.
-
-        Parameters
-        ----------
-        coefficients : array_like, (n, size)
-            Parameters of each coordinate.
-
-        Returns
-        -------
-        q0 : ndarray, (n,)
-            Offsets.
-        a, b : ndarray, (n, N)
-            Amplitudes in this convention.
-        """
+        """Return q0, a and b of parameters."""
         full = np.atleast_2d(np.asarray(coefficients, dtype=np.float64)) @ self._free.T
         return full[:, 0], full[:, 1::2], full[:, 2::2]
 
     def from_amplitudes(self, q0: ArrayLike, a: ArrayLike, b: ArrayLike) -> Array:
-        """Return the parameters of given offsets and amplitudes; with `rest` they are projected on the rest-to-rest series.
-
-        Parameters
-        ----------
-        q0 : array_like, (n,)
-            Offsets.
-        a, b : array_like, (n, N)
-            Amplitudes in this convention.
-
-        Returns
-        -------
-        ndarray, (n, size)
-            Parameters.
-        """
+        """Return the parameters of given offsets and amplitudes; with `rest` they are projected on the rest-to-rest series."""
         offset, sines, cosines = (np.asarray(x, dtype=np.float64) for x in (q0, a, b))
         if sines.shape != cosines.shape or sines.shape != (offset.size, self.harmonics):
             raise DynidentError(

@@ -23,21 +23,13 @@ SHORTEST = 0.05  # join [s]
 
 @dataclass(frozen=True, eq=False)
 class Bridge(CurveBase):
-    """The quintic from one state to another.
-
-    Parameters
-    ----------
-    start, end : tuple of array_like (n,)
-        q, v, a at both ends.
-    duration : float
-        How long it takes [s]; 0 for none.
-    """
+    """The quintic from one state to another."""
 
     _kind = "bridge"
 
-    start: State
-    end: State
-    duration: float
+    start: State  # q, v, a at both ends
+    end: State  # q, v, a at both ends
+    duration: float  # How long it takes [s]; 0 for none
 
     @property
     def dof(self) -> int:
@@ -55,13 +47,7 @@ class Bridge(CurveBase):
         return hermite(u, 0) @ ends, hermite(u, 1) @ ends / T, hermite(u, 2) @ ends / T**2
 
     def extremes(self) -> list[tuple[Array, Array]]:
-        """Return the lowest and highest position, velocity, acceleration and jerk of every coordinate, exactly.
-
-        Returns
-        -------
-        list of tuple of ndarray (n,)
-            Minima and maxima, from order 0 to 3.
-        """
+        """Return the lowest and highest position, velocity, acceleration and jerk of every coordinate, exactly."""
         T = self.duration
         powers = (HERMITE @ self._ends).T[:, ::-1]  # highest power first
         found: list[tuple[list[float], list[float]]] = [([], []) for _ in range(4)]
@@ -80,37 +66,16 @@ class Bridge(CurveBase):
 
 @dataclass(frozen=True, eq=False)
 class Room:
-    """Limits of joins, (n,) each; infinite where there is none.
+    """Limits of joins, (n,) each; infinite where there is none."""
 
-    Parameters
-    ----------
-    speed, acceleration : array_like, (n,)
-        Largest rates, above zero.
-    lower, upper : array_like (n,), optional
-        Range of positions.
-    jerk : array_like (n,), optional
-        Largest jerk.
-    """
-
-    speed: Array
-    acceleration: Array
-    lower: Array | None = None
-    upper: Array | None = None
-    jerk: Array | None = None
+    speed: Array  # Largest rates, above zero
+    acceleration: Array  # Largest rates, above zero
+    lower: Array | None = None  # Range of positions
+    upper: Array | None = None  # Range of positions
+    jerk: Array | None = None  # Largest jerk
 
     def excess(self, move: Bridge) -> tuple[Array, Array]:
-        """Return how far rates and positions of a bridge are beyond their limits at its worst, as shares; below zero inside.
-
-        Parameters
-        ----------
-        move : Bridge
-            A join.
-
-        Returns
-        -------
-        rates, positions : ndarray, (n,)
-            Exact: extremes are roots of polynomials.
-        """
+        """Return how far rates and positions of a bridge are beyond their limits at its worst, as shares; below zero inside."""
         peaks = move.extremes()
         n = move.dof
         rates = np.full(n, -1.0)
@@ -157,17 +122,11 @@ def bridge(start: State, end: State, room: Room) -> Bridge | None:
 
 @dataclass(frozen=True, eq=False)
 class Joined(CurveBase):
-    """Curves one after the other.
-
-    Parameters
-    ----------
-    pieces : sequence of Curve
-        Curves that meet in position, velocity and acceleration.
-    """
+    """Curves one after the other."""
 
     _kind = "joined"
 
-    pieces: Sequence[Curve]
+    pieces: Sequence[Curve]  # Curves that meet in position, velocity and acceleration
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "pieces", tuple(self.pieces))

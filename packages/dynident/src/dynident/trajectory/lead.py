@@ -27,23 +27,13 @@ GRID = 1000  # samples per period on which accelerations are checked
 
 @dataclass(frozen=True, eq=False)
 class Lead(CurveBase):
-    """A periodic motion entered from rest, or left to rest.
-
-    Parameters
-    ----------
-    curve : Curve
-        One period of the motion; it ends in the state in which it starts.
-    periods : int
-        Length k of the lead.
-    out : bool
-        True to come to rest, False to start from it.
-    """
+    """A periodic motion entered from rest, or left to rest."""
 
     _kind = "lead"
 
-    curve: Curve
-    periods: int = 1
-    out: bool = False
+    curve: Curve  # One period of the motion; it ends in the state in which it starts
+    periods: int = 1  # Length k of the lead
+    out: bool = False  # True to come to rest, False to start from it
 
     def __post_init__(self) -> None:
         if self.periods < 1:
@@ -154,19 +144,6 @@ def cycle(
 
 
 def resting_place(curve: Curve, acceleration: ArrayLike) -> Array:
-    """Return where the robot rests before a curve: c(0), or where its lead-in starts if c has no rest.
-
-    Parameters
-    ----------
-    curve : Curve
-        One cycle c(t).
-    acceleration : array_like, (dof,)
-        Largest accelerations, which decide how long the lead-in is (see `leads`).
-
-    Returns
-    -------
-    ndarray, (dof,)
-        Coordinates [rad or m].
-    """
+    """Return where the robot rests before a curve: c(0), or where its lead-in starts if c has no rest."""
     first = leads(curve, acceleration)[0] if not resting(curve) and periodic(curve) else curve
     return np.asarray(first([0.0])[0][0])

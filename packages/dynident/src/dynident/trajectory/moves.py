@@ -66,22 +66,7 @@ class Moves(CurveBase):
 
     @classmethod
     def within(cls, points: ArrayLike, speed: ArrayLike, acceleration: ArrayLike, profile: str = "quintic") -> Moves:
-        """Return the fastest moves that keep both limits.
-
-        Parameters
-        ----------
-        points : array_like, (k, n)
-            Where to rest; two that follow each other must differ.
-        speed, acceleration : array_like, (n,)
-            Largest rates of each coordinate.
-        profile : {"quintic", "cycloid", "trapezoid"}
-            How the speed goes.
-
-        Returns
-        -------
-        Moves
-            The moves.
-        """
+        """Return the fastest moves that keep both limits."""
         way = np.abs(np.diff(numbers(points, "points"), axis=0))
         _, fast, hard = _unit(profile)
         top, push = numbers(speed, "speed"), numbers(acceleration, "acceleration")

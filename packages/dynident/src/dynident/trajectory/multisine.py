@@ -75,20 +75,7 @@ class Multisine(Described):
         return max(self.frequencies)
 
     def window(self, t: ArrayLike, order: int = 0) -> Array:
-        """Return a derivative of the window w.
-
-        Parameters
-        ----------
-        t : array_like, (N,)
-            Time since the start [s].
-        order : int
-            0 to 3.
-
-        Returns
-        -------
-        ndarray, (N,)
-            d^order w / dt^order.
-        """
+        """Return a derivative of the window w."""
         time, F = finite_times(t), self.fade
         rise, fall = time / F, (self.duration - time) / F
         value = np.full(time.size, 1.0 if order == 0 else 0.0)
@@ -99,20 +86,7 @@ class Multisine(Described):
         return value
 
     def basis(self, t: ArrayLike, order: int = 0) -> Array:
-        """Return a derivative of Phi.
-
-        Parameters
-        ----------
-        t : array_like, (N,)
-            Time since the start [s].
-        order : int
-            0 to 3.
-
-        Returns
-        -------
-        ndarray, (N, size)
-            d^order Phi / dt^order.
-        """
+        """Return a derivative of Phi."""
         time = finite_times(t)
         w = 2.0 * np.pi * np.array(self.frequencies)
         angle = np.outer(time, w) + np.array(self.phases)
@@ -129,16 +103,6 @@ class Multisine(Described):
             |q - q0| <= sum_k |A_k|,   |v| <= sum_k |A_k| (w1 + w_k),   |a| <= sum_k |A_k| (w2 + 2 w1 w_k + w_k^2)
 
         w_k = 2 pi f_k; w1 and w2 are the largest slope and curvature of the window.
-
-        Parameters
-        ----------
-        coefficients : array_like, (n, size)
-            Offset and amplitudes of every coordinate, as a `Trajectory` has them.
-
-        Returns
-        -------
-        tuple of ndarray, (n,)
-            Bounds of |q - q0|, |v| and |a|.
         """
         c = numbers(coefficients, "coefficients")
         if c.ndim != 2 or c.shape[1] != self.size:

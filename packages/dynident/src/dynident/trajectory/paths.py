@@ -59,18 +59,7 @@ class Line:
         self.length = float(np.linalg.norm(self.end - self.start))
 
     def __call__(self, s: ArrayLike) -> tuple[Array, Array, Array]:
-        """Return x, x', x''.
-
-        Parameters
-        ----------
-        s : array_like, (N,)
-            Way [m].
-
-        Returns
-        -------
-        x, dx, ddx : ndarray, (N, 3)
-            Position and its derivatives by s.
-        """
+        """Return x, x', x''."""
         way = np.atleast_1d(np.asarray(s, dtype=np.float64))[:, None]
         along = (self.end - self.start) / self.length if self.length else np.zeros(3)
         return self.start + way * along, np.tile(along, (len(way), 1)), np.zeros((len(way), 3))
@@ -104,18 +93,7 @@ class Arc:
         self.length = self.radius * abs(self.angle)
 
     def __call__(self, s: ArrayLike) -> tuple[Array, Array, Array]:
-        """Return x, x', x''.
-
-        Parameters
-        ----------
-        s : array_like, (N,)
-            Way [m].
-
-        Returns
-        -------
-        x, dx, ddx : ndarray, (N, 3)
-            Position and its derivatives by s.
-        """
+        """Return x, x', x''."""
         sense = np.sign(self.angle)
         phi = (np.atleast_1d(np.asarray(s, dtype=np.float64)) * sense / self.radius)[:, None]
         e = (self.start - self.centre) / self.radius
@@ -161,18 +139,7 @@ class Spline:
         return np.asarray(half * (np.linalg.norm(self._curve(u, 1), axis=-1) @ weights))
 
     def __call__(self, s: ArrayLike) -> tuple[Array, Array, Array]:
-        """Return x, x', x''.
-
-        Parameters
-        ----------
-        s : array_like, (N,)
-            Way [m].
-
-        Returns
-        -------
-        x, dx, ddx : ndarray, (N, 3)
-            Position and its derivatives by s.
-        """
+        """Return x, x', x''."""
         way = np.clip(np.atleast_1d(np.asarray(s, dtype=np.float64)), 0.0, self.length)
         i = np.clip(np.searchsorted(self._ways, way, side="right") - 1, 0, len(self._breaks) - 2)
         a, b = self._breaks[i], self._breaks[i + 1]
@@ -189,15 +156,6 @@ class Hop:
     """From one point to another over a hump, with the pen lifted: x = a + (b - a) f(u) + h n 64 u^3 (1 - u)^3.
 
     f is the quintic of `Quintic`; the curve leaves and meets its ends along n, and u = s / length, which is not arc length.
-
-    Parameters
-    ----------
-    start, end : array_like, (3,)
-        Points [m].
-    normal : array_like, (3,)
-        Direction in which to lift.
-    height : float
-        How high [m].
     """
 
     def __init__(self, start: ArrayLike, end: ArrayLike, normal: ArrayLike, height: float) -> None:
@@ -209,18 +167,7 @@ class Hop:
         self.length = float(np.linalg.norm(self.end - self.start)) + 2.0 * self.height
 
     def __call__(self, s: ArrayLike) -> tuple[Array, Array, Array]:
-        """Return x, x', x''.
-
-        Parameters
-        ----------
-        s : array_like, (N,)
-            Parameter, 0 to `length` [m].
-
-        Returns
-        -------
-        x, dx, ddx : ndarray, (N, 3)
-            Position and its derivatives by s.
-        """
+        """Return x, x', x''."""
         u = (np.atleast_1d(np.asarray(s, dtype=np.float64)) / self.length)[:, None]
         w, L = u * (1.0 - u), self.length
         shift = self.end - self.start

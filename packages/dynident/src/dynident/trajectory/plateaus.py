@@ -28,21 +28,11 @@ SPEEDS = (0.05, 0.2, 0.4, 0.6, 0.8, 1.0)
 
 @dataclass(frozen=True)
 class Plateau:
-    """From rest to rest with constant speed in between: v rises in `ramp` seconds along 3 u^2 - 2 u^3.
+    """From rest to rest with constant speed in between: v rises in `ramp` seconds along 3 u^2 - 2 u^3."""
 
-    Parameters
-    ----------
-    distance : float
-        How far, in either direction [rad or m].
-    speed : float
-        Speed of the plateau, above zero; the ramp's peak acceleration is 1.5 speed / ramp.
-    ramp : float
-        Time to reach it [s]. The plateau lasts |distance| / speed - ramp.
-    """
-
-    distance: float
-    speed: float
-    ramp: float
+    distance: float  # How far, in either direction [rad or m]
+    speed: float  # Speed of the plateau, above zero; the ramp's peak acceleration is 1.5 speed / ramp
+    ramp: float  # Time to reach it [s]. The plateau lasts |distance| / speed - ramp
 
     def __post_init__(self) -> None:
         positive("speed", self.speed)
@@ -63,18 +53,7 @@ class Plateau:
         return abs(self.distance) / self.speed + self.ramp
 
     def __call__(self, t: ArrayLike) -> tuple[Array, Array, Array]:
-        """Return s, s', s''.
-
-        Parameters
-        ----------
-        t : array_like, (N,)
-            Time since the start [s].
-
-        Returns
-        -------
-        s, v, a : ndarray, (N,)
-            Distance (signed), speed and acceleration.
-        """
+        """Return s, s', s''."""
         r, V, T = self.ramp, self.speed, self.duration
         now = np.clip(finite_times(t), 0.0, T)
         half = now > 0.5 * T
@@ -111,24 +90,13 @@ def _profile(distance: float, speed: float, ramp: float) -> Plateau | _Swing:
 
 @dataclass(frozen=True, eq=False)
 class Strokes(CurveBase):
-    """Strokes of each coordinate, one after the other, each coordinate at its own times.
-
-    Parameters
-    ----------
-    start : array_like, (n,)
-        Where it starts [rad or m].
-    moves : sequence of tuple (int, float, float, float, float)
-        Coordinate, time at which it starts [s], distance, speed, ramp [s]; those of one coordinate must not overlap. A stroke
-        with ramp 0 is a cycloid whose speed peaks at `speed`; it has no plateau.
-    total : float
-        How long it takes [s]; the end of the last stroke when omitted.
-    """
+    """Strokes of each coordinate, one after the other, each coordinate at its own times."""
 
     _kind = "strokes"
 
-    start: Array
+    start: Array  # Where it starts [rad or m]
     moves: Sequence[Move]
-    total: float = 0.0
+    total: float = 0.0  # How long it takes [s]; the end of the last stroke when omitted
 
     def __post_init__(self) -> None:
         q = np.array(numbers(self.start, "start"))
@@ -287,24 +255,6 @@ def cycloid_section(
 
     An optimised motion need not reach the largest speeds, and friction must not be extrapolated to them. A joint whose way is
     shorter goes to and fro more often, until the longest one is back.
-
-    Parameters
-    ----------
-    lower, upper : array_like, (n,)
-        Range to use [rad or m].
-    speed : array_like, (n,)
-        Speeds of the peaks; lower where the range is too short for them.
-    acceleration : array_like, (n,)
-        Largest accelerations.
-    jerk : array_like, (n,)
-        Largest jerk.
-    posture : array_like (n,), optional
-        Given, joints move one after the other while the others stand there; else all at once from their lower ends.
-
-    Returns
-    -------
-    Strokes
-        The motion; every joint ends where it started.
     """
     low, high, top, push = _ranges(lower, upper, speed, acceleration)
     hardest = np.broadcast_to(numbers(jerk, "jerk"), low.shape)

@@ -57,20 +57,7 @@ class Quintics(Described):
 
     @classmethod
     def uniform(cls, duration: float, points: int) -> Quintics:
-        """Return the family with evenly spaced points.
-
-        Parameters
-        ----------
-        duration : float
-            How long it takes [s].
-        points : int
-            Number of points, ends included.
-
-        Returns
-        -------
-        Quintics
-            The family.
-        """
+        """Return the family with evenly spaced points."""
         if not 2 <= points <= MOST:
             raise DynidentError(f"points is {points}; give 2 to {MOST} of them")
         return cls(tuple(np.linspace(0.0, duration, points).tolist()))
@@ -91,20 +78,7 @@ class Quintics(Described):
         return 0.5 / float(np.min(np.diff(self.knots)))
 
     def basis(self, t: ArrayLike, order: int = 0) -> Array:
-        """Return a derivative of Phi.
-
-        Parameters
-        ----------
-        t : array_like, (N,)
-            Time since the start [s].
-        order : int
-            0 to 3.
-
-        Returns
-        -------
-        ndarray, (N, size)
-            d^order Phi / dt^order; at rest outside.
-        """
+        """Return a derivative of Phi."""
         time = finite_times(t)
         knots = np.array(self.knots)
         inside = np.clip(time, 0.0, self.duration)

@@ -24,22 +24,13 @@ class VelocityProfile(CurveBase):
 
     It is a cubic Hermite spline with the slopes of [Fritsch1980], at rest at both ends; the position is its integral and the
     acceleration its derivative, both exact.
-
-    Parameters
-    ----------
-    knots : array_like, (k,)
-        Times [s], from 0 upward.
-    speeds : array_like, (k,)
-        Velocities there [rad/s or m/s]; zero first and last.
-    start : float
-        Position at the start.
     """
 
     _kind = "profile"
 
-    knots: Array
-    speeds: Array
-    start: float = 0.0
+    knots: Array  # Times [s], from 0 upward
+    speeds: Array  # Velocities there [rad/s or m/s]; zero first and last
+    start: float = 0.0  # Position at the start
 
     def __post_init__(self) -> None:
         t, v = np.array(numbers(self.knots, "knots")), np.array(numbers(self.speeds, "speeds"))

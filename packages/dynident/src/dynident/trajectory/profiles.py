@@ -54,18 +54,7 @@ class _Stretched(ABC):
         positive("duration", self.duration)
 
     def __call__(self, t: ArrayLike) -> tuple[Array, Array, Array]:
-        """Return s, s', s''.
-
-        Parameters
-        ----------
-        t : array_like, (N,)
-            Time since the start [s].
-
-        Returns
-        -------
-        s, v, a : ndarray, (N,)
-            Distance, speed and acceleration.
-        """
+        """Return s, s', s''."""
         D, T = self.distance, self.duration
         way, speed, change = self._shape(np.clip(np.asarray(t, dtype=np.float64) / T, 0.0, 1.0))
         return D * way, D / T * speed, D / T**2 * change
@@ -77,22 +66,7 @@ class _Stretched(ABC):
 
     @classmethod
     def within(cls, distance: float, speed: float, acceleration: float) -> Self:
-        """Return the fastest one that keeps both limits: T = max(c_v D/v, sqrt(c_a D/a)).
-
-        Parameters
-        ----------
-        distance : float
-            D [m or rad].
-        speed : float
-            Largest speed.
-        acceleration : float
-            Largest acceleration.
-
-        Returns
-        -------
-        Quintic or Cycloid
-            The profile.
-        """
+        """Return the fastest one that keeps both limits: T = max(c_v D/v, sqrt(c_a D/a))."""
         _at_least_zero("distance", distance)
         positive("speed", speed)
         positive("acceleration", acceleration)
@@ -173,18 +147,7 @@ class Trapezoid:
         return self.distance / self.peak + self.peak / self.acceleration if self.distance else 0.0
 
     def __call__(self, t: ArrayLike) -> tuple[Array, Array, Array]:
-        """Return s, s', s''; where the acceleration jumps, the value after the jump (0 at the end).
-
-        Parameters
-        ----------
-        t : array_like, (N,)
-            Time since the start [s].
-
-        Returns
-        -------
-        s, v, a : ndarray, (N,)
-            Distance, speed and acceleration.
-        """
+        """Return s, s', s''; where the acceleration jumps, the value after the jump (0 at the end)."""
         T, peak, acceleration = self.duration, self.peak, self.acceleration
         ramp = peak / acceleration
         now = np.asarray(t, dtype=np.float64)
@@ -199,20 +162,5 @@ class Trapezoid:
 
     @classmethod
     def within(cls, distance: float, speed: float, acceleration: float) -> Trapezoid:
-        """Return the profile with these limits; the same as the constructor, for use beside the other profiles.
-
-        Parameters
-        ----------
-        distance : float
-            D [m or rad].
-        speed : float
-            Largest speed.
-        acceleration : float
-            Largest acceleration.
-
-        Returns
-        -------
-        Trapezoid
-            The profile.
-        """
+        """Return the profile with these limits; the same as the constructor, for use beside the other profiles."""
         return cls(distance, speed, acceleration)

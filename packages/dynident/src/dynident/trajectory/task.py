@@ -34,21 +34,11 @@ JUMP = 0.1  # rad, m (per second) by which positions and velocities may leave wh
 
 @dataclass(frozen=True)
 class Segment:
-    """A path and how fast to go along it.
+    """A path and how fast to go along it."""
 
-    Parameters
-    ----------
-    path : Path
-        Where to go.
-    profile : Profile
-        How fast; its distance must be the path's length.
-    pen : bool
-        True while the pen is down.
-    """
-
-    path: Path
-    profile: Profile
-    pen: bool = True
+    path: Path  # Where to go
+    profile: Profile  # How fast; its distance must be the path's length
+    pen: bool = True  # True while the pen is down
 
     def __post_init__(self) -> None:
         if abs(self.path.length - self.profile.distance) > 1e-9 * max(self.path.length, 1e-3):
@@ -60,23 +50,13 @@ class Segment:
 
 @dataclass(frozen=True, eq=False)
 class TipMotion:
-    """A sampled motion of the tip.
+    """A sampled motion of the tip."""
 
-    Parameters
-    ----------
-    t : ndarray, (N,)
-        Time [s].
-    x, v, a : ndarray, (N, 3)
-        Position, velocity and acceleration in the base frame [m, m/s, m/s^2].
-    pen : ndarray of bool, (N,)
-        True while the pen is down.
-    """
-
-    t: Array
-    x: Array
-    v: Array
-    a: Array
-    pen: NDArray[np.bool_]
+    t: Array  # Time [s]
+    x: Array  # Position, velocity and acceleration in the base frame [m, m/s, m/s^2]
+    v: Array  # Position, velocity and acceleration in the base frame [m, m/s, m/s^2]
+    a: Array  # Position, velocity and acceleration in the base frame [m, m/s, m/s^2]
+    pen: NDArray[np.bool_]  # True while the pen is down
 
     def plot(self) -> Figure:
         """Draw the path in the two directions in which it is widest, and the speed over time; dashed where the pen is up."""
@@ -100,15 +80,9 @@ class TipMotion:
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """Segments one after the other, each from rest to rest.
+    """Segments one after the other, each from rest to rest."""
 
-    Parameters
-    ----------
-    segments : sequence of Segment
-        What to do, in order; each starts where the one before it ends.
-    """
-
-    segments: Sequence[Segment]
+    segments: Sequence[Segment]  # What to do, in order; each starts where the one before it ends
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "segments", tuple(self.segments))
@@ -125,18 +99,7 @@ class Task:
         return float(sum(segment.profile.duration for segment in self.segments))
 
     def sample(self, rate: float) -> TipMotion:
-        """Return the tip's motion at a fixed rate.
-
-        Parameters
-        ----------
-        rate : float
-            Samples per second [Hz].
-
-        Returns
-        -------
-        TipMotion
-            Position, velocity, acceleration and pen.
-        """
+        """Return the tip's motion at a fixed rate."""
         if not (np.isfinite(rate) and rate > 0.0):
             raise DynidentError(f"rate is {rate}; give samples per second above zero")
         # The last sample is at or just after the end, where the tip rests: a sampled motion ends at rest too.

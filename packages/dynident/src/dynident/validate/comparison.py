@@ -41,30 +41,15 @@ MOST = 24  # base parameters up to which output error is tried unasked
 
 @dataclass(frozen=True, eq=False)
 class ComparisonRow(Frozen):
-    """One estimator.
+    """One estimator."""
 
-    Parameters
-    ----------
-    name : str
-        Its name.
-    fit : Fit or None
-        What it found.
-    training, error, coverage : float
-        Relative error on the training logs and on the held-out ones, and share of the latter within two standard deviations;
-        NaN where it failed.
-    seconds : float
-        Time of the fit, without the preparation that all share.
-    note : str
-        Why it failed, or what it warned of.
-    """
-
-    name: str
-    fit: Fit | None
+    name: str  # Its name
+    fit: Fit | None  # What it found
     training: float
     error: float
     coverage: float
-    seconds: float
-    note: str = ""
+    seconds: float  # Time of the fit, without the preparation that all share
+    note: str = ""  # Why it failed, or what it warned of
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,20 +28,7 @@ ENOUGH = 30  # rows
 
 
 def gain_factors(score: Score, noise: NDArray[np.float64]) -> dict[str, float]:
-    """Return the factors on measured efforts that explain the residuals, by joint; none where they do not.
-
-    Parameters
-    ----------
-    score : Score
-        A held-out log.
-    noise : ndarray, (n,)
-        Standard deviation of the residuals of the training data, joint by joint [N m, N]; NaN where it is not known.
-
-    Returns
-    -------
-    dict of str to float
-        k of the joints whose residual it explains.
-    """
+    """Return the factors on measured efforts that explain the residuals, by joint; none where they do not."""
     found = {}
     for joint, m, p, s in zip(score.joints, score.measured.T, score.predicted.T, noise, strict=True):
         size, before = float(p @ p), float(np.sum((m - p) ** 2))

@@ -53,39 +53,13 @@ def modified_dh(alpha: float, a: float, theta: float, d: float) -> Placement:
 
 
 def carriage(q: ArrayLike) -> Array:
-    """Return the forward position of the carriage, q3 = d20' + L4 (sin q4 + sin(q4 + q5)) [Rodriguez2002, eq. 56].
-
-    Parameters
-    ----------
-    q : array_like, (N, 4)
-        q1 [m], q2, q4, q5 [rad].
-
-    Returns
-    -------
-    ndarray, (N,)
-        q3 along the forward axis of the rotating base [m].
-    """
+    """Return the forward position of the carriage, q3 = d20' + L4 (sin q4 + sin(q4 + q5)) [Rodriguez2002, eq. 56]."""
     _, _, q4, q5 = columns(q, 4, "q").T
     return np.asarray(D20 + L4 * (np.sin(q4) + np.sin(q4 + q5)))
 
 
 def inertias_from_theta(theta: ArrayLike = THETA) -> dict[str, Array]:
-    """Return inertial parameters of the links that make the complete chain equal to [Rodriguez2002, Appendix B].
-
-    Appendix B is the chain without the masses of links 3, 4 and 5 (while keeping the first moments of 4 and 5), without the
-    own inertia of links 4, 5 and 6 about the pitch axis, and with one constant yaw inertia theta_4. Such links cannot exist,
-    which is why M is not positive definite everywhere.
-
-    Parameters
-    ----------
-    theta : array_like, (32,) or (12,)
-        Parameters of Table 4; only the 12 inertial ones are used.
-
-    Returns
-    -------
-    dict of str to ndarray, (10,)
-        m, mx, my, mz, Ixx, Ixy, Ixz, Iyy, Iyz, Izz of ``link_1`` ... ``link_8`` in the frames of Table 2 [kg, kg m, kg m^2].
-    """
+    """Return inertial parameters of the links that make the complete chain equal to [Rodriguez2002, Appendix B]."""
     t = np.concatenate([[0.0], _theta(theta, 12)[:12]])  # so that t[k] is theta_k
     phi = {f"link_{i}": np.zeros(10) for i in range(1, 9)}
     phi["link_2"][[0, 1, 2, 9]] = t[1], t[2], t[3], t[4]
@@ -97,21 +71,7 @@ def inertias_from_theta(theta: ArrayLike = THETA) -> dict[str, Array]:
 
 
 def mechanism(theta: ArrayLike | None = THETA, terms: tuple[str, ...] = ()) -> Mechanism:
-    """Return the complete chain of Table 2 with coordinates q1, q2, q4, q5.
-
-    Parameters
-    ----------
-    theta : array_like (32,) or (12,), or None
-        Parameters of Table 4 as prior (see `inertias_from_theta`); zero when None.
-    terms : tuple of str
-        Joint terms; the report's friction (13) is not among them, see `friction`.
-
-    Returns
-    -------
-    Mechanism
-        Links ``link_1`` ... ``link_8`` and the frame ``tool`` (frame 9); ``slide_1`` ... ``slide_5`` are the massless joints
-        that move the carriage ``link_3``.
-    """
+    """Return the complete chain of Table 2 with coordinates q1, q2, q4, q5."""
     phi = inertias_from_theta(theta) if theta is not None else {f"link_{i}": np.zeros(10) for i in range(1, 9)}
     bodies = [Body(BASE)]
     joints: list[Joint] = []
@@ -195,18 +155,7 @@ def nuts(theta: ArrayLike = THETA, added_inertia: float = 0.0) -> Mechanism:
 
 
 def friction_laws(theta: ArrayLike = THETA) -> dict[str, Friction]:
-    """Return the friction (13) of every joint as a law.
-
-    Parameters
-    ----------
-    theta : array_like, (32,)
-        Parameters of Table 4.
-
-    Returns
-    -------
-    dict of str to Friction
-        B_v v + B_f1 tanh(w1 v) + B_f2 tanh(w2 v) of q1, q2, q4, q5; three of them push near rest.
-    """
+    """Return the friction (13) of every joint as a law."""
     values = numbers(theta, "theta")
     if values.shape != (32,):
         raise DynidentError(f"theta has shape {values.shape}; friction needs the 32 numbers of Table 4")
@@ -227,34 +176,14 @@ def amplifiers(setup: str = "TUEdACS") -> tuple[Drive, ...]:
 
 
 def voltage_input(voltage: ArrayLike, setup: str = "TUEdACS") -> OpenLoop:
-    """Return the block's input: amplifier voltages of the motors of xc1 ... xc4.
-
-    Parameters
-    ----------
-    voltage : array_like, (N, 4) or (4,)
-        Voltages at the reference's times [V]; one row is held.
-    setup : {"TUEdACS", "dSPACE"}
-        Which amplifiers, 1.6 or 0.4 A/V.
-
-    Returns
-    -------
-    OpenLoop
-        Currents K_a u.
-    """
+    """Return the block's input: amplifier voltages of the motors of xc1 ... xc4."""
     if setup not in AMPLIFIER:
         raise DynidentError(f"setup is {setup!r}; the report describes {' and '.join(AMPLIFIER)}")
     return OpenLoop(current=AMPLIFIER[setup] * columns(voltage, 4, "voltage"))
 
 
 def cartesian_model() -> Mechanism:
-    """Return the twelve-parameter model as a regressor in Cartesian coordinates, as the report designs its excitation.
-
-    Returns
-    -------
-    Mechanism
-        Coordinates xc1 ... xc4, parameters theta_1 ... theta_12, four rows of joint torques: for `dynident.design`,
-        `dynident.Regression` and `dynident.Fit`. It has no bodies.
-    """
+    """Return the twelve-parameter model as a regressor in Cartesian coordinates, as the report designs its excitation."""
 
     def rows(xc: Array, vc: Array, ac: Array) -> Array:
         return regressor(*joint_motion(xc, vc, ac))
@@ -264,20 +193,7 @@ def cartesian_model() -> Mechanism:
 
 
 def cartesian_reference(t: ArrayLike, xc: ArrayLike, vc: ArrayLike, ac: ArrayLike) -> Motion:
-    """Return a Cartesian motion as a reference of the machine's coordinates.
-
-    Parameters
-    ----------
-    t : array_like, (N,)
-        Time [s].
-    xc, vc, ac : array_like, (N, 4)
-        xc1 ... xc4 and derivatives.
-
-    Returns
-    -------
-    Motion
-        q1, q2, q4, q5; `dynident.robots.cft.cartesian_from_joint` goes back.
-    """
+    """Return a Cartesian motion as a reference of the machine's coordinates."""
     return Motion(numbers(t, "t"), *joint_motion(xc, vc, ac))
 
 
@@ -296,29 +212,6 @@ def machine(
 
     With ``controller=voltage_input(u)`` it is the report's simulation block. Table 4's mass matrix is indefinite on a third of
     the workspace (arm high, or reach below 0.1 m): a run that gets there stops with an error, unless `added_inertia` is 0.2.
-
-    Parameters
-    ----------
-    controller : {"feedforward", "pd"} or a controller
-        PD on the nuts, base and rail with the model (gravity and inertia, no friction) on the reference; PD alone, which sags
-        under gravity; or any other controller.
-    setup : {"TUEdACS", "dSPACE"}
-        Which amplifiers.
-    theta : array_like, (32,)
-        Parameters of Table 4.
-    added_inertia : float
-        Inertia added to q4 and q5 [kg m^2], which repairs Table 4.
-    bandwidth, damping : float
-        Of the PD action [Hz, -].
-    cycle : float
-        Cycle of the controller [s].
-    step : float
-        Step of the simulation [s].
-
-    Returns
-    -------
-    VirtualRobot
-        The machine with coordinates q1, q2, q4, q5 and motors m1 ... m4 (of xc1 ... xc4).
     """
     robot, drives, laws = nuts(theta, added_inertia), amplifiers(setup), friction_laws(theta)
     if isinstance(controller, str):
@@ -339,28 +232,7 @@ def block(
     theta: ArrayLike = THETA,
     added_inertia: float = ASSUMPTIONS["added_inertia"].value,
 ) -> BlockRun:
-    """Run the report's simulation block (section 5): voltages in, Cartesian coordinates out.
-
-    Parameters
-    ----------
-    t : array_like, (N,)
-        Times of the voltages [s].
-    voltage : array_like, (N, 4) or (4,)
-        Of the motors of xc1 ... xc4 [V]; one row is held.
-    xc, vc : array_like, (4,)
-        Cartesian coordinates and their rates at the start, the block's eight parameters.
-    setup : {"TUEdACS", "dSPACE"}
-        Which amplifiers, and with them which limits.
-    theta : array_like, (32,)
-        Parameters of Table 4.
-    added_inertia : float
-        Inertia added to q4 and q5 [kg m^2]; without 0.2 a run stops where Table 4's mass matrix is not positive definite.
-
-    Returns
-    -------
-    BlockRun
-        Time, Cartesian coordinates, status and voltages behind the saturation.
-    """
+    """Run the report's simulation block (section 5): voltages in, Cartesian coordinates out."""
     time = np.atleast_1d(numbers(t, "t"))
     q, v, _ = joint_motion(xc, vc, np.zeros(4))
     still = Motion(time, np.tile(q, (time.size, 1)), np.zeros((time.size, 4)), np.zeros((time.size, 4)))

@@ -20,38 +20,17 @@ SATURATED, OUTSIDE = 1, 2
 
 @dataclass(frozen=True, eq=False)
 class BlockRun:
-    """Outputs of the simulation block.
+    """Outputs of the simulation block."""
 
-    Parameters
-    ----------
-    t : ndarray, (N,)
-        Simulated time [s].
-    xc, vc : ndarray, (N, 4)
-        Cartesian coordinates xc1 ... xc4, and their rates, which the report's block knows but does not put out.
-    voltage : ndarray, (N, 4)
-        Voltages of the motors of xc1 ... xc4 behind the saturation [V].
-    status : ndarray of int, (N,)
-        0 while all is well; plus 1 where a voltage is cut, plus 2 where a coordinate is outside the limits of Table 5. The
-        report names this output and does not say what it tells.
-    limits : ndarray, (4, 2)
-        Of Table 5 for the set-up that was run [m, rad].
-    """
-
-    t: Array
-    xc: Array
-    vc: Array
-    voltage: Array
+    t: Array  # Simulated time [s]
+    xc: Array  # Cartesian coordinates xc1 ... xc4, and their rates, which the report's block knows but does not put out
+    vc: Array  # Cartesian coordinates xc1 ... xc4, and their rates, which the report's block knows but does not put out
+    voltage: Array  # Voltages of the motors of xc1 ... xc4 behind the saturation [V]
     status: NDArray[np.int64]
-    limits: Array = field(default_factory=LIMITS.copy)
+    limits: Array = field(default_factory=LIMITS.copy)  # Of Table 5 for the set-up that was run [m, rad]
 
     def summary(self) -> str:
-        """Return the run as text.
-
-        Returns
-        -------
-        str
-            Ranges of the coordinates and how long which status was on.
-        """
+        """Return the run as text."""
         lines = [f"CFT block: {self.t.size} samples, {self.t[-1] - self.t[0]:.4g} s"]
         lines += [
             f"  {name}: {low:.5g} to {high:.5g} {'rad' if name == 'xc3' else 'm'}"
@@ -63,13 +42,7 @@ class BlockRun:
         )
 
     def plot(self) -> Figure:
-        """Draw the coordinates over time, limits of Table 5 dotted.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure.
-        """
+        """Draw the coordinates over time, limits of Table 5 dotted."""
         from dynident.figures import BLUE, MUTED, extremes, finish, new_figure  # noqa: PLC0415 - matplotlib is an extra
 
         figure = new_figure(11.0, 5.0)

@@ -181,58 +181,19 @@ def _gravity(q: Columns, th: Columns) -> tuple[Array, Array]:
 
 
 def mass_matrix(q: ArrayLike, theta: ArrayLike = THETA) -> Array:
-    """Return M(q, theta) [Rodriguez2002, Appendix B], corrected.
-
-    Parameters
-    ----------
-    q : array_like, (N, 4)
-        q1 [m], q2, q4, q5 [rad].
-    theta : array_like, (32,) or (12,)
-        Parameters of Table 4; only the 12 inertial ones are used.
-
-    Returns
-    -------
-    ndarray, (N, 4, 4)
-        Symmetric [kg, kg m, kg m^2]; not positive definite everywhere with the printed parameters.
-    """
+    """Return M(q, theta) [Rodriguez2002, Appendix B], corrected."""
     joints = columns(q, 4, "q")
     return _matrix(_mass(joints.T, _theta(theta, 12)[:12]), len(joints))
 
 
 def coriolis_matrix(q: ArrayLike, v: ArrayLike, theta: ArrayLike = THETA) -> Array:
-    """Return C(q, v, theta) by Christoffel symbols, so that dM/dt - 2 C is skew [Rodriguez2002, Appendix B].
-
-    Parameters
-    ----------
-    q, v : array_like, (N, 4)
-        q1 [m], q2, q4, q5 [rad], and their velocities.
-    theta : array_like, (32,) or (12,)
-        Parameters of Table 4; only the 12 inertial ones are used.
-
-    Returns
-    -------
-    ndarray, (N, 4, 4)
-        C, whose product with v is a force [N] and torques [N m]; the first column is zero.
-    """
+    """Return C(q, v, theta) by Christoffel symbols, so that dM/dt - 2 C is skew [Rodriguez2002, Appendix B]."""
     joints, speeds = samples_of(4, q=q, v=v)
     return _matrix(_coriolis(joints.T, speeds.T, _theta(theta, 12)[:12]), len(joints))
 
 
 def gravity(q: ArrayLike, theta: ArrayLike = THETA) -> Array:
-    """Return g(q, theta) [Rodriguez2002, Appendix B], what holds the robot against gravity.
-
-    Parameters
-    ----------
-    q : array_like, (N, 4)
-        q1 [m], q2, q4, q5 [rad].
-    theta : array_like, (32,) or (12,)
-        Parameters of Table 4; only the 12 inertial ones are used.
-
-    Returns
-    -------
-    ndarray, (N, 4)
-        Force of q1 [N] and torques of q2, q4, q5 [N m]; the first two are zero.
-    """
+    """Return g(q, theta) [Rodriguez2002, Appendix B], what holds the robot against gravity."""
     joints = columns(q, 4, "q")
     out = np.zeros_like(joints)
     out[:, 2], out[:, 3] = _gravity(joints.T, _theta(theta, 12)[:12])
@@ -243,18 +204,6 @@ def friction(v: ArrayLike, theta: ArrayLike = THETA) -> Array:
     """Return f(v, theta) = B_v v + B_f1 tanh(w1 v) + B_f2 tanh(w2 v) [Rodriguez2002, eqs. 13, 68], which tau overcomes.
 
     The tanh is that of (13) without the overflow of its exponential.
-
-    Parameters
-    ----------
-    v : array_like, (N, 4)
-        Velocities of q1 [m/s], q2, q4, q5 [rad/s].
-    theta : array_like, (32,)
-        Parameters of Table 4.
-
-    Returns
-    -------
-    ndarray, (N, 4)
-        Force of q1 [N] and torques of q2, q4, q5 [N m].
     """
     speeds = columns(v, 4, "v")
     Bv, B1, B2, w1, w2 = _theta(theta, 32)[12:].reshape(5, 4)
@@ -262,18 +211,7 @@ def friction(v: ArrayLike, theta: ArrayLike = THETA) -> Array:
 
 
 def regressor(q: ArrayLike, v: ArrayLike, a: ArrayLike) -> Array:
-    """Return Y(q, v, a) with M a + C v + g = Y theta[:12]; friction is not linear in its slopes and is left out.
-
-    Parameters
-    ----------
-    q, v, a : array_like, (N, 4)
-        q1 [m], q2, q4, q5 [rad], their velocities and accelerations.
-
-    Returns
-    -------
-    ndarray, (N, 4, 12)
-        Rows q1, q2, q4, q5, columns theta_1 ... theta_12 [N or N m per unit of `THETA_UNITS`].
-    """
+    """Return Y(q, v, a) with M a + C v + g = Y theta[:12]; friction is not linear in its slopes and is left out."""
     joints, speeds, changes = samples_of(4, q=q, v=v, a=a)
     unit = np.eye(12)  # theta_k as a row of unit vectors: every entry becomes (N, 12)
     x, dx, ddx = ([column[:, None] for column in array.T] for array in (joints, speeds, changes))
@@ -289,20 +227,7 @@ def regressor(q: ArrayLike, v: ArrayLike, a: ArrayLike) -> Array:
 
 
 def inverse_dynamics(q: ArrayLike, v: ArrayLike, a: ArrayLike, theta: ArrayLike = THETA) -> Array:
-    """Return tau = M(q) a + C(q, v) v + g(q) + f(v) [Rodriguez2002, eq. 60].
-
-    Parameters
-    ----------
-    q, v, a : array_like, (N, 4)
-        q1 [m], q2, q4, q5 [rad], their velocities and accelerations.
-    theta : array_like, (32,)
-        Parameters of Table 4.
-
-    Returns
-    -------
-    ndarray, (N, 4)
-        tau_1 [N], tau_2, tau_4, tau_5 [N m].
-    """
+    """Return tau = M(q) a + C(q, v) v + g(q) + f(v) [Rodriguez2002, eq. 60]."""
     x, dx, ddx = samples_of(4, q=q, v=v, a=a)
     M, C = mass_matrix(x, theta), coriolis_matrix(x, dx, theta)
     inertial = np.einsum("nij,nj->ni", M, ddx) + np.einsum("nij,nj->ni", C, dx)
@@ -310,24 +235,7 @@ def inverse_dynamics(q: ArrayLike, v: ArrayLike, a: ArrayLike, theta: ArrayLike 
 
 
 def forward_dynamics(q: ArrayLike, v: ArrayLike, tau: ArrayLike, theta: ArrayLike = THETA, added_inertia: float = 0.0) -> Array:
-    """Return a = M^-1 (tau - C v - g - f) [Rodriguez2002, eq. 60], or say where M is not positive definite.
-
-    Parameters
-    ----------
-    q, v : array_like, (N, 4)
-        q1 [m], q2, q4, q5 [rad], and their velocities.
-    tau : array_like, (N, 4)
-        tau_1 [N], tau_2, tau_4, tau_5 [N m].
-    theta : array_like, (32,)
-        Parameters of Table 4.
-    added_inertia : float
-        Inertia added to q4 and q5 [kg m^2]; 0.2 makes the printed parameters positive definite everywhere.
-
-    Returns
-    -------
-    ndarray, (N, 4)
-        Accelerations of q1 [m/s^2], q2, q4, q5 [rad/s^2].
-    """
+    """Return a = M^-1 (tau - C v - g - f) [Rodriguez2002, eq. 60], or say where M is not positive definite."""
     x, dx, torque = samples_of(4, q=q, v=v, tau=tau)
     M = mass_matrix(x, theta) + np.diag([0.0, 0.0, added_inertia, added_inertia])
     least = np.linalg.eigvalsh(M)[:, 0]
@@ -352,36 +260,16 @@ class CartesianDynamics:
 
     The forces F do work on xc1 ... xc4: tau = J^T F with `cartesian_jacobian`. `cartesian_force` turns the nuts' forces of
     (66) into them.
-
-    Parameters
-    ----------
-    mass : ndarray, (N, 4, 4)
-        M_x = J^-T M J^-1.
-    velocity, gravity, friction : ndarray, (N, 4)
-        V_x = J^-T (C v - M J^-1 J' v), G_x = J^-T g and F_x = J^-T f [N, N, N m, N].
     """
 
-    mass: Array
-    velocity: Array
-    gravity: Array
-    friction: Array
+    mass: Array  # M_x = J^-T M J^-1
+    velocity: Array  # V_x = J^-T (C v - M J^-1 J' v), G_x = J^-T g and F_x = J^-T f [N, N, N m, N]
+    gravity: Array  # V_x = J^-T (C v - M J^-1 J' v), G_x = J^-T g and F_x = J^-T f [N, N, N m, N]
+    friction: Array  # V_x = J^-T (C v - M J^-1 J' v), G_x = J^-T g and F_x = J^-T f [N, N, N m, N]
 
 
 def cartesian_dynamics(q: ArrayLike, v: ArrayLike, theta: ArrayLike = THETA) -> CartesianDynamics:
-    """Return the dynamics (60) in Cartesian coordinates, M_x ac + V_x + G_x + F_x = F [Rodriguez2002, section 4.3].
-
-    Parameters
-    ----------
-    q, v : array_like, (N, 4)
-        q1 [m], q2, q4, q5 [rad], and their velocities; sin q5 is not zero.
-    theta : array_like, (32,)
-        Parameters of Table 4.
-
-    Returns
-    -------
-    CartesianDynamics
-        M_x, V_x, G_x and F_x.
-    """
+    """Return the dynamics (60) in Cartesian coordinates, M_x ac + V_x + G_x + F_x = F [Rodriguez2002, section 4.3]."""
     x, dx = samples_of(4, q=q, v=v)
     regular(x)
     J = cartesian_jacobian(x)

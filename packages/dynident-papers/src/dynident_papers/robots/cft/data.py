@@ -155,16 +155,6 @@ def excitation(t: ArrayLike) -> tuple[Array, Array, Array]:
 
     The amplitudes are read as those of position, without the factor 1/(l w) of (43), and w as 2 pi 0.1 rad/s. Both are
     inferred: it is the reading that gives the printed J_k.
-
-    Parameters
-    ----------
-    t : array_like, (N,)
-        Time [s]; one period is 10 s.
-
-    Returns
-    -------
-    x, v, a : ndarray, (N, 4)
-        xc1, xc2 [m], xc3 [rad], xc4 [m], their velocities and accelerations.
     """
     time = np.atleast_1d(numbers(t, "t"))
     w = 2.0 * np.pi * EXCITATION_FREQUENCY * np.arange(1, 5)

@@ -18,30 +18,14 @@ from dynident_papers.robots.shared import Array
 
 @dataclass(frozen=True)
 class FrictionVerdict:
-    """Whether a joint's friction takes energy out, as it must.
+    """Whether a joint's friction takes energy out, as it must."""
 
-    Parameters
-    ----------
-    joint : str
-        Joint.
-    terms : tuple of (float, float)
-        (B, w) of both tanh terms with w > 0: (B, w) and (-B, -w) are the same law.
-    coulomb : float
-        Net Coulomb level B_1 + B_2 at high speed [N or N m].
-    slope : float
-        Slope at zero velocity; negative feeds energy.
-    feeds_below : float
-        Largest speed below which f(v) v < 0 [m/s or rad/s]; 0 when the friction is passive.
-    worst : float
-        Most negative friction at positive speed [N or N m]; 0 when passive.
-    """
-
-    joint: str
+    joint: str  # Joint
     terms: tuple[tuple[float, float], tuple[float, float]]
-    coulomb: float
-    slope: float
-    feeds_below: float
-    worst: float
+    coulomb: float  # Net Coulomb level B_1 + B_2 at high speed [N or N m]
+    slope: float  # Slope at zero velocity; negative feeds energy
+    feeds_below: float  # Largest speed below which f(v) v < 0 [m/s or rad/s]; 0 when the friction is passive
+    worst: float  # Most negative friction at positive speed [N or N m]; 0 when passive
 
     @property
     def passive(self) -> bool:
@@ -50,18 +34,7 @@ class FrictionVerdict:
 
 
 def friction_report(theta: ArrayLike = THETA) -> tuple[FrictionVerdict, ...]:
-    """Return for each joint whether f(v) v >= 0, found on a fine grid of speeds and refined by bisection.
-
-    Parameters
-    ----------
-    theta : array_like, (32,)
-        Parameters of [Rodriguez2002, Table 4].
-
-    Returns
-    -------
-    tuple of FrictionVerdict, (4,)
-        One per joint of `JOINTS`.
-    """
+    """Return for each joint whether f(v) v >= 0, found on a fine grid of speeds and refined by bisection."""
     values = _theta(theta, 32)
     Bv, *rest = values[12:].reshape(5, 4)
     B, w = np.array(rest[:2]) * np.sign(rest[2:]), np.abs(rest[2:])
@@ -87,18 +60,10 @@ def friction_report(theta: ArrayLike = THETA) -> tuple[FrictionVerdict, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Definiteness:
-    """Eigenvalues of M on a grid of the workspace.
+    """Eigenvalues of M on a grid of the workspace."""
 
-    Parameters
-    ----------
-    xc : ndarray, (N, 4)
-        Grid points.
-    smallest : ndarray, (N,)
-        Smallest eigenvalue of M at each.
-    """
-
-    xc: Array
-    smallest: Array
+    xc: Array  # Grid points
+    smallest: Array  # Smallest eigenvalue of M at each
 
     @property
     def indefinite(self) -> float:
@@ -115,22 +80,7 @@ class Definiteness:
 def definiteness(
     theta: ArrayLike = THETA, grid: tuple[int, int, int] = (31, 31, 13), added_inertia: float = 0.0
 ) -> Definiteness:
-    """Return the smallest eigenvalue of M(q, theta) over the limits of xc1, xc2 and xc3; M does not depend on the rail.
-
-    Parameters
-    ----------
-    theta : array_like, (32,) or (12,)
-        Parameters of [Rodriguez2002, Table 4].
-    grid : tuple of int, (3,)
-        Points along xc1, xc2 and xc3.
-    added_inertia : float
-        Inertia added to q4 and q5 [kg m^2].
-
-    Returns
-    -------
-    Definiteness
-        Grid points and eigenvalues.
-    """
+    """Return the smallest eigenvalue of M(q, theta) over the limits of xc1, xc2 and xc3; M does not depend on the rail."""
     axes = [np.linspace(low, high, count) for (low, high), count in zip(LIMITS[:3], grid, strict=True)]
     points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 3)
     xc = np.column_stack([points, np.full(len(points), EXCITATION_OFFSET[3])])

@@ -55,21 +55,6 @@ def mechanism(r_p: float = 0.11, working_mode: str = "inward", parameters: str =
 
     Bodies are ``platform`` and ``link1_1`` to ``link3_4`` (link, leg); joints ``q1_1`` to ``q3_4``; motors ``motor_1`` to
     ``motor_4``. Prior values are those of Table 2, case 1; the paper prints no others, so the rest is zero.
-
-    Parameters
-    ----------
-    r_p : float
-        Half the distance C1 C3 [m]; inferred, see `Geometry`.
-    working_mode : {"inward", "outward"}
-        Elbows, see `WORKING_MODES`.
-    parameters : {"paper", "full"}
-        The 52 parameters of (51)-(52), where link 3 has no mass, only motors have rotors and no joint an offset: 40 base
-        parameters. Or 14 per link and 10 of the platform, 178 of which 88 act: 57 base parameters.
-
-    Returns
-    -------
-    Mechanism
-        The robot; `dynident.base_parameters` with ``order=dualv.COLUMNS`` treats the legs alike (43).
     """
     if parameters not in _TERMS:
         raise DynidentError(f"DualV: parameters is {parameters!r}; it is one of {', '.join(_TERMS)}")
@@ -111,18 +96,7 @@ def mechanism(r_p: float = 0.11, working_mode: str = "inward", parameters: str =
 
 
 def toy(mass: float = 1.0) -> Mechanism:
-    """Return the paper's first example (fig. 1): one mass on a line, pushed by two forces f1 + f2 = m a.
-
-    Parameters
-    ----------
-    mass : float
-        m [kg].
-
-    Returns
-    -------
-    Mechanism
-        One coordinate ``x``, motors ``f1`` and ``f2``; what they do against each other cannot be seen in the motion.
-    """
+    """Return the paper's first example (fig. 1): one mass on a line, pushed by two forces f1 + f2 = m a."""
     body = Body("mass", np.array([mass, *[0.0] * 9]))
     slide = Joint("x", "prismatic", "base", "mass", axis=np.array([1.0, 0.0, 0.0]))
     motors = (Actuator("f1", {"x": 1.0}), Actuator("f2", {"x": 1.0}))
@@ -204,35 +178,6 @@ def machine(
     """Return DualV on its four direct drives (127 N m), parameters of Table 2 case 1; assumptions are in `ASSUMPTIONS`.
 
     Its structure gives way (first mode 100 Hz), motors and joints rub, encoders count: no rigid model is exactly true of it.
-
-    Parameters
-    ----------
-    controller : {"feedforward", "pd", "computed torque"} or a controller
-        The paper's PD with the model on the reference, PD alone (row a of Table 4), the model on the measurement; internal
-        stress is removed in all three (50). Or any other controller.
-    payload : bool
-        True carries the payload of Table 2, 5.42 kg.
-    ideal : bool
-        True leaves out elasticity, friction and encoders: what Table 2 alone would do.
-    model : Mechanism, optional
-        What the controller believes, such as an identified robot; `VirtualRobot.model` of this machine when omitted.
-    bandwidth, damping : float
-        f_c and xi of the PD action [Hz, -].
-    derivative_filter : float
-        First-order low-pass of its derivative [Hz].
-    cycle : float
-        Cycle of the controller [s].
-    preload : float or tuple of float (4,)
-        Motor torques whose internal part is added [N m].
-    r_p, working_mode : float, str
-        See `dynident.robots.dualv.Geometry`.
-    step : float
-        Step of the simulation [s].
-
-    Returns
-    -------
-    VirtualRobot
-        The machine with coordinates platform.x, platform.y, platform.rz and motors ``motor_1`` to ``motor_4``.
     """
     empty = mechanism(r_p, working_mode)
     whole = payload_of(empty) if payload else empty
@@ -262,26 +207,7 @@ def excitation(
     rate: float = 250.0,
     harmonics: int = 4,
 ) -> Motion:
-    """Return a random periodic motion of the platform that fills a box, x_k = sum_h s_h sin(2 pi h t / T + phase_h).
-
-    Parameters
-    ----------
-    seed : int
-        Seed of amplitudes and phases; another one is another trajectory.
-    box : sequence of float, (3,)
-        Largest |x|, |y|, |phi| [m, m, rad].
-    duration : float
-        One period T [s]; the frequencies are 1/T to harmonics/T.
-    rate : float
-        Samples per second [Hz].
-    harmonics : int
-        Number of harmonics.
-
-    Returns
-    -------
-    Motion
-        One period of x, y [m], phi [rad] with exact derivatives.
-    """
+    """Return a random periodic motion of the platform that fills a box, x_k = sum_h s_h sin(2 pi h t / T + phase_h)."""
     limits = np.asarray(box, dtype=np.float64)
     if limits.shape != (3,) or not np.all(limits > 0.0) or not duration > 0.0 or not rate * duration >= 2.0 or harmonics < 1:
         raise DynidentError(
@@ -303,21 +229,6 @@ def excitation(
 
 
 def preload(t: ArrayLike, x: ArrayLike, geometry: Geometry | None = None) -> Array:
-    """Return motor torques that only stress the robot, tau = (5 + 2 sin 3 t) u with u of `preload_direction`.
-
-    Parameters
-    ----------
-    t : array_like, (N,)
-        Time [s].
-    x : array_like, (N, 3)
-        Poses x, y, phi [m, m, rad].
-    geometry : Geometry, optional
-        Lengths and working mode.
-
-    Returns
-    -------
-    ndarray, (N, 4)
-        Torques with J_inv^T tau = 0 [N m].
-    """
+    """Return motor torques that only stress the robot, tau = (5 + 2 sin 3 t) u with u of `preload_direction`."""
     size = 5.0 + 2.0 * np.sin(3.0 * np.asarray(t, dtype=np.float64))
     return np.asarray(size[:, None] * preload_direction(x, geometry))

@@ -18,22 +18,12 @@ from dynident_papers.robots.shared import Array, columns
 
 
 class Jacobians(NamedTuple):
-    """Everything first order at N poses: A_p v + B_p q1_dot = 0 (11) and J_tk v = J_k q_dot (9).
+    """Everything first order at N poses: A_p v + B_p q1_dot = 0 (11) and J_tk v = J_k q_dot (9)."""
 
-    Parameters
-    ----------
-    A_p : ndarray, (N, 4, 3)
-        Rows a_p^i (59).
-    B_p : ndarray, (N, 4)
-        Diagonal b_p^ii (60).
-    J_tk, J_k : ndarray, (N, 4, 3, 3)
-        Blocks of the legs (62), (63).
-    """
-
-    A_p: Array
-    B_p: Array
-    J_tk: Array
-    J_k: Array
+    A_p: Array  # Rows a_p^i (59)
+    B_p: Array  # Diagonal b_p^ii (60)
+    J_tk: Array  # Blocks of the legs (62), (63)
+    J_k: Array  # Blocks of the legs (62), (63)
 
     @property
     def J_inv(self) -> Array:
@@ -66,20 +56,7 @@ def _attachments(x: Array, r_p: float) -> Array:
 
 
 def inverse_kinematics(x: ArrayLike, geometry: Geometry | None = None) -> Array:
-    """Return the joint angles at platform poses by atan2, elbows by the working mode.
-
-    Parameters
-    ----------
-    x : array_like, (N, 3)
-        Poses x, y, phi in the base frame [m, m, rad].
-    geometry : Geometry, optional
-        Lengths and working mode.
-
-    Returns
-    -------
-    ndarray, (N, 4, 3)
-        q_1i, q_2i, q_3i of every leg [rad]; q_1i is absolute, without jumps inside the workspace.
-    """
+    """Return the joint angles at platform poses by atan2, elbows by the working mode."""
     g = geometry or Geometry()
     poses = columns(x, 3, "x")
     reach = _attachments(poses, g.r_p) - g.anchors
@@ -122,20 +99,7 @@ def _meeting(first: Array, second: Array, g: Geometry) -> Array:
 
 
 def forward_kinematics(q1: ArrayLike, geometry: Geometry | None = None) -> Array:
-    """Return the platform pose of motor angles: C_1, C_3 where circles of radius d3 meet [Briot2015, eqs. 55-58].
-
-    Parameters
-    ----------
-    q1 : array_like, (N, 4)
-        Motor angles [rad].
-    geometry : Geometry, optional
-        Lengths and working mode.
-
-    Returns
-    -------
-    ndarray, (N, 3)
-        x, y [m] in the base frame and phi in (-pi, pi] (atan2; (58) prints arctan).
-    """
+    """Return the platform pose of motor angles: C_1, C_3 where circles of radius d3 meet [Briot2015, eqs. 55-58]."""
     g = geometry or Geometry()
     B = _elbows(columns(q1, 4, "q1"), g)
     C1, C3 = _meeting(B[:, 0], B[:, 1], g), _meeting(B[:, 2], B[:, 3], g)
@@ -144,40 +108,14 @@ def forward_kinematics(q1: ArrayLike, geometry: Geometry | None = None) -> Array
 
 
 def measured_radius(q1: ArrayLike, geometry: Geometry | None = None) -> Array:
-    """Return |C_1 C_3| / 2 from the motor angles: r_p as the data see it, and a check of their quality.
-
-    Parameters
-    ----------
-    q1 : array_like, (N, 4)
-        Motor angles [rad].
-    geometry : Geometry, optional
-        Lengths and working mode.
-
-    Returns
-    -------
-    ndarray, (N,)
-        Radius [m].
-    """
+    """Return |C_1 C_3| / 2 from the motor angles: r_p as the data see it, and a check of their quality."""
     g = geometry or Geometry()
     B = _elbows(columns(q1, 4, "q1"), g)
     return np.asarray(0.5 * np.linalg.norm(_meeting(B[:, 0], B[:, 1], g) - _meeting(B[:, 2], B[:, 3], g), axis=1))
 
 
 def jacobians(x: ArrayLike, geometry: Geometry | None = None) -> Jacobians:
-    """Return A_p, B_p, J_tk and J_k with A_p v + B_p q1_dot = 0, J_tk v = J_k q_dot [Briot2015, eqs. 59-63].
-
-    Parameters
-    ----------
-    x : array_like, (N, 3)
-        Poses x, y, phi [m, m, rad].
-    geometry : Geometry, optional
-        Lengths and working mode.
-
-    Returns
-    -------
-    Jacobians
-        The four arrays, with J_inv and G as properties.
-    """
+    """Return A_p, B_p, J_tk and J_k with A_p v + B_p q1_dot = 0, J_tk v = J_k q_dot [Briot2015, eqs. 59-63]."""
     g = geometry or Geometry()
     poses = columns(x, 3, "x")
     q = inverse_kinematics(poses, g)
@@ -200,38 +138,12 @@ def _blocks(rows: list[list[Array]]) -> Array:
 
 
 def actuator_jacobian(x: ArrayLike, geometry: Geometry | None = None) -> Array:
-    """Return J_inv = -B_p^-1 A_p with q1_dot = J_inv v [Briot2015, eq. 20].
-
-    Parameters
-    ----------
-    x : array_like, (N, 3)
-        Poses x, y, phi [m, m, rad].
-    geometry : Geometry, optional
-        Lengths and working mode.
-
-    Returns
-    -------
-    ndarray, (N, 4, 3)
-        Rows motors 1 to 4, columns x, y, phi [rad/m, rad/m, -].
-    """
+    """Return J_inv = -B_p^-1 A_p with q1_dot = J_inv v [Briot2015, eq. 20]."""
     return jacobians(x, geometry).J_inv
 
 
 def joint_motion(x: ArrayLike, v: ArrayLike, a: ArrayLike, geometry: Geometry | None = None) -> tuple[Array, Array, Array]:
-    """Return the motion of all joints, J_k q_dot = J_tk v and J_k q_ddot = J_tk a + b [Briot2015, eqs. 9, 10].
-
-    Parameters
-    ----------
-    x, v, a : array_like, (N, 3)
-        Pose of the platform x, y, phi [m, m, rad], velocity and acceleration.
-    geometry : Geometry, optional
-        Lengths and working mode.
-
-    Returns
-    -------
-    q, v, a : ndarray, (N, 4, 3)
-        Angles, velocities and accelerations of joints 1 to 3 of every leg [rad, rad/s, rad/s^2].
-    """
+    """Return the motion of all joints, J_k q_dot = J_tk v and J_k q_ddot = J_tk a + b [Briot2015, eqs. 9, 10]."""
     g = geometry or Geometry()
     poses, rates, accelerations = (columns(y, 3, label) for label, y in (("x", x), ("v", v), ("a", a)))
     q, J = inverse_kinematics(poses, g), jacobians(poses, g)
@@ -253,22 +165,7 @@ def _bias(x: Array, v: Array, q: Array, qd: Array, g: Geometry) -> Array:
 def platform_motion(
     q1: ArrayLike, v1: ArrayLike, a1: ArrayLike, geometry: Geometry | None = None, solution: str = "joint"
 ) -> tuple[Array, Array, Array]:
-    """Return the motion of the platform from measured motors, least squares over the four [Briot2015, eqs. 21-25, 64].
-
-    Parameters
-    ----------
-    q1, v1, a1 : array_like, (N, 4)
-        Angles, velocities and accelerations of the motors [rad, rad/s, rad/s^2].
-    geometry : Geometry, optional
-        Lengths and working mode.
-    solution : {"joint", "closure"}
-        v = J_inv^+ q1_dot (21), which weighs the motors alike, or v = -A_p^+ B_p q1_dot (64); equal on exact data.
-
-    Returns
-    -------
-    x, v, a : ndarray, (N, 3)
-        Pose x, y, phi [m, m, rad], velocity and acceleration.
-    """
+    """Return the motion of the platform from measured motors, least squares over the four [Briot2015, eqs. 21-25, 64]."""
     if solution not in ("joint", "closure"):
         raise DynidentError(f"DualV: solution is {solution!r}; it is 'joint' (21) or 'closure' (64)")
     g = geometry or Geometry()
@@ -292,20 +189,7 @@ COLUMNS: tuple[str, ...] = (*PLATFORM, *(name.format(leg) for name in LEG for le
 
 
 def leg_regressor(q: ArrayLike, v: ArrayLike, a: ArrayLike, geometry: Geometry | None = None) -> Array:
-    """Return Y with tau_i = Y_i chi_i of the opened legs, every joint as if it had a motor [Briot2015, eq. 51].
-
-    Parameters
-    ----------
-    q, v, a : array_like, (N, 4, 3)
-        Angles, velocities and accelerations of joints 1 to 3 of every leg [rad, rad/s, rad/s^2].
-    geometry : Geometry, optional
-        Its length d2 is used.
-
-    Returns
-    -------
-    ndarray, (N, 4, 3, 12)
-        Leg, joint, and columns chi_i = zz1, ia1, zz2, mx2, my2, m2, fv1, fv2, fv3, fs1, fs2, fs3 in the link frames (SI).
-    """
+    """Return Y with tau_i = Y_i chi_i of the opened legs, every joint as if it had a motor [Briot2015, eq. 51]."""
     d2 = (geometry or Geometry()).d2
     angles, rates, accelerations = (np.asarray(x, dtype=np.float64) for x in (q, v, a))
     c2, s2 = np.cos(angles[..., 1]), np.sin(angles[..., 1])
@@ -327,18 +211,7 @@ def leg_regressor(q: ArrayLike, v: ArrayLike, a: ArrayLike, geometry: Geometry |
 
 
 def platform_regressor(x: ArrayLike, v: ArrayLike, a: ArrayLike) -> Array:
-    """Return Y with tau_p = Y (zz, mx, my, m) of the platform, or of a payload fixed to it [Briot2015, eq. 52].
-
-    Parameters
-    ----------
-    x, v, a : array_like, (N, 3)
-        Pose of the platform x, y, phi [m, m, rad], velocity and acceleration.
-
-    Returns
-    -------
-    ndarray, (N, 3, 4)
-        Rows force along x and y of the base and moment about the platform's origin; zz, mx, my in the platform's frame (SI).
-    """
+    """Return Y with tau_p = Y (zz, mx, my, m) of the platform, or of a payload fixed to it [Briot2015, eq. 52]."""
     poses, rates, accelerations = (columns(y, 3, label) for label, y in (("x", x), ("v", v), ("a", a)))
     c, s, w = np.cos(poses[:, 2]), np.sin(poses[:, 2]), rates[:, 2]
     ax, ay, alpha = accelerations.T
@@ -362,20 +235,7 @@ def _opened(x: ArrayLike, v: ArrayLike, a: ArrayLike, g: Geometry) -> tuple[Jaco
 
 
 def case_1(x: ArrayLike, v: ArrayLike, a: ArrayLike, geometry: Geometry | None = None) -> tuple[Array, Array]:
-    """Return the model projected on the platform, J_inv^T tau = IDM_1 chi [Briot2015, eq. 30].
-
-    Parameters
-    ----------
-    x, v, a : array_like, (N, 3)
-        Pose of the platform x, y, phi [m, m, rad], velocity and acceleration.
-    geometry : Geometry, optional
-        Lengths and working mode.
-
-    Returns
-    -------
-    projector, regressor : ndarray, (N, 3, 4) and (N, 3, 52)
-        J_inv^T; IDM_1 with columns `COLUMNS` (SI).
-    """
+    """Return the model projected on the platform, J_inv^T tau = IDM_1 chi [Briot2015, eq. 30]."""
     J, Y_t, Y_p = _opened(x, v, a, geometry or Geometry())
     return np.swapaxes(J.J_inv, 1, 2), np.einsum("nlij,nlip->njp", J.G, Y_t, optimize=True) + Y_p
 
@@ -391,20 +251,6 @@ def case_2(
 
     It equals J_r^-T times case 1, with J_r the rows of J_inv kept: only the weights of the equations differ.
     It needs the sub-robot of the motors kept away from ITS parallel singularities too, which the paper does not say.
-
-    Parameters
-    ----------
-    x, v, a : array_like, (N, 3)
-        Pose of the platform x, y, phi [m, m, rad], velocity and acceleration.
-    geometry : Geometry, optional
-        Lengths and working mode.
-    kept : sequence of int, (3,)
-        Three of the motors 1 to 4.
-
-    Returns
-    -------
-    projector, regressor : ndarray, (N, 3, 4) and (N, 3, 52)
-        [1, -J^T] in the columns of the four motors; IDM_2 with columns `COLUMNS` (SI).
     """
     stay = [int(i) - 1 for i in kept]
     if len(set(stay)) != 3 or not set(stay) <= set(range(4)):

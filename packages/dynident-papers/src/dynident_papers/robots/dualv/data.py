@@ -22,22 +22,12 @@ WORKING_MODES: dict[str, tuple[int, int, int, int]] = {"inward": (-1, 1, -1, 1),
 
 @dataclass(frozen=True)
 class Geometry:
-    """Lengths of DualV and its working mode.
-
-    Parameters
-    ----------
-    r_p : float
-        Half the distance C1 C3 on the platform [m]. NOT printed; 0.11 m is inferred (right-angle elbows at home).
-    working_mode : str
-        ``"inward"`` or ``"outward"``, see `WORKING_MODES`.
-    d2, d3 : float
-        Lengths A_i B_i and B_i C_i [m], Table 1.
-    """
+    """Lengths of DualV and its working mode."""
 
     r_p: float = 0.11
-    working_mode: str = "inward"
-    d2: float = 0.28
-    d3: float = 0.28
+    working_mode: str = "inward"  # ``"inward"`` or ``"outward"``, see `WORKING_MODES`
+    d2: float = 0.28  # Lengths A_i B_i and B_i C_i [m], Table 1
+    d3: float = 0.28  # Lengths A_i B_i and B_i C_i [m], Table 1
 
     def __post_init__(self) -> None:
         for label in ("r_p", "d2", "d3"):
@@ -171,18 +161,7 @@ _BODY = {"m": "m", "mx": "mx", "my": "my", "Izz": "zz"}
 
 
 def paper_symbol(name: str) -> str:
-    """Return the symbol of a parameter in [Briot2015], as in zz_11R for ``Izz_link1_1R`` and m_5 for ``m_payload``.
-
-    Parameters
-    ----------
-    name : str
-        Name of a standard or base parameter of `dynident.robots.dualv.mechanism`.
-
-    Returns
-    -------
-    str
-        Symbol: index 4 is the platform, 5 the payload; fs is Coulomb friction. Other names are returned as they are.
-    """
+    """Return the symbol of a parameter in [Briot2015], as in zz_11R for ``Izz_link1_1R`` and m_5 for ``m_payload``."""
     found = re.fullmatch(r"(?P<symbol>[A-Za-z]+)_(?:link|q)(?P<joint>\d)_(?P<leg>\d)(?P<tail>R?)", name)
     if found:
         symbol = _BODY.get(found["symbol"], found["symbol"])
@@ -206,19 +185,7 @@ def _rows(name: str, given: Fit | Mapping[str, tuple[float, float]]) -> dict[str
 
 
 def essential_table(cases: Mapping[str, Fit | Mapping[str, tuple[float, float]]] | None = None) -> str:
-    """Return a table like [Briot2015, Table 2]: one row per essential parameter, value and relative deviation per case.
-
-    Parameters
-    ----------
-    cases : mapping of str to Fit or mapping, optional
-        What each case found, as a `dynident.Fit` or as name: (value in SI, relative standard deviation [%]); the published
-        `TABLE_2` when omitted.
-
-    Returns
-    -------
-    str
-        Lines of equal width; parameters that a case dropped are marked by a dash.
-    """
+    """Return a table like [Briot2015, Table 2]: one row per essential parameter, value and relative deviation per case."""
     found = {label: _rows(label, given) for label, given in (cases or TABLE_2).items()}
     names = list(dict.fromkeys(name for rows in found.values() for name in rows))
     head = f"{'param.':<9}" + "".join(f"{label:>13}{'%sigma':>9}" for label in found)

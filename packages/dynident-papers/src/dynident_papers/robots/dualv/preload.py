@@ -12,58 +12,19 @@ from dynident_papers.robots.shared import Array, columns
 
 
 def preload_direction(x: ArrayLike, geometry: Geometry | None = None) -> Array:
-    """Return the unit vector u of torques that only stress the robot, J_inv^T u = 0, continuous along a motion.
-
-    Parameters
-    ----------
-    x : array_like, (N, 3)
-        Poses x, y, phi [m, m, rad].
-    geometry : Geometry, optional
-        Lengths and working mode.
-
-    Returns
-    -------
-    ndarray, (N, 4)
-        u; its sign follows from the minors of J_inv and does not jump.
-    """
+    """Return the unit vector u of torques that only stress the robot, J_inv^T u = 0, continuous along a motion."""
     J = jacobians(x, geometry).J_inv
     u = np.stack([(-1.0) ** i * np.linalg.det(np.delete(J, i, axis=1)) for i in range(4)], axis=1)
     return np.asarray(u / np.linalg.norm(u, axis=1, keepdims=True))
 
 
 def internal_stress(tau: ArrayLike, x: ArrayLike, geometry: Geometry | None = None) -> Array:
-    """Return the preload in torques, u . tau with u of `preload_direction`.
-
-    Parameters
-    ----------
-    tau, x : array_like, (N, 4) and (N, 3)
-        Motor torques [N m] at poses x, y, phi [m, m, rad].
-    geometry : Geometry, optional
-        Lengths and working mode.
-
-    Returns
-    -------
-    ndarray, (N,)
-        Preload [N m].
-    """
+    """Return the preload in torques, u . tau with u of `preload_direction`."""
     return np.asarray(np.sum(preload_direction(x, geometry) * columns(tau, 4, "tau"), axis=1))
 
 
 def remove_internal_stress(tau: ArrayLike, x: ArrayLike, geometry: Geometry | None = None) -> Array:
-    """Return tau - (u . tau) u, the smallest ||tau|| that moves the robot alike [Briot2015, eq. 50].
-
-    Parameters
-    ----------
-    tau, x : array_like, (N, 4) and (N, 3)
-        Motor torques [N m] at poses x, y, phi [m, m, rad].
-    geometry : Geometry, optional
-        Lengths and working mode.
-
-    Returns
-    -------
-    ndarray, (N, 4)
-        Torques without preload [N m].
-    """
+    """Return tau - (u . tau) u, the smallest ||tau|| that moves the robot alike [Briot2015, eq. 50]."""
     u = preload_direction(x, geometry)
     return np.asarray(columns(tau, 4, "tau") - np.sum(u * columns(tau, 4, "tau"), axis=1)[:, None] * u)
 
@@ -71,24 +32,7 @@ def remove_internal_stress(tau: ArrayLike, x: ArrayLike, geometry: Geometry | No
 def idle_torques(
     x: ArrayLike, v: ArrayLike, a: ArrayLike, chi: ArrayLike, geometry: Geometry | None = None, smallest: str = "torque"
 ) -> Array:
-    """Return motor torques without preload, in one of the two senses that [Briot2015, eqs. 26, 50] mixes.
-
-    Parameters
-    ----------
-    x, v, a : array_like, (N, 3)
-        Pose of the platform x, y, phi [m, m, rad], velocity and acceleration.
-    chi : array_like, (52,)
-        Parameters in the order of `COLUMNS` (SI).
-    geometry : Geometry, optional
-        Lengths and working mode.
-    smallest : {"torque", "multipliers"}
-        The smallest ||tau||, which (50) gives, or the smallest ||lambda||, which (26) with c = 0 gives.
-
-    Returns
-    -------
-    ndarray, (N, 4)
-        Torques [N m]; both move the robot alike.
-    """
+    """Return motor torques without preload, in one of the two senses that [Briot2015, eqs. 26, 50] mixes."""
     if smallest not in ("torque", "multipliers"):
         raise DynidentError(f"DualV: smallest is {smallest!r}; it is 'torque' (50) or 'multipliers' (26)")
     g = geometry or Geometry()

@@ -38,30 +38,13 @@ TERMS = ("ia", "fv", "fc")  # [Pagani2022] has no offsets
 
 
 def assumed(name: str) -> Any:
-    """Return an assumed value, numbers as an array.
-
-    Parameters
-    ----------
-    name : str
-        Key of `ASSUMPTIONS`.
-
-    Returns
-    -------
-    object
-        Its value.
-    """
+    """Return an assumed value, numbers as an array."""
     value = ASSUMPTIONS[name].value
     return np.array(value, dtype=np.float64) if isinstance(value, tuple) else value
 
 
 def dh_table() -> list[dict[str, Any]]:
-    """Return the modified (Craig) Denavit-Hartenberg table: a, alpha of the frame before, d, theta at q = 0.
-
-    Returns
-    -------
-    list of dict
-        One row per joint, as `Mechanism.from_dh` reads it.
-    """
+    """Return the modified (Craig) Denavit-Hartenberg table: a, alpha of the frame before, d, theta at q = 0."""
     right = 0.5 * np.pi
     a = (0.0, assumed("a1"), assumed("a2"), assumed("a3"), 0.0, 0.0)
     alpha = (0.0, right, 0.0, right, -right, right)
@@ -76,38 +59,20 @@ def dh_table() -> list[dict[str, Any]]:
 
 
 def friction_coefficients() -> Array:
-    """Return the cold friction a0 ... a3 of every axis, f = a0 sign(v) + a1 v + a2 v |v| + a3 v^3 (35).
-
-    Returns
-    -------
-    ndarray, (6, 4)
-        [N m (s/rad)^k].
-    """
+    """Return the cold friction a0 ... a3 of every axis, f = a0 sign(v) + a1 v + a2 v |v| + a3 v^3 (35)."""
     v60 = 0.6 * SPEEDS
     return np.asarray(assumed("friction_60")[:, None] * assumed("friction_shape") / v60[:, None] ** np.arange(4))
 
 
 def friction_laws() -> tuple[Friction, ...]:
-    """Return the cold friction of every axis as a law with numbers.
-
-    Returns
-    -------
-    tuple of Friction
-        Polynomials of [Pagani2022].
-    """
+    """Return the cold friction of every axis as a law with numbers."""
     return tuple(
         Polynomial(3).using(dict(zip(("a0", "a1", "a2", "a3"), row, strict=True))) for row in friction_coefficients().tolist()
     )
 
 
 def linear_friction() -> Array:
-    """Return Coulomb and viscous friction closest to the polynomials over all speeds, what the mechanism has as a prior.
-
-    Returns
-    -------
-    ndarray, (6, 2)
-        fc [N m] and fv [N m s/rad].
-    """
+    """Return Coulomb and viscous friction closest to the polynomials over all speeds, what the mechanism has as a prior."""
     share = np.linspace(0.0, 1.0, 101)
     out = []
     for law, speed in zip(friction_laws(), SPEEDS, strict=True):
@@ -117,13 +82,7 @@ def linear_friction() -> Array:
 
 
 def friction_powers() -> Array:
-    """Return the cold friction power of every axis at full duty: printed for axis 4, in proportion to f60 v60 for others.
-
-    Returns
-    -------
-    ndarray, (6,)
-        [W].
-    """
+    """Return the cold friction power of every axis at full duty: printed for axis 4, in proportion to f60 v60 for others."""
     return np.asarray(POWER_4 / (FRICTION_4 * 0.6 * SPEEDS[3]) * assumed("friction_60") * 0.6 * SPEEDS)
 
 
@@ -131,11 +90,6 @@ def thermal_models() -> tuple[SecondOrder, ...]:
     """Return the thermal model of every axis: (130) for axis 4, for others C1 and C2 such that Table 8 holds at full duty.
 
     With A = K1 + K2 and B = K1 - W alpha, C1 C2 = (A B - K1^2) t1 t2 and A C1 + B C2 = C1 C2 (1/t1 + 1/t2).
-
-    Returns
-    -------
-    tuple of SecondOrder
-        Six models.
     """
     found = []
     for i, power in enumerate(friction_powers()):
@@ -152,18 +106,7 @@ def thermal_models() -> tuple[SecondOrder, ...]:
 
 
 def mechanism(payload: bool = False) -> Mechanism:
-    """Return the arm: floor-mounted, z up, upper arm upright and forearm ahead at q = 0.
-
-    Parameters
-    ----------
-    payload : bool
-        True for the rated payload of 3 kg, 60 mm in front of the flange.
-
-    Returns
-    -------
-    Mechanism
-        Six revolute joints; rotor inertia, viscous and Coulomb friction at each, efforts on the joint side.
-    """
+    """Return the arm: floor-mounted, z up, upper arm upright and forearm ahead at q = 0."""
     bare = Mechanism.from_dh(dh_table(), "modified", "ER3A-C60")
     gears, rotors = assumed("gears"), assumed("rotors")
     bodies = [bare.bodies[0]]
@@ -191,14 +134,7 @@ def mechanism(payload: bool = False) -> Mechanism:
 
 
 def limit_settings() -> dict[str, Any]:
-    """Return what a limits.toml of this arm would hold.
-
-    Returns
-    -------
-    dict
-        Accelerations, jerks, torques, powers, drives' band-width, tool height and capsules; positions and speeds are those
-        of the description.
-    """
+    """Return what a limits.toml of this arm would hold."""
     acceleration = SPEEDS / assumed("rise_time")
     rates = {
         "acceleration": acceleration,
@@ -216,20 +152,7 @@ def limit_settings() -> dict[str, Any]:
 
 
 def limits(arm: Mechanism | None = None, **changes: Any) -> MotionLimits:
-    """Return all limits of the arm's motions: position, speed, acceleration, jerk, torque, power, tool height, collision.
-
-    Parameters
-    ----------
-    arm : Mechanism, optional
-        The arm, perhaps with a payload; `mechanism` when omitted.
-    **changes
-        Entries of `limit_settings` to replace, such as ``margin=0.05``.
-
-    Returns
-    -------
-    MotionLimits
-        Limits.
-    """
+    """Return all limits of the arm's motions: position, speed, acceleration, jerk, torque, power, tool height, collision."""
     return limits_of(mechanism() if arm is None else arm, {**limit_settings(), **changes})
 
 
@@ -251,30 +174,6 @@ def machine(
     """Return the arm on geared drives with cascaded control; [Pagani2022] gives few of the numbers, see `ASSUMPTIONS`.
 
     Rotor inertia is in the drives, friction (cubic in the speed, [Pagani2022, eq. 35]) at the joints; neither is counted twice.
-
-    Parameters
-    ----------
-    payload : bool
-        True carries 3 kg.
-    warm : bool
-        True lets friction heat the joints (130), which lowers it; False keeps it cold.
-    bandwidth : float
-        Of the position loops [Hz]; the velocity loops are five times as fast.
-    position_cycle, velocity_cycle : float
-        Cycle times [s].
-    velocity_feedforward : float
-        Share of the reference velocity.
-    noise : bool
-        True logs torques with noise.
-    controller : optional
-        Any other controller instead of the cascade.
-    step : float
-        Step of the simulation [s].
-
-    Returns
-    -------
-    VirtualRobot
-        The machine; logs hold joint positions and torques.
     """
     whole = mechanism(payload)
     arm = without_terms(whole, JOINTS)

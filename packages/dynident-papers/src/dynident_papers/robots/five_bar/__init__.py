@@ -46,30 +46,7 @@ def mechanism(
     coordinates: str = "motors",
     start: Sequence[float] = (0.0, 0.9),
 ) -> Mechanism:
-    """Return the five-bar with 40:1 gears, in a horizontal plane; the platform keeps its orientation (auxiliary bars).
-
-    Joints are ``x`` and ``y`` of the platform, ``alpha1`` and ``alpha4`` (absolute), ``elbow2`` = alpha2 - alpha1 and
-    ``elbow3`` = alpha3 - alpha4. Rotor inertia and friction of the motors are Table 4.1 times the square, or the first power,
-    of the gear ratio.
-
-    Parameters
-    ----------
-    geometry : Geometry, optional
-        Lengths and working mode; the assembly mode follows from `start`.
-    masses : sequence of float, (4,)
-        Masses of bars 1 to 4, uniform rods [kg]. NOT printed in the thesis: these are round numbers for examples.
-    platform : float
-        Mass at P [kg]; not printed either.
-    coordinates : {"motors", "platform"}
-        What the robot's coordinates are: alpha1 and alpha4, or x and y.
-    start : sequence of float, (2,)
-        Home position of P [m].
-
-    Returns
-    -------
-    Mechanism
-        Two degrees of freedom, two motors ``motor1`` and ``motor4``.
-    """
+    """Return the five-bar with 40:1 gears, in a horizontal plane; the platform keeps its orientation (auxiliary bars)."""
     choices = {"motors": ("alpha1", "alpha4"), "platform": ("x", "y")}
     if coordinates not in choices:
         raise DynidentError(f"five-bar: coordinates is {coordinates!r}; it is one of {', '.join(choices)}")
@@ -132,32 +109,6 @@ def machine(
     """Return the five-bar with the drives of Table 4.1 and cascaded control; what is not printed is in `ASSUMPTIONS`.
 
     Rotor, gear and friction are in the drives only: inertia 13e-4 kg m^2 and F_c tanh(beta w) + c w at the motor.
-
-    Parameters
-    ----------
-    position_gain : float
-        k_v [1/s]: 3.54 of the X move, 19.2 of the circles.
-    position_cycle : float
-        Cycle of the position loop [s]: 5 ms of the model, 20 ms on the hardware.
-    velocity_feedforward : float
-        Share of the reference velocity.
-    position_filter, velocity_filter : float
-        Low-pass filters of the loops [Hz], 0 for none; the cut-offs are not printed.
-    coordinates : {"platform", "motors"}
-        Coordinates of references and results: x and y of P, or alpha1 and alpha4.
-    geometry : Geometry, optional
-        Lengths.
-    masses, platform : sequence of float (4,), float
-        Masses of the bars and at P [kg].
-    controller : optional
-        Any other controller instead of the cascade.
-    step : float
-        Step of the simulation [s].
-
-    Returns
-    -------
-    VirtualRobot
-        The machine, motors ``motor1`` and ``motor4``.
     """
     robot = mechanism(geometry, masses, platform, coordinates)
     friction = (Viscous() + Tanh()).using({"viscous.fv": MOTOR_VISCOUS, "tanh.fc": MOTOR_COULOMB, "tanh.beta": MOTOR_BETA})
@@ -184,45 +135,13 @@ def machine(
 
 
 def x_move(y: float = ASSUMPTIONS["x_level"].value, rest: float = 1.5, rate: float = 1000.0) -> Motion:
-    """Return test T1: P along x over 1.2 m at 1 m/s with 1 m/s^2 (trapezoid), then at rest.
-
-    Parameters
-    ----------
-    y : float
-        Level of the line [m]; not printed.
-    rest : float
-        Time at rest at the end [s].
-    rate : float
-        Samples per second [Hz].
-
-    Returns
-    -------
-    Motion
-        x and y of P.
-    """
+    """Return test T1: P along x over 1.2 m at 1 m/s with 1 m/s^2 (trapezoid), then at rest."""
     left, right = ASSUMPTIONS["x_range"].value
     return _along(Line((left, y, 0.0), (right, y, 0.0)), 1.0, 1.0, rest, rate)
 
 
 def circle(speed: float = 0.628, turns: float = 2.0, rest: float = 1.0, rate: float = 1000.0) -> Motion:
-    """Return tests T2 (0.628 m/s) and T3 (1.256 m/s): P counter-clockwise on a circle of radius 0.2 m.
-
-    Parameters
-    ----------
-    speed : float
-        Along the circle [m/s].
-    turns : float
-        How many.
-    rest : float
-        Time at rest at the end [s].
-    rate : float
-        Samples per second [Hz].
-
-    Returns
-    -------
-    Motion
-        x and y of P.
-    """
+    """Return tests T2 (0.628 m/s) and T3 (1.256 m/s): P counter-clockwise on a circle of radius 0.2 m."""
     centre = np.array([*ASSUMPTIONS["circle_centre"].value, 0.0])
     out = np.array([*ASSUMPTIONS["circle_start"].value, 0.0])
     path = Arc(centre + 0.2 * out, centre, (0.0, 0.0, 1.0), 2.0 * np.pi * turns)
@@ -240,39 +159,18 @@ def _along(path: Line | Arc, speed: float, acceleration: float, rest: float, rat
 
 
 class Compared(NamedTuple):
-    """One number of a test.
+    """One number of a test."""
 
-    Parameters
-    ----------
-    test, quantity, unit : str
-        What was run and measured.
-    found : float
-        Of the virtual robot.
-    model, experiment : float or None
-        As the thesis prints them, where it does.
-    """
-
-    test: str
-    quantity: str
-    unit: str
-    found: float
-    model: float | None
-    experiment: float | None
+    test: str  # What was run and measured
+    quantity: str  # What was run and measured
+    unit: str  # What was run and measured
+    found: float  # Of the virtual robot
+    model: float | None  # As the thesis prints them, where it does
+    experiment: float | None  # As the thesis prints them, where it does
 
 
 def compare(position_cycle: float = 5e-3) -> tuple[Compared, ...]:
-    """Run the X move and both circles.
-
-    Parameters
-    ----------
-    position_cycle : float
-        Cycle of the position loop [s]: 5 ms of the thesis' model, 20 ms in its text on the hardware.
-
-    Returns
-    -------
-    tuple of Compared
-        Deviation from the line; largest and RMS error of the motors while they move, lag and radial deviation on the circles.
-    """
+    """Run the X move and both circles."""
     slow, fast = POSITION_GAINS
     move = x_move()
     run = machine(slow, position_cycle).simulate(move)

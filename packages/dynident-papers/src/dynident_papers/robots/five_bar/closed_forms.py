@@ -19,32 +19,13 @@ from dynident_papers.robots.shared import Array, columns, direction
 
 @dataclass(frozen=True, eq=False)
 class Singularities:
-    """How far from singular N configurations are: sines of angles between bars, zero at a singularity.
-
-    Parameters
-    ----------
-    serial : ndarray, (N, 2)
-        |sin(alpha2 - alpha1)|, |sin(alpha3 - alpha4)|: a leg stretched or folded (type 1), the working mode may change.
-    parallel : ndarray, (N,)
-        |sin(alpha3 - alpha2)|: distal bars in line (type 2), the motors do not hold P and the assembly mode may change.
-    """
+    """How far from singular N configurations are: sines of angles between bars, zero at a singularity."""
 
     serial: Array
     parallel: Array
 
     def flagged(self, threshold: float = 0.05) -> list[tuple[str, int, float]]:
-        """Return the kinds of singularity that come near.
-
-        Parameters
-        ----------
-        threshold : float
-            Sine below which a configuration counts as near.
-
-        Returns
-        -------
-        list of (str, int, float)
-            Kind ("serial, leg 1", "serial, leg 2", "parallel"), the sample where it is nearest, and the sine there.
-        """
+        """Return the kinds of singularity that come near."""
         found = []
         measures = {"serial, leg 1": self.serial[:, 0], "serial, leg 2": self.serial[:, 1], "parallel": self.parallel}
         for kind, sine in measures.items():
@@ -58,18 +39,6 @@ def inverse_kinematics(P: ArrayLike, geometry: Geometry | None = None) -> Array:
     """Return all angles at positions P = A0 + l1 e(alpha1) + l2 e(alpha2) = B0 + l4 e(alpha4) + l3 e(alpha3).
 
     The elbows follow from the working mode. The thesis does not print this problem.
-
-    Parameters
-    ----------
-    P : array_like, (N, 2)
-        Positions in the base frame, whose origin is in the middle of A0 B0 [m].
-    geometry : Geometry, optional
-        Lengths and modes.
-
-    Returns
-    -------
-    ndarray, (N, 4)
-        alpha1 to alpha4, absolute [rad].
     """
     g = geometry or Geometry()
     points = columns(P, 2, "P")
@@ -96,20 +65,6 @@ def forward_kinematics(alpha: ArrayLike, geometry: Geometry | None = None) -> tu
 
     The circles about A and B meet at a height beside A B, however it is turned: no division by x_B - x_A, the sign of phi
     right by construction (a misprint there), angles by atan2, the branch explicit.
-
-    Parameters
-    ----------
-    alpha : array_like, (N, 2)
-        alpha1, alpha4 [rad].
-    geometry : Geometry, optional
-        Lengths and modes.
-
-    Returns
-    -------
-    P : ndarray, (N, 2)
-        Positions in the base frame [m].
-    angles : ndarray, (N, 4)
-        alpha1 to alpha4, absolute [rad].
     """
     g = geometry or Geometry()
     driven = columns(alpha, 2, "alpha")
@@ -133,22 +88,7 @@ def forward_kinematics(alpha: ArrayLike, geometry: Geometry | None = None) -> tu
 
 
 def jacobians(angles: ArrayLike, geometry: Geometry | None = None) -> tuple[Array, Array]:
-    """Return J_x and J_q of J_x P_dot = J_q (alpha1_dot, alpha4_dot) [Roldan2017, eqs. B.1-B.5].
-
-    Parameters
-    ----------
-    angles : array_like, (N, 4)
-        alpha1 to alpha4 [rad].
-    geometry : Geometry, optional
-        Lengths and modes.
-
-    Returns
-    -------
-    J_x : ndarray, (N, 2, 2)
-        Rows l2 e(alpha2) and l3 e(alpha3) along the distal bars [m]; l3 is printed as l2.
-    J_q : ndarray, (N, 2)
-        Diagonal of J_q [m^2].
-    """
+    """Return J_x and J_q of J_x P_dot = J_q (alpha1_dot, alpha4_dot) [Roldan2017, eqs. B.1-B.5]."""
     g = geometry or Geometry()
     a1, a2, a3, a4 = columns(angles, 4, "angles").T
     J_x = np.stack([g.l2 * direction(a2), g.l3 * direction(a3)], axis=1)
@@ -159,20 +99,6 @@ def passive_rates(angles: ArrayLike, rates: ArrayLike, accelerations: ArrayLike,
     """Return velocities and accelerations of the passive bars from those of the driven ones.
 
     Solves the closure directly, which is regular at serial singularities where the product [Roldan2017, eq. B.13] is 0/0.
-
-    Parameters
-    ----------
-    angles : array_like, (N, 4)
-        alpha1 to alpha4 [rad].
-    rates, accelerations : array_like, (N, 2)
-        Of alpha1 and alpha4 [rad/s, rad/s^2].
-    geometry : Geometry, optional
-        Lengths and modes.
-
-    Returns
-    -------
-    ndarray, (2, N, 2)
-        Velocities [rad/s], then accelerations [rad/s^2], of alpha2 and alpha3.
     """
     g = geometry or Geometry()
     a1, a2, a3, a4 = columns(angles, 4, "angles").T
@@ -194,18 +120,7 @@ def passive_rates(angles: ArrayLike, rates: ArrayLike, accelerations: ArrayLike,
 
 
 def singularities(angles: ArrayLike) -> Singularities:
-    """Return |sin(alpha2 - alpha1)|, |sin(alpha3 - alpha4)| and |sin(alpha3 - alpha2)|, zero at a singularity.
-
-    Parameters
-    ----------
-    angles : array_like, (N, 4)
-        alpha1 to alpha4 [rad].
-
-    Returns
-    -------
-    Singularities
-        The first two are serial, the last is parallel; `Singularities.flagged` names the samples.
-    """
+    """Return |sin(alpha2 - alpha1)|, |sin(alpha3 - alpha4)| and |sin(alpha3 - alpha2)|, zero at a singularity."""
     a1, a2, a3, a4 = columns(angles, 4, "angles").T
     return Singularities(np.abs(np.stack([np.sin(a2 - a1), np.sin(a3 - a4)], axis=1)), np.abs(np.sin(a3 - a2)))
 
@@ -217,19 +132,6 @@ def body_jacobians(angles: ArrayLike, geometry: Geometry | None = None) -> Array
     """Return the Jacobians J_b of the bars, and of P, with respect to the motors [Roldan2017, eqs. B.14-B.17].
 
     The third row of bar 3 and all of bar 4 are lost in the text; they follow by symmetry.
-
-    Parameters
-    ----------
-    angles : array_like, (N, 4)
-        alpha1 to alpha4 [rad].
-    geometry : Geometry, optional
-        Lengths and modes.
-
-    Returns
-    -------
-    ndarray, (N, 5, 3, 2)
-        Bars 1 to 4, then P; rows x_dot, y_dot of the bar's middle [m] and its angular velocity [-], per rad/s of alpha1 and
-        alpha4 (columns). The angular row of P is zero.
     """
     g = geometry or Geometry()
     a = columns(angles, 4, "angles")
@@ -262,24 +164,6 @@ def inverse_dynamics(
     """Return the torques of uniform bars, tau = sum_b J_b^T M_b (J_b a + dJ_b/dt v) [Roldan2017, eqs. 4.1-4.8].
 
     The plane is horizontal; friction and drives are left out.
-
-    Parameters
-    ----------
-    angles : array_like, (N, 4)
-        alpha1 to alpha4 [rad].
-    rates, accelerations : array_like, (N, 2)
-        Of alpha1 and alpha4 [rad/s, rad/s^2].
-    masses : sequence of float, (4,)
-        Of bars 1 to 4 [kg].
-    platform : float
-        Mass at P [kg].
-    geometry : Geometry, optional
-        Lengths and modes.
-
-    Returns
-    -------
-    ndarray, (N, 2)
-        Torques at alpha1 and alpha4, behind the gears [N m].
     """
     if len(masses) != 4:
         raise DynidentError(f"five-bar: {len(masses)} masses are given; give four")

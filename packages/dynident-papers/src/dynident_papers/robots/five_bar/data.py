@@ -29,27 +29,15 @@ PUBLISHED = {0.628: ((0.25, 0.5), (0.1, 0.3), None), 1.256: ((0.3, 0.7), (0.25, 
 
 @dataclass(frozen=True)
 class Geometry:
-    """Lengths and modes of a five-bar.
+    """Lengths and modes of a five-bar."""
 
-    Parameters
-    ----------
-    base : float
-        Distance A0 B0 [m]; 0.2 in sec. 4.1. The origin is in its middle, A0 on the left.
-    l1, l2, l3, l4 : float
-        Bars A0 A, A P, B P, B0 B [m].
-    working_mode : tuple of int, (2,)
-        Signs of sin(alpha2 - alpha1) and sin(alpha3 - alpha4); (-1, 1) has both elbows outside.
-    assembly_mode : int
-        Sign of sin(alpha3 - alpha2) used by the direct problem; +1 is P above A B.
-    """
-
-    base: float = 0.2
-    l1: float = 0.6
-    l2: float = 0.7
-    l3: float = 0.7
-    l4: float = 0.6
+    base: float = 0.2  # Distance A0 B0 [m]; 0.2 in sec. 4.1. The origin is in its middle, A0 on the left
+    l1: float = 0.6  # Bars A0 A, A P, B P, B0 B [m]
+    l2: float = 0.7  # Bars A0 A, A P, B P, B0 B [m]
+    l3: float = 0.7  # Bars A0 A, A P, B P, B0 B [m]
+    l4: float = 0.6  # Bars A0 A, A P, B P, B0 B [m]
     working_mode: tuple[int, int] = (-1, 1)
-    assembly_mode: int = 1
+    assembly_mode: int = 1  # Sign of sin(alpha3 - alpha2) used by the direct problem; +1 is P above A B
 
     def __post_init__(self) -> None:
         for label in ("base", "l1", "l2", "l3", "l4"):

@@ -38,30 +38,7 @@ def mechanism(
     bodies: Bodies | None = None,
     motor_ratio: float = 1.0,
 ) -> Mechanism:
-    """Return the shaking table, level at home.
-
-    Sliders ``rho_i``, pins ``gamma_i``, and at the platform ``beta_m_i``, ``beta_l_i`` (universal joints of legs 1 and 3:
-    parallel to the pin, along the platform's x axis) and ``beta_m_2``, ``beta_n_2``, ``beta_l_2`` (spherical joint of leg 2).
-    Platform ``z``, ``psi``, ``theta``, with parasitic ``x``, ``y``, ``phi``. The robot has two constraints too many.
-
-    Parameters
-    ----------
-    coordinates : {"platform", "actuators"}
-        Independent coordinates: z, psi, theta; or rho_1, rho_2, rho_3.
-    working_mode : {"below", "above"} or three signs, optional
-        Side of the platform joints on which the sliders are.
-    passive : {"modelled", "ideal"}
-        Joints at the platform with friction, or cut.
-    bodies : Bodies, optional
-        Other masses.
-    motor_ratio : float
-        `MOTOR_RATIO` for motors in rad and N m; 1 for sliders in m and N.
-
-    Returns
-    -------
-    Mechanism
-        The robot with 3 degrees of freedom and 3 motors.
-    """
+    """Return the shaking table, level at home."""
     return ROBOT.mechanism(coordinates, working_mode, passive, bodies, motor_ratio)
 
 
@@ -99,34 +76,6 @@ def machine(
     """Return the shaking table with its drives and loops; what is not printed is in `ASSUMPTIONS`.
 
     Sliders and gears are in the drives only (J_1, J_2); bars and platform are the mechanism.
-
-    Parameters
-    ----------
-    position_gain : float
-        k_v [1/s].
-    position_cycle, velocity_cycle : float
-        Cycle times of the loops [s].
-    position_delay : float
-        From the sampling of the position to the wanted speed at the drives [s].
-    velocity_gain, velocity_integral : float
-        PI of the velocity loop [A s/rad, A/rad].
-    parameters : {"catalogue", "adjusted"}
-        Inertia and friction of the drives: of the manufacturers, or as the thesis fitted them.
-    elastic : bool
-        False makes the transmissions rigid.
-    load : float
-        Mass on a guide in the formula of its friction [kg]; it changes nothing else.
-    coordinates : {"platform", "actuators"}
-        Coordinates of references and results: z, psi, theta, or the sliders.
-    controller : optional
-        Any other controller instead of the cascade.
-    step : float
-        Step of the simulation [s].
-
-    Returns
-    -------
-    VirtualRobot
-        The machine, motors ``motor_1`` to ``motor_3``.
     """
     robot = without_terms(mechanism(coordinates, passive="ideal"), ("rho_1", "rho_2", "rho_3"))
     loops = controller or Cascade(
@@ -141,11 +90,5 @@ def machine(
 
 
 def unloaded() -> VirtualRobot:
-    """Return the machine whose guides rub as they do without the mechanism: what "actuators alone" have.
-
-    Returns
-    -------
-    VirtualRobot
-        `machine` with only the carriage, 0.076 kg, in the formula of the guides' friction.
-    """
+    """Return the machine whose guides rub as they do without the mechanism: what "actuators alone" have."""
     return machine(load=TABLE_4_2["M"])

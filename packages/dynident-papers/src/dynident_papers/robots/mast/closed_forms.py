@@ -49,37 +49,13 @@ slider_motion = ROBOT.slider_motion
 
 
 def parasitic_motion(x: ArrayLike) -> Array:
-    """Return how far tilting moves the platform's centre along x, x_p = -r sin(psi) sin(theta); y_p and phi stay zero.
-
-    Parameters
-    ----------
-    x : array_like, (N, 3)
-        z [m], psi, theta [rad].
-
-    Returns
-    -------
-    ndarray, (N,)
-        x_p in the base frame [m].
-    """
+    """Return how far tilting moves the platform's centre along x, x_p = -r sin(psi) sin(theta); y_p and phi stay zero."""
     (pose,) = samples_of(3, x=x)
     return np.asarray(-RADIUS * np.sin(pose[:, 1]) * np.sin(pose[:, 2]))
 
 
 def jacobians(x: ArrayLike, working_mode: Mode = None) -> tuple[Array, Array]:
-    """Return J_x and J_q of J_x (z, psi, theta)_dot = J_q rho_dot [Roldan2017, eqs. B.28-B.38], corrected.
-
-    Parameters
-    ----------
-    x : array_like, (N, 3)
-        z [m], psi, theta [rad].
-    working_mode : {"below", "above"} or three signs, optional
-        Side of the platform joints on which the sliders are.
-
-    Returns
-    -------
-    J_x, J_q : ndarray, (N, 3, 3)
-        Rows legs 1 to 3; columns z [m], psi, theta [m^2] of J_x, and rho_1 to rho_3 [m] of J_q, which is diagonal.
-    """
+    """Return J_x and J_q of J_x (z, psi, theta)_dot = J_q rho_dot [Roldan2017, eqs. B.28-B.38], corrected."""
     (pose,) = samples_of(3, x=x)
     g = ROBOT.leg_angles(pose, working_mode).gamma
     (cg1, cg2, cg3), (sg1, sg2, sg3) = np.cos(g).T, np.sin(g).T
@@ -94,20 +70,7 @@ def jacobians(x: ArrayLike, working_mode: Mode = None) -> tuple[Array, Array]:
 
 
 def bar_jacobians(x: ArrayLike, working_mode: Mode = None) -> Array:
-    """Return the Jacobians of the bars' middles with respect to the sliders [Roldan2017, eqs. B.51, B.55, B.56], corrected.
-
-    Parameters
-    ----------
-    x : array_like, (N, 3)
-        z [m], psi, theta [rad].
-    working_mode : {"below", "above"} or three signs, optional
-        Side of the platform joints on which the sliders are.
-
-    Returns
-    -------
-    ndarray, (N, 3, 3, 3)
-        Bar; rows x (y for bar 2), z of the base frame [-] and gamma [rad/m]; columns rho_1 to rho_3.
-    """
+    """Return the Jacobians of the bars' middles with respect to the sliders [Roldan2017, eqs. B.51, B.55, B.56], corrected."""
     (pose,) = samples_of(3, x=x)
     J_x, J_q = jacobians(pose, working_mode)
     check_parallel(TRIPOD, np.asarray(np.linalg.solve(J_q, J_x)), pose)
@@ -130,20 +93,7 @@ def bar_jacobians(x: ArrayLike, working_mode: Mode = None) -> Array:
 
 
 def platform_jacobians(x: ArrayLike, working_mode: Mode = None) -> tuple[Array, Array]:
-    """Return the Jacobians of the platform with respect to the sliders: J_G (not printed) and J_R [Roldan2017, eq. B.59].
-
-    Parameters
-    ----------
-    x : array_like, (N, 3)
-        z [m], psi, theta [rad].
-    working_mode : {"below", "above"} or three signs, optional
-        Side of the platform joints on which the sliders are.
-
-    Returns
-    -------
-    J_G, J_R : ndarray, (N, 3, 3)
-        Velocity of the centre in base axes = J_G rho_dot [-]; angular velocity in platform axes = J_R rho_dot [rad/m].
-    """
+    """Return the Jacobians of the platform with respect to the sliders: J_G (not printed) and J_R [Roldan2017, eq. B.59]."""
     (pose,) = samples_of(3, x=x)
     J_x, J_q = jacobians(pose, working_mode)
     check_parallel(TRIPOD, np.asarray(np.linalg.solve(J_q, J_x)), pose)

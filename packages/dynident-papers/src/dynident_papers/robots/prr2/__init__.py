@@ -57,29 +57,8 @@ def mechanism(
 ) -> Mechanism:
     """Return the robot, coordinates rho1 and rho2, gravity along -y.
 
-    The thesis takes centres of mass as known, so a bar has two parameters, mass and moment about its middle, where a free
-    body has ten. ``"paper"`` describes just that: the mass is a point carried at the middle without turning (a joint there
-    turns back), the moment belongs to the turning of the bar. Then `dynident.base_parameters` has the thesis' 13 parameters
-    and no others that act (rank 8; see `STANDARD_NAMES`). ``"full"`` has free bodies; its forces are the same.
-
     Where bar 4 hangs on slider 1 is not said; it is put at the distance d, over the platform's second joint. It moves like
     bar 3 wherever it is.
-
-    Parameters
-    ----------
-    parameters : {"paper", "full"}
-        Which parameters the robot has.
-    values : mapping of str to float, optional
-        Numbers of `PARAMETER_NAMES` that differ from `THEORETICAL` (Table 6.2; friction 0).
-    assembly : {"below", "above"}
-        Assembly mode of the home position.
-    geared : bool
-        True for motors on their own side of gear and belt, as logged (currents with K_t); otherwise efforts are slider forces.
-
-    Returns
-    -------
-    Mechanism
-        The robot.
     """
     paper = choice("parameters", parameters, PARAMETERS) == "paper"
     choice("assembly", assembly, ASSEMBLY_MODES)
@@ -150,26 +129,6 @@ def machine(
     """Return the scissor on its belt drives with cascaded loops; what is not printed is in `ASSUMPTIONS`.
 
     Sliders (m1 and m2, which hold the reflected inertia of the drives) and friction (Table 6.2) are in the drives only.
-
-    Parameters
-    ----------
-    position_gain : float
-        k_v [1/s].
-    position_cycle : float
-        Cycle of the position loop [s].
-    values : mapping of str to float, optional
-        Numbers of `PARAMETER_NAMES` that differ from `THEORETICAL` and, for friction, from `TABLE_6_2`.
-    velocity_feedforward : float
-        Share of the reference velocity.
-    controller : optional
-        Any other controller instead of the cascade.
-    step : float
-        Step of the simulation [s].
-
-    Returns
-    -------
-    VirtualRobot
-        The machine with coordinates rho1, rho2 and motors ``motor1``, ``motor2``.
     """
     friction = {name: TABLE_6_2[name][0] for name in ("Fc1", "Fc2", "c1", "c2")}
     phi = dict(

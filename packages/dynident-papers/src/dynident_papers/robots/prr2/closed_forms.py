@@ -29,50 +29,18 @@ from dynident_papers.robots.shared import Array, fourier, parameter_values, samp
 
 
 def thesis_system() -> tuple[Array, Array]:
-    """Return C and V of C Phi = V, equations (6.23) to (6.30) of [Roldan2017] as printed.
-
-    Returns
-    -------
-    C : ndarray, (8, 13)
-        Coefficients, columns in the order of `PARAMETER_NAMES`.
-    V : ndarray, (8,)
-        Identified values (SI).
-    """
+    """Return C and V of C Phi = V, equations (6.23) to (6.30) of [Roldan2017] as printed."""
     return system(THESIS_EQUATIONS, PARAMETER_NAMES)
 
 
 def initial_motion(sampling: float = SAMPLING) -> Motion:
-    """Return one period of the motion with which the thesis starts its optimisation [Roldan2017, Table 6.1].
-
-    Parameters
-    ----------
-    sampling : float
-        Sampling time [s].
-
-    Returns
-    -------
-    Motion
-        2.5 s of the sliders rho_1, rho_2 [m].
-    """
+    """Return one period of the motion with which the thesis starts its optimisation [Roldan2017, Table 6.1]."""
     C, D = INITIAL_AMPLITUDES
     return fourier(np.arange(0.0, 1.0 / FUNDAMENTAL - 0.5 * sampling, sampling), START, C, D, FUNDAMENTAL)
 
 
 def bar_angle(rho: ArrayLike, assembly: str = "below") -> Array:
-    """Return the angle alpha of the bars with the rail, L cos(alpha) = (a - d - rho_1 - rho_2) / 2.
-
-    Parameters
-    ----------
-    rho : array_like, (N, 2)
-        Slider positions [m].
-    assembly : {"below", "above"}
-        Side of the rail on which the platform hangs.
-
-    Returns
-    -------
-    ndarray, (N,)
-        alpha [rad], sin(alpha) > 0 below and < 0 above.
-    """
+    """Return the angle alpha of the bars with the rail, L cos(alpha) = (a - d - rho_1 - rho_2) / 2."""
     (position,) = samples_of(2, rho=rho)
     cosine = 0.5 * (RAIL - SPACING - position[:, 0] - position[:, 1]) / BAR
     if np.any(np.abs(cosine) > 1.0):
@@ -86,38 +54,14 @@ def bar_angle(rho: ArrayLike, assembly: str = "below") -> Array:
 
 
 def forward_kinematics(rho: ArrayLike, assembly: str = "below") -> Array:
-    """Return the centre of the platform, x = rho_1 + L cos(alpha) + d/2, y = -L sin(alpha).
-
-    Parameters
-    ----------
-    rho : array_like, (N, 2)
-        Slider positions [m].
-    assembly : {"below", "above"}
-        Side of the rail on which the platform hangs.
-
-    Returns
-    -------
-    ndarray, (N, 2)
-        x (along the rail), y (up) [m] from the origin of slider 1.
-    """
+    """Return the centre of the platform, x = rho_1 + L cos(alpha) + d/2, y = -L sin(alpha)."""
     (position,) = samples_of(2, rho=rho)
     alpha = bar_angle(position, assembly)
     return np.stack([position[:, 0] + BAR * np.cos(alpha) + 0.5 * SPACING, -BAR * np.sin(alpha)], axis=1)
 
 
 def inverse_kinematics(x: ArrayLike) -> Array:
-    """Return rho_1 = x - d/2 -+ sqrt(L^2 - y^2) and rho_2 = a - x - d/2 -+ sqrt(L^2 - y^2).
-
-    Parameters
-    ----------
-    x : array_like, (N, 2)
-        Centre of the platform x, y [m] from the origin of slider 1; either side of the rail.
-
-    Returns
-    -------
-    ndarray, (N, 2, 2)
-        rho_1, rho_2 [m], second axis in the order of `WORKING_MODES`; NaN out of reach.
-    """
+    """Return rho_1 = x - d/2 -+ sqrt(L^2 - y^2) and rho_2 = a - x - d/2 -+ sqrt(L^2 - y^2)."""
     (place,) = samples_of(2, x=x)
     with np.errstate(invalid="ignore"):
         reach = np.sqrt((BAR - place[:, 1]) * (BAR + place[:, 1]))
@@ -126,38 +70,13 @@ def inverse_kinematics(x: ArrayLike) -> Array:
 
 
 def singularity(rho: ArrayLike) -> tuple[Array, Array]:
-    """Return |sin alpha| and |cos alpha|: how far the mechanism is from its singularities, 1 at best and 0 on one.
-
-    Parameters
-    ----------
-    rho : array_like, (N, 2)
-        Slider positions [m].
-
-    Returns
-    -------
-    parallel, serial : ndarray, (N,)
-        |sin alpha| (0: bars along the rail, sliders do not hold y) and |cos alpha| (0: bars upright, sliders do not move y).
-    """
+    """Return |sin alpha| and |cos alpha|: how far the mechanism is from its singularities, 1 at best and 0 on one."""
     alpha = bar_angle(rho)
     return np.abs(np.sin(alpha)), np.abs(np.cos(alpha))
 
 
 def body_jacobians(rho: ArrayLike, v: ArrayLike, assembly: str = "below") -> tuple[Array, Array]:
-    """Return the Jacobians J_b of the six bodies and their time derivatives [Roldan2017, appendix B.3, reconstructed].
-
-    Parameters
-    ----------
-    rho, v : array_like, (N, 2)
-        Slider positions [m] and velocities [m/s].
-    assembly : {"below", "above"}
-        Side of the rail on which the platform hangs.
-
-    Returns
-    -------
-    J, J_dot : ndarray, (N, 6, 3, 2)
-        Sliders 1, 2, bars 3 to 5, platform 6; rows x, y of the centre [-] and angle [rad/m]; columns rho_1, rho_2. J_dot per
-        second.
-    """
+    """Return the Jacobians J_b of the six bodies and their time derivatives [Roldan2017, appendix B.3, reconstructed]."""
     position, velocity = samples_of(2, rho=rho, v=v)
     alpha = bar_angle(position, assembly)
     sine, cosine = np.sin(alpha), np.cos(alpha)
@@ -183,20 +102,6 @@ def regressor(rho: ArrayLike, v: ArrayLike, a: ArrayLike, assembly: str = "below
     """Return K with F = K Phi, by energy equivalence K_b = J_b^T (Omega_b + G_b) [Roldan2017, eqs. 6.6, 6.15].
 
     Friction is Fc sign(v) + c v (6.14); (5.17) prints sign(v) c v, which would not oppose the motion.
-
-    Parameters
-    ----------
-    rho, v, a : array_like, (N, 2)
-        Slider positions, velocities, accelerations [m, m/s, m/s^2].
-    assembly : {"below", "above"}
-        Side of the rail on which the platform hangs.
-    gravity : float
-        Acceleration along -y [m/s^2].
-
-    Returns
-    -------
-    ndarray, (N, 2, 13)
-        Columns in the order of `PARAMETER_NAMES` [N per unit].
     """
     position, velocity, acceleration = samples_of(2, rho=rho, v=v, a=a)
     J, J_dot = body_jacobians(position, velocity, assembly)
@@ -213,46 +118,14 @@ def regressor(rho: ArrayLike, v: ArrayLike, a: ArrayLike, assembly: str = "below
 def inverse_dynamics(
     rho: ArrayLike, v: ArrayLike, a: ArrayLike, parameters: Mapping[str, float] | None = None, assembly: str = "below"
 ) -> Array:
-    """Return the slider forces F = M a + C v + g + Fc sign(v) + c v [Roldan2017, eq. 6.15].
-
-    Parameters
-    ----------
-    rho, v, a : array_like, (N, 2)
-        Slider positions, velocities, accelerations [m, m/s, m/s^2].
-    parameters : mapping of str to float, optional
-        Numbers of `PARAMETER_NAMES` that differ from `THEORETICAL`, which has no friction (SI).
-    assembly : {"below", "above"}
-        Side of the rail on which the platform hangs.
-
-    Returns
-    -------
-    ndarray, (N, 2)
-        Forces along rho_1 and rho_2 [N].
-    """
+    """Return the slider forces F = M a + C v + g + Fc sign(v) + c v [Roldan2017, eq. 6.15]."""
     return np.asarray(regressor(rho, v, a, assembly) @ parameter_values(parameters, PARAMETER_NAMES, THEORETICAL))
 
 
 def dynamics_matrices(
     rho: ArrayLike, v: ArrayLike, parameters: Mapping[str, float] | None = None, assembly: str = "below"
 ) -> tuple[Array, Array, Array]:
-    """Return M = sum J_b^T M_b J_b, C = sum J_b^T M_b dJ_b/dt and g = sum J_b^T g_b of F = M a + C v + g.
-
-    Parameters
-    ----------
-    rho, v : array_like, (N, 2)
-        Slider positions [m] and velocities [m/s].
-    parameters : mapping of str to float, optional
-        Numbers of `PARAMETER_NAMES` that differ from `THEORETICAL` (SI); friction does not enter.
-    assembly : {"below", "above"}
-        Side of the rail on which the platform hangs.
-
-    Returns
-    -------
-    M, C : ndarray, (N, 2, 2)
-        Mass matrix [kg] and Coriolis matrix [kg/s]; dM/dt - 2 C is skew-symmetric.
-    g : ndarray, (N, 2)
-        Gravity forces [N].
-    """
+    """Return M = sum J_b^T M_b J_b, C = sum J_b^T M_b dJ_b/dt and g = sum J_b^T g_b of F = M a + C v + g."""
     phi = parameter_values(parameters, PARAMETER_NAMES, THEORETICAL)
     J, J_dot = body_jacobians(rho, v, assembly)
     mass = np.stack([phi[:6], phi[:6], np.array([0.0, 0.0, *phi[6:9], 0.0])], axis=1)
@@ -267,11 +140,6 @@ def base_matrix() -> Array:
 
     A bar's turning energy follows from three points of it, alpha_dot^2 = (4/L^2) ((v_top^2 + v_end^2)/2 - v_mid^2); its top is
     a slider and its end the platform, which gives the factors of L.
-
-    Returns
-    -------
-    ndarray, (8, 13)
-        K; rows led by `BASE_LEADERS`, columns in the order of `PARAMETER_NAMES`.
     """
     K = np.zeros((8, 13))
     for row, leader in enumerate(BASE_LEADERS):

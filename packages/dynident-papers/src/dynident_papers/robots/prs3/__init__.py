@@ -42,30 +42,7 @@ def mechanism(
     bodies: Bodies | None = None,
     motor_ratio: float = 1.0,
 ) -> Mechanism:
-    """Return the 3-PRS, level at home.
-
-    Sliders ``s_i`` (positive inward), revolute flexures ``alpha_i`` (turn from 45 degrees) and spherical flexures ``beta_m_i``,
-    ``beta_n_i``, ``beta_l_i``, all with the stiffness of the paper as prior of their spring term ``k``. Platform ``z``,
-    ``psi``, ``theta``, with parasitic ``x``, ``y``, ``phi``. No constraint is too many.
-
-    Parameters
-    ----------
-    coordinates : {"platform", "actuators"}
-        Independent coordinates: z, psi, theta; or s_1, s_2, s_3.
-    working_mode : {"inward", "outward"} or three signs, optional
-        Way the legs lean; the flexures are unstrained in ``"inward"``.
-    passive : {"modelled", "ideal"}
-        Spherical joints with stiffness and friction, or cut (then only the revolute flexures are springs).
-    bodies : Bodies, optional
-        Other masses.
-    motor_ratio : float
-        `MOTOR_RATIO` for motors in rad and N m; 1 for sliders in m and N.
-
-    Returns
-    -------
-    Mechanism
-        The robot with 3 degrees of freedom and 3 motors.
-    """
+    """Return the 3-PRS, level at home."""
     return ROBOT.mechanism(coordinates, working_mode, passive, bodies, motor_ratio)
 
 
@@ -83,28 +60,6 @@ def machine(
     """Return the stage on its belt drives with the paper's loops and flexures; what is not printed is in `ASSUMPTIONS`.
 
     Drives carry rotor, gear, carriage and the friction of the guides; legs, platform and flexures are the mechanism.
-
-    Parameters
-    ----------
-    position_gain : float
-        k_v [1/s].
-    position_cycle, velocity_cycle : float
-        Cycle times of the loops [s].
-    velocity_feedforward : float
-        Share of the reference velocity.
-    coordinates : {"platform", "actuators"}
-        Coordinates of references and results: z, psi, theta, or the sliders.
-    passive : {"modelled", "ideal"}
-        Spherical flexures with stiffness, or ideal joints.
-    controller : optional
-        Any other controller instead of the cascade.
-    step : float
-        Step of the simulation [s].
-
-    Returns
-    -------
-    VirtualRobot
-        The machine, motors ``motor_1`` to ``motor_3``.
     """
     robot = without_terms(mechanism(coordinates, passive=passive), ("s_1", "s_2", "s_3"))
     inertia, coulomb, viscous = (ASSUMPTIONS[name].value for name in ("drive_inertia", "coulomb", "viscous"))

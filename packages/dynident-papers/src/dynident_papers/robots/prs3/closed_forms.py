@@ -71,16 +71,6 @@ def parasitic_motion(x: ArrayLike) -> Array:
         phi = atan(sin psi sin theta / (cos psi + cos theta)),   p_x = (b/2)(u_x - v_y),   p_y = -b cos psi sin phi
 
     u and v are the first two axes of the platform in the base frame.
-
-    Parameters
-    ----------
-    x : array_like, (N, 3)
-        z [m], psi, theta [rad].
-
-    Returns
-    -------
-    ndarray, (N, 3)
-        p_x, p_y in the base frame [m], phi [rad].
     """
     (pose,) = samples_of(3, x=x)
     cp, sp, ct, st = np.cos(pose[:, 1]), np.sin(pose[:, 1]), np.cos(pose[:, 2]), np.sin(pose[:, 2])
@@ -90,20 +80,7 @@ def parasitic_motion(x: ArrayLike) -> Array:
 
 
 def spherical_angles(x: ArrayLike, working_mode: Mode = None) -> Array:
-    """Return the spherical joints' angles, R_iR^T R R_im = R_m(beta_m) R_n(beta_n) R_l(beta_l) [Ruiz2016, eqs. 24, 32, 33].
-
-    Parameters
-    ----------
-    x : array_like, (N, 3)
-        z [m], psi, theta [rad].
-    working_mode : {"inward", "outward"} or three signs, optional
-        How the legs lean.
-
-    Returns
-    -------
-    ndarray, (N, 3, 3)
-        Leg; beta_m and beta_n (bending), beta_l (torsion) [rad]; zero at home.
-    """
+    """Return the spherical joints' angles, R_iR^T R R_im = R_m(beta_m) R_n(beta_n) R_l(beta_l) [Ruiz2016, eqs. 24, 32, 33]."""
     (pose,) = samples_of(3, x=x)
     zero = np.zeros_like(pose)
     alpha = ROBOT.leg_angles(pose, working_mode).gamma

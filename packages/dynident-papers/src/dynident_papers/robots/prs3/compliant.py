@@ -78,38 +78,15 @@ _STEP = 1e-6
 
 
 class CompliantPose(NamedTuple):
-    """Poses of the compliant stage.
+    """Poses of the compliant stage."""
 
-    Parameters
-    ----------
-    x : ndarray, (N, 6)
-        Platform: x, y, rise z from home [m]; psi, theta, phi [rad].
-    forces : ndarray, (N, 3)
-        That hold the sliders, positive inward [N].
-    moments : ndarray, (N, 3, 2)
-        Largest bending moments of the revolute and the spherical flexure of each leg [N m].
-    """
-
-    x: Array
-    forces: Array
-    moments: Array
+    x: Array  # Platform: x, y, rise z from home [m]; psi, theta, phi [rad]
+    forces: Array  # That hold the sliders, positive inward [N]
+    moments: Array  # Largest bending moments of the revolute and the spherical flexure of each leg [N m]
 
 
 def compliant_pose(s: ArrayLike, linear: bool = False) -> CompliantPose:
-    """Return where the platform rests when its flexures give way in all directions.
-
-    Parameters
-    ----------
-    s : array_like, (N, 3)
-        Sliders, positive inward [m].
-    linear : bool
-        True for the linear static analysis of finite elements: stiffness and geometry of the home pose.
-
-    Returns
-    -------
-    CompliantPose
-        Poses, slider forces and bending moments.
-    """
+    """Return where the platform rests when its flexures give way in all directions."""
     (sliders,) = samples_of(3, s=s)
     rows = [_solve(one, linear) for one in sliders]
     return CompliantPose(*(np.array(column) for column in zip(*rows, strict=True)))

@@ -42,20 +42,12 @@ def angle(minutes: float, seconds: float) -> float:
 
 
 class Pose(NamedTuple):
-    """A row of Table 4: slider moves [m]; then rises z [m] and tilts psi, theta [rad] by CMM, FEM and the paper's FKP.
+    """A row of Table 4: slider moves [m]; then rises z [m] and tilts psi, theta [rad] by CMM, FEM and the paper's FKP."""
 
-    Parameters
-    ----------
-    s : tuple of float
-        Moves of the three sliders.
-    cmm, fem, fkp : tuple of float
-        z, psi, theta measured, by finite elements, by forward kinematics.
-    """
-
-    s: tuple[float, float, float]
-    cmm: tuple[float, float, float]
-    fem: tuple[float, float, float]
-    fkp: tuple[float, float, float]
+    s: tuple[float, float, float]  # Moves of the three sliders
+    cmm: tuple[float, float, float]  # z, psi, theta measured, by finite elements, by forward kinematics
+    fem: tuple[float, float, float]  # z, psi, theta measured, by finite elements, by forward kinematics
+    fkp: tuple[float, float, float]  # z, psi, theta measured, by finite elements, by forward kinematics
 
 
 TABLE_4 = (

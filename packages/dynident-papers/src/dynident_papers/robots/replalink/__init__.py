@@ -56,32 +56,7 @@ def mechanism(
     geared: bool = False,
     geometry: Geometry = RECOVERED,
 ) -> Mechanism:
-    """Return the robot, coordinates alpha1 and alpha4.
-
-    ``"paper"`` has the thesis' 15 parameters and no others that act (rank 9; see `STANDARD_NAMES`), as explained in
-    `dynident.robots.prr2.mechanism`: masses are points carried without turning, moments belong to absolute angles alpha1 to
-    alpha4. ``"full"`` has free bodies on relative joints; its torques are the same.
-
-    Parameters
-    ----------
-    parameters : {"paper", "full"}
-        Which parameters the robot has.
-    values : mapping of str to float, optional
-        Numbers of `PARAMETER_NAMES` that differ from `THEORETICAL` (Table 6.4; friction 0).
-    assembly : {"up", "down"}
-        Assembly mode of the home position.
-    gravity : float
-        Along -y [m/s^2]; the frame of the real robot can be tilted, the thesis has it horizontal.
-    geared : bool
-        True for motors on their own side of the gear (currents with K_t); otherwise efforts are at the gearbox output.
-    geometry : Geometry
-        Lengths; the base distance is an assumption.
-
-    Returns
-    -------
-    Mechanism
-        The robot.
-    """
+    """Return the robot, coordinates alpha1 and alpha4."""
     paper = choice("parameters", parameters, PARAMETERS) == "paper"
     phi = dict(zip(PARAMETER_NAMES, parameter_values(values, PARAMETER_NAMES, THEORETICAL), strict=True))
     angles = forward_kinematics([START], assembly, geometry).angles[0]
@@ -177,30 +152,6 @@ def machine(
     """Return RePlaLink on its geared servo drives with cascaded loops; what is not printed is in `ASSUMPTIONS`.
 
     Rotors (I6, I7) and friction (Table 6.4) are in the drives only.
-
-    Parameters
-    ----------
-    bandwidth : float
-        Of the position loops [Hz]; the velocity loops are five times as fast.
-    cycle : float
-        Cycle of both loops [s].
-    values : mapping of str to float, optional
-        Numbers of `PARAMETER_NAMES` that differ from `THEORETICAL` and, for friction, from `TABLE_6_4`.
-    velocity_feedforward : float
-        Share of the reference velocity.
-    gravity : float
-        Along -y [m/s^2].
-    geometry : Geometry
-        Lengths.
-    controller : optional
-        Any other controller instead of the cascade.
-    step : float
-        Step of the simulation [s].
-
-    Returns
-    -------
-    VirtualRobot
-        The machine with coordinates alpha1, alpha4 and motors ``motor1``, ``motor4``.
     """
     friction = {name: TABLE_6_4[name][0] for name in ("Fc1", "Fc4", "c1", "c4")}
     phi = dict(
@@ -227,22 +178,7 @@ def machine(
 
 
 def four_bar_motion(speed: float = ASSUMPTIONS["four_bar_speed"].value, turns: float = 3.0, rate: float = 500.0) -> Motion:
-    """Return the validation of 6.2.7: the tool moves as a point on the coupler of a four-bar linkage, from rest to rest.
-
-    Parameters
-    ----------
-    speed : float
-        Largest speed of the crank [rad/s].
-    turns : float
-        Turns of the crank.
-    rate : float
-        Samples per second [Hz].
-
-    Returns
-    -------
-    Motion
-        alpha1 and alpha4. The linkage is not printed, see `ASSUMPTIONS`.
-    """
+    """Return the validation of 6.2.7: the tool moves as a point on the coupler of a four-bar linkage, from rest to rest."""
     crank, coupler, rocker, ground = ASSUMPTIONS["four_bar"].value
     tool = forward_kinematics([START]).D[0]
     at_zero = FourBar(crank, coupler, rocker, [[0.0, 0.0], [ground, 0.0]], (0.5 * coupler, 0.1))(0.0)[0][0, :2]

@@ -28,52 +28,25 @@ from dynident_papers.robots.shared import Array, fourier, parameter_values, samp
 
 
 def thesis_system() -> tuple[Array, Array]:
-    """Return C and V of C Phi = V, equations (6.47) to (6.64) of [Roldan2017] as printed.
-
-    Returns
-    -------
-    C : ndarray, (9, 15)
-        Coefficients, columns in the order of `PARAMETER_NAMES`.
-    V : ndarray, (9,)
-        Identified values (SI).
-    """
+    """Return C and V of C Phi = V, equations (6.47) to (6.64) of [Roldan2017] as printed."""
     return system(THESIS_EQUATIONS, PARAMETER_NAMES)
 
 
 def initial_motion(sampling: float = SAMPLING) -> Motion:
-    """Return one period of the motion with which the thesis starts its optimisation [Roldan2017, Table 6.3].
-
-    Parameters
-    ----------
-    sampling : float
-        Sampling time [s].
-
-    Returns
-    -------
-    Motion
-        2.2 s of the motors alpha1, alpha4 [rad].
-    """
+    """Return one period of the motion with which the thesis starts its optimisation [Roldan2017, Table 6.3]."""
     C, D = INITIAL_AMPLITUDES
     return fourier(np.arange(0.0, 1.0 / FUNDAMENTAL - 0.5 * sampling, sampling), START, C, D, FUNDAMENTAL)
 
 
 @dataclass(frozen=True, eq=False)
 class Pose:
-    """All angles and points of the mechanism.
+    """All angles and points of the mechanism."""
 
-    Parameters
-    ----------
-    angles : ndarray, (N, 4)
-        alpha1 (A0-A), alpha2 (A-D), alpha3 (B-C), alpha4 (B0-B), all against the x axis [rad].
-    A, B, C, D : ndarray, (N, 2)
-        Joints and tool [m], A0 at the origin and B0 at (base, 0).
-    """
-
-    angles: Array
-    A: Array
-    B: Array
-    C: Array
-    D: Array
+    angles: Array  # alpha1 (A0-A), alpha2 (A-D), alpha3 (B-C), alpha4 (B0-B), all against the x axis [rad]
+    A: Array  # Joints and tool [m], A0 at the origin and B0 at (base, 0)
+    B: Array  # Joints and tool [m], A0 at the origin and B0 at (base, 0)
+    C: Array  # Joints and tool [m], A0 at the origin and B0 at (base, 0)
+    D: Array  # Joints and tool [m], A0 at the origin and B0 at (base, 0)
 
 
 def _unit(angle: Array) -> Array:
@@ -85,20 +58,6 @@ def forward_kinematics(q: ArrayLike, assembly: str = "up", geometry: Geometry = 
 
     The closed form of [Roldan2017, eqs. B.18-B.27] divides by x_B - x_A and has a wrong sign in phi; its passive angles
     by arccos lose half of the turn.
-
-    Parameters
-    ----------
-    q : array_like, (N, 2)
-        alpha1, alpha4 [rad].
-    assembly : {"up", "down"}
-        Side of the line A-B on which C is.
-    geometry : Geometry
-        Lengths.
-
-    Returns
-    -------
-    Pose
-        Angles [rad] and points [m].
     """
     (drive,) = samples_of(2, q=q)
     g, side = geometry, 1.0 if choice("assembly", assembly, ASSEMBLY_MODES) == "up" else -1.0
@@ -125,20 +84,7 @@ def forward_kinematics(q: ArrayLike, assembly: str = "up", geometry: Geometry = 
 
 
 def inverse_kinematics(tool: ArrayLike, geometry: Geometry = RECOVERED) -> Array:
-    """Return the motor angles for a place of the tool D, by the two-link arms A0-A-D and B0-B-C.
-
-    Parameters
-    ----------
-    tool : array_like, (N, 2)
-        x, y of D [m], A0 at the origin and B0 at (base, 0).
-    geometry : Geometry
-        Lengths.
-
-    Returns
-    -------
-    ndarray, (N, 4, 2)
-        alpha1, alpha4 in (-pi, pi] [rad], second axis in the order of `WORKING_MODES`; NaN out of reach.
-    """
+    """Return the motor angles for a place of the tool D, by the two-link arms A0-A-D and B0-B-C."""
     (place,) = samples_of(2, tool=tool)
     g = geometry
     out = np.empty((len(place), 4, 2))
@@ -164,22 +110,7 @@ def _two_link(point: Array, near: float, far: float, bend: float) -> Array:
 
 
 def singularity(q: ArrayLike, assembly: str = "up", geometry: Geometry = RECOVERED) -> tuple[Array, Array]:
-    """Return how far the mechanism is from its singularities, 1 at best and 0 on one.
-
-    Parameters
-    ----------
-    q : array_like, (N, 2)
-        alpha1, alpha4 [rad].
-    assembly : {"up", "down"}
-        Side of the line A-B on which C is.
-    geometry : Geometry
-        Lengths.
-
-    Returns
-    -------
-    parallel, serial : ndarray, (N,)
-        |sin(alpha3 - alpha2)| (0: the motors do not hold C) and the smaller of |sin(alpha2 - alpha1)|, |sin(alpha3 - alpha4)|.
-    """
+    """Return how far the mechanism is from its singularities, 1 at best and 0 on one."""
     a1, a2, a3, a4 = forward_kinematics(q, assembly, geometry).angles.T
     return np.abs(np.sin(a3 - a2)), np.minimum(np.abs(np.sin(a2 - a1)), np.abs(np.sin(a3 - a4)))
 
@@ -219,20 +150,6 @@ def body_jacobians(q: ArrayLike, v: ArrayLike, assembly: str = "up", geometry: G
     """Return the Jacobians J_b of bars 1 to 4 and of the mass at D, and their time derivatives [Roldan2017, appendix B.1].
 
     The printed second row of (B.2) has l2 for l3; rows lost in (B.16) and (B.17) are reconstructed.
-
-    Parameters
-    ----------
-    q, v : array_like, (N, 2)
-        alpha1, alpha4 [rad] and their speeds [rad/s].
-    assembly : {"up", "down"}
-        Side of the line A-B on which C is.
-    geometry : Geometry
-        Lengths.
-
-    Returns
-    -------
-    J, J_dot : ndarray, (N, 5, 3, 2)
-        Rows x, y of the centre of mass [m] and angle [-]; columns alpha1, alpha4. J_dot per second.
     """
     drive, speed = samples_of(2, q=q, v=v)
     g = geometry
@@ -275,22 +192,6 @@ def regressor(
 
     (6.35) has lost the rows of the second motor and (6.5) prints the translational Jacobian for the rotational one; both are as
     in (5.9) to (5.12) here.
-
-    Parameters
-    ----------
-    q, v, a : array_like, (N, 2)
-        alpha1, alpha4 with speeds and accelerations [rad, rad/s, rad/s^2].
-    assembly : {"up", "down"}
-        Side of the line A-B on which C is.
-    gravity : float
-        Acceleration along -y [m/s^2]; 0 for the horizontal plane of the thesis.
-    geometry : Geometry
-        Lengths.
-
-    Returns
-    -------
-    ndarray, (N, 2, 15)
-        Columns in the order of `PARAMETER_NAMES` [N m per unit].
     """
     drive, speed, acceleration = samples_of(2, q=q, v=v, a=a)
     J, J_dot = body_jacobians(drive, speed, assembly, geometry)
@@ -313,24 +214,7 @@ def inverse_dynamics(
     assembly: str = "up",
     geometry: Geometry = RECOVERED,
 ) -> Array:
-    """Return the motor torques tau = K(q, v, a) Phi = M a + C v + Fc sign(v) + c v, in the horizontal plane.
-
-    Parameters
-    ----------
-    q, v, a : array_like, (N, 2)
-        alpha1, alpha4 with speeds and accelerations [rad, rad/s, rad/s^2].
-    parameters : mapping of str to float, optional
-        Numbers of `PARAMETER_NAMES` that differ from `THEORETICAL`, which has no friction (SI).
-    assembly : {"up", "down"}
-        Side of the line A-B on which C is.
-    geometry : Geometry
-        Lengths.
-
-    Returns
-    -------
-    ndarray, (N, 2)
-        Torques at the gearbox output [N m].
-    """
+    """Return the motor torques tau = K(q, v, a) Phi = M a + C v + Fc sign(v) + c v, in the horizontal plane."""
     phi = parameter_values(parameters, PARAMETER_NAMES, THEORETICAL)
     return np.asarray(regressor(q, v, a, assembly, 0.0, geometry) @ phi)
 
@@ -342,24 +226,7 @@ def dynamics_matrices(
     assembly: str = "up",
     geometry: Geometry = RECOVERED,
 ) -> tuple[Array, Array]:
-    """Return M = sum J_b^T M_b J_b + diag(I6, I7) and C = sum J_b^T M_b dJ_b/dt of tau = M a + C v.
-
-    Parameters
-    ----------
-    q, v : array_like, (N, 2)
-        alpha1, alpha4 [rad] and their speeds [rad/s].
-    parameters : mapping of str to float, optional
-        Numbers of `PARAMETER_NAMES` that differ from `THEORETICAL` (SI); friction does not enter.
-    assembly : {"up", "down"}
-        Side of the line A-B on which C is.
-    geometry : Geometry
-        Lengths.
-
-    Returns
-    -------
-    M, C : ndarray, (N, 2, 2)
-        Mass matrix [kg m^2] and Coriolis matrix [kg m^2/s]; dM/dt - 2 C is skew-symmetric.
-    """
+    """Return M = sum J_b^T M_b J_b + diag(I6, I7) and C = sum J_b^T M_b dJ_b/dt of tau = M a + C v."""
     phi = parameter_values(parameters, PARAMETER_NAMES, THEORETICAL)
     J, J_dot = body_jacobians(q, v, assembly, geometry)
     mass = np.stack([phi[:5], phi[:5], np.array([*phi[5:9], 0.0])], axis=1)
@@ -375,16 +242,6 @@ def base_matrix(geometry: Geometry = RECOVERED) -> Array:
         alpha_dot^2 = ((1-s) v_X^2 + s v_Y^2 - v_c^2) / (s (1-s) l^2),   v_r^2 = (1-r) v_X^2 + r v_Y^2 - r (1-r) l^2 alpha_dot^2
 
     so every moment is a combination of masses; A, B move like the centres of mass of the driven bars, and C is on bar A-D.
-
-    Parameters
-    ----------
-    geometry : Geometry
-        Lengths.
-
-    Returns
-    -------
-    ndarray, (9, 15)
-        K; rows led by `BASE_LEADERS`, columns in the order of `PARAMETER_NAMES`.
     """
     g = geometry
     column = {name: i for i, name in enumerate(PARAMETER_NAMES)}

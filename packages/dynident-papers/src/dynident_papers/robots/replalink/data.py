@@ -18,31 +18,18 @@ class Geometry:
     All but `base` follow from the coefficients of (6.51) to (6.55): the lengths as round numbers, the centres of mass by
     least squares on its five digits, so that every coefficient rounds to what is printed. The base distance does not act on
     base parameters and cannot be recovered: 0.4 m is an ASSUMPTION (the real one is adjustable).
-
-    Parameters
-    ----------
-    a0a, b0b : float
-        Driven bars A0-A and B0-B.
-    ad, ac : float
-        Bar A-D, and the place of the joint C on it.
-    bc : float
-        Bar B-C.
-    com1, com2, com3, com4 : float
-        Centres of mass of bars 1 (from A0), 2 (from A), 3 (from B) and 4 (from B0), on the bars.
-    base : float
-        Distance A0-B0.
     """
 
-    a0a: float = 0.450
-    b0b: float = 0.450
-    ad: float = 0.800
-    ac: float = 0.500
-    bc: float = 0.500
-    com1: float = 0.1900521
-    com2: float = 0.5178348
-    com3: float = 0.2161298
-    com4: float = 0.1684903
-    base: float = 0.4
+    a0a: float = 0.450  # Driven bars A0-A and B0-B
+    b0b: float = 0.450  # Driven bars A0-A and B0-B
+    ad: float = 0.800  # Bar A-D, and the place of the joint C on it
+    ac: float = 0.500  # Bar A-D, and the place of the joint C on it
+    bc: float = 0.500  # Bar B-C
+    com1: float = 0.1900521  # Centres of mass of bars 1 (from A0), 2 (from A), 3 (from B) and 4 (from B0), on the bars
+    com2: float = 0.5178348  # Centres of mass of bars 1 (from A0), 2 (from A), 3 (from B) and 4 (from B0), on the bars
+    com3: float = 0.2161298  # Centres of mass of bars 1 (from A0), 2 (from A), 3 (from B) and 4 (from B0), on the bars
+    com4: float = 0.1684903  # Centres of mass of bars 1 (from A0), 2 (from A), 3 (from B) and 4 (from B0), on the bars
+    base: float = 0.4  # Distance A0-B0
 
     def __post_init__(self) -> None:
         for field in fields(self):

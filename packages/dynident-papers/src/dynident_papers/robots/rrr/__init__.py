@@ -76,26 +76,6 @@ def machine(
 
     The amplifiers turn voltage into torque, tau = k_t u (8). One ampere stands for one volt at the amplifier's input, so the
     torque constants are k_t in N m/V, currents in runs and logs are the paper's voltages u, and the current limit is 10 V.
-
-    Parameters
-    ----------
-    controller : {"feedforward", "pd", "computed torque"} or a controller
-        PD with the model on the reference (15), PD alone, the model on the measurement, or any other controller.
-    geometry : Geometry
-        Lengths.
-    bandwidth, damping : float
-        Of the PD action [Hz, -].
-    cycle : float
-        Cycle of the controller [s].
-    model : Mechanism, optional
-        What the controller believes, such as an identified robot; the truth when omitted.
-    step : float
-        Step of the simulation [s].
-
-    Returns
-    -------
-    VirtualRobot
-        The machine with joints waist, shoulder and elbow.
     """
     robot = links(geometry)
     drives = tuple(

@@ -21,20 +21,7 @@ from dynident_papers.robots.shared import Array, samples_of
 
 
 def forward_kinematics(q: ArrayLike, geometry: Geometry) -> Array:
-    """Return the position x(q) of the tip [Kostic2002, eq. 5].
-
-    Parameters
-    ----------
-    q : array_like, (N, 3)
-        Joint angles [rad].
-    geometry : Geometry
-        Lengths.
-
-    Returns
-    -------
-    ndarray, (N, 3)
-        x, y, z in the base frame [m].
-    """
+    """Return the position x(q) of the tip [Kostic2002, eq. 5]."""
     (angles,) = samples_of(3, q=q)
     g, (q1, q2, q3) = geometry, angles.T
     reach = g.a3 * np.cos(q2 + q3) + g.a2 * np.cos(q2)
@@ -44,18 +31,7 @@ def forward_kinematics(q: ArrayLike, geometry: Geometry) -> Array:
 
 
 def orientation(q: ArrayLike) -> Array:
-    """Return the orientation O(q) of the tip [Kostic2002, eq. 4].
-
-    Parameters
-    ----------
-    q : array_like, (N, 3)
-        Joint angles [rad].
-
-    Returns
-    -------
-    ndarray, (N, 3, 3)
-        Rotation matrices; columns are the tip's axes in the base frame.
-    """
+    """Return the orientation O(q) of the tip [Kostic2002, eq. 4]."""
     (angles,) = samples_of(3, q=q)
     q1, q23 = angles[:, 0], angles[:, 1] + angles[:, 2]
     c1, s1, c23, s23 = np.cos(q1), np.sin(q1), np.cos(q23), np.sin(q23)
@@ -87,21 +63,7 @@ def postures(x: Any, y: Any, z: Any, geometry: Any, root: Callable[..., Any]) ->
 
 
 def inverse_kinematics(x: ArrayLike, geometry: Geometry) -> Array:
-    """Return all joint angles that bring the tip to x: [Kostic2002, eq. 6] with both signs of the reach and of the elbow.
-
-    Parameters
-    ----------
-    x : array_like, (N, 3)
-        Positions of the tip in the base frame [m].
-    geometry : Geometry
-        Lengths.
-
-    Returns
-    -------
-    ndarray, (N, 4, 3)
-        Angles in (-pi, pi] [rad], branches in the order of `POSTURES`; NaN where a branch does not exist, that is where the tip
-        would be nearer to the waist axis than the offset d2 + d3, or beyond what a2 and a3 span.
-    """
+    """Return all joint angles that bring the tip to x: [Kostic2002, eq. 6] with both signs of the reach and of the elbow."""
     (tip,) = samples_of(3, x=x)
     g = geometry
     # Targets that overstep the reach by rounding only count as stretched.
@@ -118,20 +80,7 @@ def inverse_kinematics(x: ArrayLike, geometry: Geometry) -> Array:
 
 
 def jacobian_determinant(q: ArrayLike, geometry: Geometry) -> Array:
-    """Return det J = -a2 a3 sin(q3) (a2 cos q2 + a3 cos(q2 + q3)): zero when stretched, folded or over the waist offset.
-
-    Parameters
-    ----------
-    q : array_like, (N, 3)
-        Joint angles [rad].
-    geometry : Geometry
-        Lengths.
-
-    Returns
-    -------
-    ndarray, (N,)
-        Determinant [m^3].
-    """
+    """Return det J = -a2 a3 sin(q3) (a2 cos q2 + a3 cos(q2 + q3)): zero when stretched, folded or over the waist offset."""
     (angles,) = samples_of(3, q=q)
     g, (_, q2, q3) = geometry, angles.T
     return np.asarray(-g.a2 * g.a3 * np.sin(q3) * (g.a2 * np.cos(q2) + g.a3 * np.cos(q2 + q3)))
@@ -145,22 +94,7 @@ def _base(p: ArrayLike) -> Array:
 
 
 def regressor(q: ArrayLike, v: ArrayLike, a: ArrayLike, geometry: Geometry, gravity: float = GRAVITY) -> Array:
-    """Return R(q, v, a) with tau = R p, rotor inertias included [Kostic2002, eq. 13].
-
-    Parameters
-    ----------
-    q, v, a : array_like, (N, 3)
-        Joint angles, velocities and accelerations [rad, rad/s, rad/s^2].
-    geometry : Geometry
-        Lengths.
-    gravity : float
-        Acceleration along -z_0 [m/s^2].
-
-    Returns
-    -------
-    ndarray, (N, 3, 16)
-        Columns p1 ... p16 in the paper's order [N m per unit of p].
-    """
+    """Return R(q, v, a) with tau = R p, rotor inertias included [Kostic2002, eq. 13]."""
     angles, speeds, changes = samples_of(3, q=q, v=v, a=a)
     _, q2, q3 = angles.T
     (v1, v2, v3), (a1, a2, a3) = speeds.T, changes.T
@@ -205,44 +139,12 @@ def regressor(q: ArrayLike, v: ArrayLike, a: ArrayLike, geometry: Geometry, grav
 def inverse_dynamics(
     q: ArrayLike, v: ArrayLike, a: ArrayLike, p: ArrayLike, geometry: Geometry, gravity: float = GRAVITY
 ) -> Array:
-    """Return the torques tau = R(q, v, a) p, which include those that turn the rotors [Kostic2002, eq. 10].
-
-    Parameters
-    ----------
-    q, v, a : array_like, (N, 3)
-        Joint angles, velocities and accelerations [rad, rad/s, rad/s^2].
-    p : array_like, (16,)
-        Base parameters (12) [kg m^2, and kg m for p3, p4, p15, p16].
-    geometry : Geometry
-        Lengths.
-    gravity : float
-        Acceleration along -z_0 [m/s^2].
-
-    Returns
-    -------
-    ndarray, (N, 3)
-        Torques [N m].
-    """
+    """Return the torques tau = R(q, v, a) p, which include those that turn the rotors [Kostic2002, eq. 10]."""
     return np.asarray(regressor(q, v, a, geometry, gravity) @ _base(p))
 
 
 def mass_matrix(q: ArrayLike, p: ArrayLike, geometry: Geometry) -> Array:
-    """Return D(q) of tau = D(q) a + c(q, v) + h(q), rotors included [Kostic2002, eq. 7].
-
-    Parameters
-    ----------
-    q : array_like, (N, 3)
-        Joint angles [rad].
-    p : array_like, (16,)
-        Base parameters (12).
-    geometry : Geometry
-        Lengths.
-
-    Returns
-    -------
-    ndarray, (N, 3, 3)
-        Inertia matrix [kg m^2].
-    """
+    """Return D(q) of tau = D(q) a + c(q, v) + h(q), rotors included [Kostic2002, eq. 7]."""
     (angles,) = samples_of(3, q=q)
     p1, p2, p3, p4, p5, p6, p7, p8, p9, p10, p11, p12, p13, p14, _, _ = _base(p)
     _, q2, q3 = angles.T
@@ -260,22 +162,7 @@ def mass_matrix(q: ArrayLike, p: ArrayLike, geometry: Geometry) -> Array:
 
 
 def gravity_torque(q: ArrayLike, p: ArrayLike, gravity: float = GRAVITY) -> Array:
-    """Return h(q) of tau = D(q) a + c(q, v) + h(q), the torques that hold the arm [Kostic2002, eq. 7].
-
-    Parameters
-    ----------
-    q : array_like, (N, 3)
-        Joint angles [rad].
-    p : array_like, (16,)
-        Base parameters (12).
-    gravity : float
-        Acceleration along -z_0 [m/s^2].
-
-    Returns
-    -------
-    ndarray, (N, 3)
-        Torques [N m]; the waist's is zero.
-    """
+    """Return h(q) of tau = D(q) a + c(q, v) + h(q), the torques that hold the arm [Kostic2002, eq. 7]."""
     (angles,) = samples_of(3, q=q)
     values = _base(p)
     _, q2, q3 = angles.T
@@ -289,16 +176,6 @@ def base_matrix(geometry: Geometry) -> Array:
 
     The paper's products of inertia are +integral(xy dm) and all its moments are about the origin of the distal frame;
     phi holds tensor elements about the same origin, so the products change sign.
-
-    Parameters
-    ----------
-    geometry : Geometry
-        Lengths.
-
-    Returns
-    -------
-    ndarray, (16, 33)
-        Rows p1 ... p16, columns as ``mechanism(geometry).parameters``: ten per link, then three rotor inertias.
     """
     g, d = geometry, geometry.offset
     K = np.zeros((16, 33))
@@ -335,20 +212,7 @@ def base_matrix(geometry: Geometry) -> Array:
 
 
 def base_parameters(parameters: Parameters | ArrayLike, geometry: Geometry) -> Array:
-    """Return the 16 base parameters p = K phi of standard parameters [Kostic2002, eq. 12].
-
-    Parameters
-    ----------
-    parameters : Parameters or array_like, (33,)
-        phi of `mechanism`: ten per link in its distal frame, then three rotor inertias (SI).
-    geometry : Geometry
-        Lengths.
-
-    Returns
-    -------
-    ndarray, (16,)
-        p1 ... p16 [kg m^2, and kg m for p3, p4, p15, p16].
-    """
+    """Return the 16 base parameters p = K phi of standard parameters [Kostic2002, eq. 12]."""
     values = parameters.values if isinstance(parameters, Parameters) else numbers(parameters, "parameters")
     if values.shape != (33,):
         raise DynidentError(f"parameters have shape {values.shape}; give the 33 of rrr.mechanism(geometry).parameters")
@@ -356,22 +220,7 @@ def base_parameters(parameters: Parameters | ArrayLike, geometry: Geometry) -> A
 
 
 def friction_voltage(v: ArrayLike, f: ArrayLike, w: ArrayLike, b: ArrayLike) -> Array:
-    """Return u_f,i = sum_k f_ik tanh(w_ik v_i) + b_i v_i [Kostic2002, eq. 9], without its overflow: 1 - 2/(e^2x + 1) = tanh x.
-
-    Parameters
-    ----------
-    v : array_like, (N, 3)
-        Joint velocities [rad/s].
-    f, w : array_like, (3, k)
-        Heights [V] and slopes [s/rad] of each joint's terms; the paper has k = 3.
-    b : array_like, (3,)
-        Viscous coefficients [V s/rad].
-
-    Returns
-    -------
-    ndarray, (N, 3)
-        Friction voltages [V].
-    """
+    """Return u_f,i = sum_k f_ik tanh(w_ik v_i) + b_i v_i [Kostic2002, eq. 9], without overflow: 1 - 2/(e^2x + 1) = tanh x."""
     (speeds,) = samples_of(3, v=v)
     heights, slopes, viscous = numbers(f, "f"), numbers(w, "w"), numbers(b, "b")
     if heights.shape != slopes.shape or heights.ndim != 2 or len(heights) != 3 or viscous.shape != (3,):
@@ -380,22 +229,7 @@ def friction_voltage(v: ArrayLike, f: ArrayLike, w: ArrayLike, b: ArrayLike) -> 
 
 
 def voltage(tau: ArrayLike, torque_constant: ArrayLike, friction: ArrayLike = 0.0) -> Array:
-    """Return the voltages u = tau / k_t + u_f [Kostic2002, eqs. 8, 10]; tau = R p contains the rotors' torques already.
-
-    Parameters
-    ----------
-    tau : array_like, (N, 3)
-        Torques R p [N m].
-    torque_constant : array_like, (3,)
-        k_t [N m/V].
-    friction : array_like, (N, 3) or float
-        Friction voltages u_f [V].
-
-    Returns
-    -------
-    ndarray, (N, 3)
-        Voltages [V].
-    """
+    """Return the voltages u = tau / k_t + u_f [Kostic2002, eqs. 8, 10]; tau = R p contains the rotors' torques already."""
     (torques,) = samples_of(3, tau=tau)
     gains = numbers(torque_constant, "torque_constant")
     if gains.shape != (3,) or not np.all(gains != 0.0):
@@ -406,21 +240,6 @@ def voltage(tau: ArrayLike, torque_constant: ArrayLike, friction: ArrayLike = 0.
 def control_voltage(
     feedforward: ArrayLike, q_ref: ArrayLike, v_ref: ArrayLike, q: ArrayLike, v: ArrayLike, kp: ArrayLike, kd: ArrayLike
 ) -> Array:
-    """Return u = u_n + k_p (q_ref - q) + k_d (v_ref - v), model on the reference and a PD action [Kostic2002, eq. 15].
-
-    Parameters
-    ----------
-    feedforward : array_like, (N, 3)
-        u_n from the model on the reference [V].
-    q_ref, v_ref, q, v : array_like, (N, 3)
-        Wanted and measured positions and velocities [rad, rad/s].
-    kp, kd : array_like, (3,)
-        Gains [V/rad, V s/rad]; the paper does not print its own.
-
-    Returns
-    -------
-    ndarray, (N, 3)
-        Voltages [V].
-    """
+    """Return u = u_n + k_p (q_ref - q) + k_d (v_ref - v), model on the reference and a PD action [Kostic2002, eq. 15]."""
     u, wanted, wanted_v, actual, actual_v = samples_of(3, feedforward=feedforward, q_ref=q_ref, v_ref=v_ref, q=q, v=v)
     return np.asarray(u + numbers(kp, "kp") * (wanted - actual) + numbers(kd, "kd") * (wanted_v - actual_v))

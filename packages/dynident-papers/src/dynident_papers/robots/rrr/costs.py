@@ -32,21 +32,7 @@ class _Lengths:
 
 
 def inverse_kinematics_program(geometry: Geometry = EXAMPLE, branches: tuple[int, ...] = (0, 1, 2, 3)) -> Program:
-    """Return the inverse kinematics [Kostic2002, eq. 6] as a program for `symbolic.to_c`, `to_numpy` and `to_latex`.
-
-    Parameters
-    ----------
-    geometry : Geometry
-        Lengths.
-    branches : tuple of int
-        Which of `POSTURES`, by index.
-
-    Returns
-    -------
-    Program
-        Quantity ``inverse_kinematics``: q (branches, 3) [rad] of the tip position x (3,) [m]. Out of reach the angles of
-        shoulder and elbow are NaN, and that of the waist as well where the tip is nearer to its axis than the offset.
-    """
+    """Return the inverse kinematics [Kostic2002, eq. 6] as a program for `symbolic.to_c`, `to_numpy` and `to_latex`."""
     graph = Graph()
     lengths = _Lengths(*(graph.const(value) for value in (geometry.d1, geometry.a2, geometry.a3, geometry.offset)))
     x, y, z = (graph.symbol(f"x[{i}]") for i in range(3))
@@ -69,25 +55,13 @@ def inverse_kinematics_program(geometry: Geometry = EXAMPLE, branches: tuple[int
 
 @dataclass(frozen=True)
 class Cost:
-    """Operations per point of one task.
+    """Operations per point of one task."""
 
-    Parameters
-    ----------
-    task : str
-        What is computed.
-    closed : int
-        Our generated closed form.
-    numeric : int
-        Our numeric method.
-    paper_closed, paper_numeric : int
-        What the paper counts for its closed form and for Corke's toolbox (sec. V).
-    """
-
-    task: str
-    closed: int
-    numeric: int
-    paper_closed: int
-    paper_numeric: int
+    task: str  # What is computed
+    closed: int  # Our generated closed form
+    numeric: int  # Our numeric method
+    paper_closed: int  # What the paper counts for its closed form and for Corke's toolbox (sec. V)
+    paper_numeric: int  # What the paper counts for its closed form and for Corke's toolbox (sec. V)
 
 
 def operation_counts(geometry: Geometry = EXAMPLE) -> tuple[Cost, ...]:
@@ -95,16 +69,6 @@ def operation_counts(geometry: Geometry = EXAMPLE) -> tuple[Cost, ...]:
 
     Inverse kinematics by numbers takes `NUMERIC_STEPS` steps, each with forward kinematics, Jacobian and normal equations;
     the first two are counted in their cheapest form, the generated one, so the numeric count is a lower bound.
-
-    Parameters
-    ----------
-    geometry : Geometry
-        Lengths.
-
-    Returns
-    -------
-    tuple of Cost, (2,)
-        Both tasks, with the counts of [Kostic2002, section V].
     """
     robot = mechanism(geometry)
     forms = derive(robot, ("base_inverse_dynamics", "forward_kinematics", "jacobian"))
@@ -119,18 +83,7 @@ def operation_counts(geometry: Geometry = EXAMPLE) -> tuple[Cost, ...]:
 
 
 def operation_table(geometry: Geometry = EXAMPLE) -> str:
-    """Return `operation_counts` as text, as [Kostic2002, section V] tabulates them.
-
-    Parameters
-    ----------
-    geometry : Geometry
-        Lengths.
-
-    Returns
-    -------
-    str
-        A head, then one line per task.
-    """
+    """Return `operation_counts` as text, as [Kostic2002, section V] tabulates them."""
     lines = [f"{'operations per point':<22}{'closed form':>13}{'numeric':>9}{'paper: closed form':>20}{'numeric':>9}"]
     for cost in operation_counts(geometry):
         lines.append(f"{cost.task:<22}{cost.closed:>13}{cost.numeric:>9}{cost.paper_closed:>20}{cost.paper_numeric:>9}")

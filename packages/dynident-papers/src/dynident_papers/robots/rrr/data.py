@@ -30,21 +30,13 @@ PARAMETER_NAMES = tuple(f"p{i}" for i in range(1, 17))
 
 @dataclass(frozen=True)
 class Geometry:
-    """Lengths of the standard Denavit-Hartenberg table (Table I), alpha = (pi/2, 0, 0).
+    """Lengths of the standard Denavit-Hartenberg table (Table I), alpha = (pi/2, 0, 0)."""
 
-    Parameters
-    ----------
-    d1, d2, d3 : float
-        Link offsets C0C1, C1P1, C2P2 [m].
-    a2, a3 : float
-        Link lengths P1C2, P2C3 [m], not zero.
-    """
-
-    d1: float
-    d2: float
-    d3: float
-    a2: float
-    a3: float
+    d1: float  # Link offsets C0C1, C1P1, C2P2 [m]
+    d2: float  # Link offsets C0C1, C1P1, C2P2 [m]
+    d3: float  # Link offsets C0C1, C1P1, C2P2 [m]
+    a2: float  # Link lengths P1C2, P2C3 [m], not zero
+    a3: float  # Link lengths P1C2, P2C3 [m], not zero
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -108,24 +100,7 @@ def mechanism(
     terms: tuple[str, ...] = ("ia",),
     gravity: float = GRAVITY,
 ) -> Mechanism:
-    """Return the robot as a mechanism (Table I).
-
-    Parameters
-    ----------
-    geometry : Geometry
-        Lengths.
-    parameters : array_like, optional
-        Standard parameters in the order of ``mechanism(geometry, terms=terms).parameters``; zero when omitted.
-    terms : tuple of str
-        Joint terms: rotor inertia only by default, as in (12).
-    gravity : float
-        Acceleration along -z_0 [m/s^2].
-
-    Returns
-    -------
-    Mechanism
-        Links ``link_1`` to ``link_3`` in the distal frames of Table I, joints `JOINTS`.
-    """
+    """Return the robot as a mechanism (Table I)."""
     g = geometry
     alphas, lengths, offsets = (np.pi / 2, 0.0, 0.0), (0.0, g.a2, g.a3), (g.d1, g.d2, g.d3)
     table = [

@@ -41,47 +41,19 @@ SIGMOID_NOTE = (
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class AxisFit(Result):
-    """Fit of one axis.
+    """Fit of one axis."""
 
-    Parameters
-    ----------
-    linear, shape : tuple of str
-        Names of the linear and of the shape parameters.
-    values : ndarray, (P + S,)
-        Linear parameters first; zero where the data do not show them.
-    covariance : ndarray, (P + S, P + S)
-        Their covariance; infinite variance where the data do not show a parameter.
-    laws : mapping of str to FrictionLaw
-        Law of each joint.
-    sigma : mapping of str to float
-        Standard deviation of the residual of each joint [N m or N].
-    rows : int
-        Number of equations.
-    relative : float
-        ||e|| / ||tau|| on the data of the fit; not a validation.
-    passes : int
-        Passes over all samples that the search took.
-    notes : tuple of str
-        What to know about the result.
-    fixed : tuple of str
-        Names of the columns beside the friction.
-    residuals : ndarray, (N,)
-        Measured minus predicted effort; NaN where a saturated sample was left out.
-    speed, resistance : ndarray, (N,)
-        Velocity [rad/s or m/s], and the measured effort less the other columns [N m or N].
-    """
-
-    linear: tuple[str, ...]
-    shape: tuple[str, ...]
-    values: Array
-    covariance: Array
-    laws: Mapping[str, FrictionLaw]
-    sigma: Mapping[str, float]
-    rows: int
-    relative: float
-    passes: int
-    notes: tuple[str, ...] = ()
-    fixed: tuple[str, ...] = ()
+    linear: tuple[str, ...]  # Names of the linear and of the shape parameters
+    shape: tuple[str, ...]  # Names of the linear and of the shape parameters
+    values: Array  # Linear parameters first; zero where the data do not show them
+    covariance: Array  # Their covariance; infinite variance where the data do not show a parameter
+    laws: Mapping[str, FrictionLaw]  # Law of each joint
+    sigma: Mapping[str, float]  # Standard deviation of the residual of each joint [N m or N]
+    rows: int  # Number of equations
+    relative: float  # ||e|| / ||tau|| on the data of the fit; not a validation
+    passes: int  # Passes over all samples that the search took
+    notes: tuple[str, ...] = ()  # What to know about the result
+    fixed: tuple[str, ...] = ()  # Names of the columns beside the friction
     residuals: Array = field(default_factory=lambda: np.zeros(0))
     speed: Array = field(default_factory=lambda: np.zeros(0))
     resistance: Array = field(default_factory=lambda: np.zeros(0))
@@ -149,20 +121,7 @@ class AxisFit(Result):
         return figure
 
     def predict(self, state: State | ArrayLike, fixed: Mapping[str, ArrayLike] | None = None) -> Array:
-        """Predict the effort.
-
-        Parameters
-        ----------
-        state : State or array_like, (N,)
-            Velocity, and what else the law looks at.
-        fixed : mapping of str to array_like (N,), optional
-            The columns that the fit was given; without them only the friction is returned.
-
-        Returns
-        -------
-        ndarray, (N,)
-            Effort [N m or N].
-        """
+        """Predict the effort."""
         if len(self.friction) != 1:
             raise IdentificationError(f"the fit has {len(self.friction)} friction laws; predict is for the one of an axis")
         (friction,) = self.friction.values()

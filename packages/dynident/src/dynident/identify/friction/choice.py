@@ -34,63 +34,28 @@ Candidate = Callable[[NDArray[np.bool_]], tuple[Array, int]]
 
 @dataclass(frozen=True)
 class Contender:
-    """One model in the comparison.
+    """One model in the comparison."""
 
-    Parameters
-    ----------
-    name : str
-        Name of the model.
-    held_out : float
-        Root mean square error of the held-out blocks.
-    scatter : float
-        Standard error of the mean of the squared block errors, as an error of `held_out`.
-    training : float
-        Root mean square error on all data after a fit to all of them; for information only.
-    parameters : int
-        Number of parameters.
-    effective : float
-        Effective number of independent samples by this model's own residuals.
-    aic, bic : float
-        Information criteria; lower is better. All models count the effective samples of the one with the lowest held-out
-        error, whose residuals are closest to pure noise: criteria of different counts could not be compared.
-    failed : str
-        Why the model could not be fitted; empty otherwise.
-    extrapolated, slower : float
-        Root mean square error of the fastest stretches when they are held out together, and of the slowest ones; NaN where that
-        was not asked for.
-    """
-
-    name: str
-    held_out: float
-    scatter: float
-    training: float
-    parameters: int
-    effective: float
+    name: str  # Name of the model
+    held_out: float  # Root mean square error of the held-out blocks
+    scatter: float  # Standard error of the mean of the squared block errors, as an error of `held_out`
+    training: float  # Root mean square error on all data after a fit to all of them; for information only
+    parameters: int  # Number of parameters
+    effective: float  # Effective number of independent samples by this model's own residuals
     aic: float
     bic: float
-    failed: str = ""
+    failed: str = ""  # Why the model could not be fitted; empty otherwise
     extrapolated: float = float("nan")
     slower: float = float("nan")
 
 
 @dataclass(frozen=True)
 class Choice(Result):
-    """The comparison, best held-out error first.
+    """The comparison, best held-out error first."""
 
-    Parameters
-    ----------
-    contenders : tuple of Contender
-        All models.
-    best : str
-        The simplest model that is not worse than the best by more than one standard error of their difference, among those
-        that extrapolate no worse than the simplest of all.
-    blocks : int
-        Number of blocks.
-    """
-
-    contenders: tuple[Contender, ...]
+    contenders: tuple[Contender, ...]  # All models
     best: str
-    blocks: int
+    blocks: int  # Number of blocks
 
     def __getitem__(self, name: str) -> Contender:
         """Return one contender by its name."""

@@ -62,18 +62,10 @@ def choose_law(
 
 @dataclass(frozen=True)
 class FrictionChoice(Result):
-    """The law of every joint, and how it was chosen.
+    """The law of every joint, and how it was chosen."""
 
-    Parameters
-    ----------
-    laws : mapping of str to FrictionLaw
-        Chosen law by joint.
-    choices : mapping of str to Choice
-        The comparison of every joint for which there was something to choose.
-    """
-
-    laws: Mapping[str, FrictionLaw]
-    choices: Mapping[str, Choice]
+    laws: Mapping[str, FrictionLaw]  # Chosen law by joint
+    choices: Mapping[str, Choice]  # The comparison of every joint for which there was something to choose
 
     def summary(self) -> str:
         """Return the comparisons as text. One table per joint."""

@@ -39,37 +39,18 @@ SMALL, LARGE = 0.5, 2.0  # bias, in standard deviations, that can be ignored; th
 
 @dataclass(frozen=True, eq=False)
 class BiasDiagnosis(Result):
-    """What speaks for and against least squares on some evidence.
+    """What speaks for and against least squares on some evidence."""
 
-    Parameters
-    ----------
-    names : tuple of str
-        Base parameters.
-    bias, std : ndarray, (b,)
-        Bias of WLS that noise of the positions explains, and standard deviation of WLS under coloured noise.
-    noise_share : dict of str to float
-        Part of the residual variance of every joint that noise of the positions explains.
-    whiteness : dict of str to (float, float)
-        Per joint: correlation of neighbouring residuals, and the probability of a colour like theirs by chance, beside the
-        colour that the decimation gives.
-    difference : ndarray, (b,)
-        Estimate of WLS less that of the instruments; NaN where there are none.
-    hausman, degrees, probability : float, int, float
-        The test of instruments against least squares; NaN, 0, NaN where there are none.
-    sentences : tuple of str
-        All that in plain words.
-    """
-
-    names: tuple[str, ...]
-    bias: Array
-    std: Array
-    noise_share: dict[str, float]
+    names: tuple[str, ...]  # Base parameters
+    bias: Array  # Bias of WLS that noise of the positions explains, and standard deviation of WLS under coloured noise
+    std: Array  # Bias of WLS that noise of the positions explains, and standard deviation of WLS under coloured noise
+    noise_share: dict[str, float]  # Part of the residual variance of every joint that noise of the positions explains
     whiteness: dict[str, tuple[float, float]]
-    difference: Array
-    hausman: float
-    degrees: int
-    probability: float
-    sentences: tuple[str, ...] = ()
+    difference: Array  # Estimate of WLS less that of the instruments; NaN where there are none
+    hausman: float  # The test of instruments against least squares; NaN, 0, NaN where there are none
+    degrees: int  # The test of instruments against least squares; NaN, 0, NaN where there are none
+    probability: float  # The test of instruments against least squares; NaN, 0, NaN where there are none
+    sentences: tuple[str, ...] = ()  # All that in plain words
     derived = ("biased",)
 
     def __post_init__(self) -> None:

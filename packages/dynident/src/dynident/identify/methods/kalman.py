@@ -229,12 +229,7 @@ class _Inputs:
 
 
 def _turning(friction: Array, count: int, every: int, part: Stretch) -> Array:
-    """Return the variance (K, n) of the efforts by friction that jumps, around the steps in which a joint turns round.
-
-    A filtered velocity is known to half a period of the cut-off: within that time of its change of sign the joint may move
-    either way or stand, and friction is known to its spread only. An error that lasts m steps counts like white noise of m
-    times its variance.
-    """
+    """Return the variance (K, n) of the efforts by friction that jumps, around the steps in which a joint turns round."""
     width = max(1, round(0.5 * part.rate / part.cutoff)) if part.cutoff > 0.0 else 1
     sums = [np.vstack([np.zeros((1, friction.shape[1])), np.cumsum(x, axis=0)]) for x in (friction, friction**2)]
     starts = np.maximum(np.arange(count) * every - width, 0)

@@ -44,25 +44,12 @@ SEEN = 1e-6  # singular value of the scaled sensitivities below which a directio
 
 @dataclass(frozen=True, eq=False)
 class Visible(Result):
-    """What a log can show through a closed loop, before any fit.
+    """What a log can show through a closed loop, before any fit."""
 
-    Parameters
-    ----------
-    names : tuple of str
-        Unknowns: base parameters, then factors on gains.
-    reach : ndarray, (k,)
-        Change of each unknown, relative to its natural size, that moves the outputs by as much as their noise; infinite where
-        none does.
-    hidden : tuple of dict
-        Directions that no output shows, as shares of the unknowns.
-    sentences : tuple of str
-        All that in words.
-    """
-
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # Unknowns: base parameters, then factors on gains
     reach: Array
-    hidden: tuple[dict[str, float], ...]
-    sentences: tuple[str, ...]
+    hidden: tuple[dict[str, float], ...]  # Directions that no output shows, as shares of the unknowns
+    sentences: tuple[str, ...]  # All that in words
 
     def summary(self) -> str:
         """Return it in words. One sentence a line."""
@@ -127,20 +114,7 @@ class OutputError(LeastSquares):
         return _visible(problem, stacked)
 
     def fit(self, regression: Regression, active: NDArray[np.bool_] | None = None) -> Self:
-        """Estimate base parameters and gains; see `OLS.fit`. A note of the result tells the gains.
-
-        Parameters
-        ----------
-        regression : Regression
-            Evidence with its samples.
-        active : ndarray of bool (b,), optional
-            Base parameters to estimate. All when omitted.
-
-        Returns
-        -------
-        self
-            With `factors_`, `factors_std_` and `held_` beside what every estimator has.
-        """
+        """Estimate base parameters and gains; see `OLS.fit`. A note of the result tells the gains."""
         super().fit(regression, active)
         if said := told_gains(self.factors_, self.factors_std_, self.held_):
             self.result_ = replace(self.result_, notes=(*self.result_.notes, said))

@@ -62,20 +62,7 @@ class RLS(LeastSquares):
     tolerance: float = 1e-8
 
     def start(self, base: BaseParameters, sigma: ArrayLike = 1.0) -> RLS:
-        """Begin on line, knowing nothing.
-
-        Parameters
-        ----------
-        base : BaseParameters
-            What to estimate.
-        sigma : array_like, () or (n,)
-            Standard deviation of the efforts of every joint [N m, N].
-
-        Returns
-        -------
-        self
-            The estimator; `update` feeds it.
-        """
+        """Begin on line, knowing nothing."""
         require(base, BaseParameters, "base")
         self._check()
         self.base_ = base

@@ -41,52 +41,22 @@ TILE = 4096  # samples whose regressor is held at once
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Stretch:
-    """Rows of one log, in the order of time.
+    """Rows of one log, in the order of time."""
 
-    Parameters
-    ----------
-    motion : Motion
-        N samples of the robot's coordinates before decimation.
-    measured : Motion
-        The same of the channels that were measured; motors of a robot with loops.
-    decimator : Decimator
-        Filter of the rows.
-    rows : Rows
-        The equations.
-    t : ndarray, (M,)
-        Time of the rows [s].
-    W : tuple of ndarray, (M, k_g)
-        Rows of every group; zero where they are not used.
-    y : tuple of ndarray, (M,)
-        What they should give.
-    used : tuple of ndarray of bool, (M,)
-        Which rows are used.
-    positions, effort : ndarray, (N, n), (N, k)
-        Measured positions before any filter, and efforts [rad, m, N m, N].
-    noise : ndarray, (n,)
-        Standard deviation of the white noise of the measured positions [rad, m]; zero where nothing is known of it.
-    cutoff : float
-        Low-pass of the differentiation [Hz]; 0 when the motion did not come from a log.
-    options : mapping
-        Options of `prepare`.
-    reference : Motion, optional
-        The motion that was asked for, filtered alike.
-    """
-
-    motion: Motion
-    measured: Motion
-    decimator: Decimator
-    rows: Rows
-    t: Array
-    W: tuple[Array, ...]
-    y: tuple[Array, ...]
-    used: tuple[NDArray[np.bool_], ...]
-    positions: Array
-    effort: Array
+    motion: Motion  # N samples of the robot's coordinates before decimation
+    measured: Motion  # The same of the channels that were measured; motors of a robot with loops
+    decimator: Decimator  # Filter of the rows
+    rows: Rows  # The equations
+    t: Array  # Time of the rows [s]
+    W: tuple[Array, ...]  # Rows of every group; zero where they are not used
+    y: tuple[Array, ...]  # What they should give
+    used: tuple[NDArray[np.bool_], ...]  # Which rows are used
+    positions: Array  # Measured positions before any filter, and efforts [rad, m, N m, N]
+    effort: Array  # Measured positions before any filter, and efforts [rad, m, N m, N]
     noise: Array
-    cutoff: float = 0.0
-    options: Mapping[str, Any] | None = None
-    reference: Motion | None = None
+    cutoff: float = 0.0  # Low-pass of the differentiation [Hz]; 0 when the motion did not come from a log
+    options: Mapping[str, Any] | None = None  # Options of `prepare`
+    reference: Motion | None = None  # The motion that was asked for, filtered alike
 
     @property
     def rate(self) -> float:
@@ -244,24 +214,7 @@ class SampledRegression(Regression):
     def without_effort(
         cls, mechanism: Mechanism, log: Log, base: BaseParameters | None = None, **options: Any
     ) -> SampledRegression:
-        """Take the positions of a log that has no usable efforts, for `OutputError(outputs=("position",))`.
-
-        Parameters
-        ----------
-        mechanism : Mechanism
-            Robot without loops.
-        log : Log
-            Log; its efforts are not looked at, and its effort kind may be "none".
-        base : BaseParameters, optional
-            Base parameters; found when omitted.
-        **options
-            Passed to `dynident.signals.prepare`.
-
-        Returns
-        -------
-        SampledRegression
-            Evidence whose efforts are all zero.
-        """
+        """Take the positions of a log that has no usable efforts, for `OutputError(outputs=("position",))`."""
         if mechanism.loops:
             raise IdentificationError(f"robot '{mechanism.name}' has loops; logs without efforts are fitted for trees only")
         # Preparation refuses dead efforts; these are never used.
@@ -288,20 +241,7 @@ class SampledRegression(Regression):
         return replace(merged, stretches=(*self.stretches, *other.stretches))
 
     def with_rows(self, rows: Sequence[Sequence[tuple[Array, Array]]], counts: Sequence[int] | None = None) -> Regression:
-        """Return the evidence of other rows.
-
-        Parameters
-        ----------
-        rows : sequence over stretches of sequence over groups of (W, y)
-            Weighted or filtered rows.
-        counts : sequence of int, optional
-            Rows per group; as before when omitted.
-
-        Returns
-        -------
-        Regression
-            Factors of these rows.
-        """
+        """Return the evidence of other rows."""
         groups = []
         for g, group in enumerate(self.groups):
             stacked = np.vstack([np.column_stack(part[g]) for part in rows])
@@ -310,18 +250,7 @@ class SampledRegression(Regression):
         return Regression(self.base, tuple(groups), self.sources, self.options, self.notes, self.projection)
 
     def residuals(self, beta: Array) -> list[list[Array]]:
-        """Return y - W beta of every stretch and group, zero where rows are not used.
-
-        Parameters
-        ----------
-        beta : ndarray, (b,)
-            Base parameters.
-
-        Returns
-        -------
-        list over stretches of list over groups of ndarray (M,)
-            Residuals [N m, N].
-        """
+        """Return y - W beta of every stretch and group, zero where rows are not used."""
         return [
             [y - W @ beta[group.columns] for W, y, group in zip(part.W, part.y, self.groups, strict=True)]
             for part in self.stretches

@@ -30,22 +30,7 @@ def expand(
     search: Sequence[str | os.PathLike[str]] = (),
     arguments: Mapping[str, object] | None = None,
 ) -> Element:
-    """Expand a .xacro file without running any code from it.
-
-    Parameters
-    ----------
-    path : path-like
-        The file.
-    search : sequence of path-like
-        Folders in which packages are looked for, beside those around the file.
-    arguments : mapping, optional
-        Values of ``<xacro:arg>`` by name.
-
-    Returns
-    -------
-    xml.etree.ElementTree.Element
-        The element ``robot`` of the URDF.
-    """
+    """Expand a .xacro file without running any code from it."""
     expander = _Expander(Path(path), search, arguments or {})
     try:
         return checked_root(expander.document(), "robot")
