@@ -38,28 +38,19 @@ class Motion:
     a: Array
 
     def __init__(self, t: ArrayLike, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> None:
-        time = np.atleast_1d(numbers(t, "motion: t"))
-        arrays = {"q": q, "v": v, "a": a}
-        for label, values in arrays.items():
-            array = numbers(values, f"motion: {label}")
-            arrays[label] = array[None, :] if array.ndim == 1 else array
-        if time.ndim != 1:
-            raise DynidentError(f"motion: t has shape {time.shape}; it must be one-dimensional")
-        shape = np.shape(arrays["q"])
-        if len(shape) != 2:
-            raise DynidentError(f"motion: q has shape {shape}; it must be (samples, joints)")
-        for label, values in arrays.items():
-            if np.shape(values) != shape:
-                raise DynidentError(f"motion: {label} has shape {np.shape(values)} but q has shape {shape}; they must agree")
-        if shape[0] != time.size:
-            raise DynidentError(f"motion: t has {time.size} samples but q has {shape[0]}; they must agree")
-        if np.any(np.diff(time) <= 0.0):
-            bad = int(np.argmax(np.diff(time) <= 0.0)) + 1
+        time, *arrays = (numbers(x, f"motion: {label}") for x, label in ((t, "t"), (q, "q"), (v, "v"), (a, "a")))
+        time = time if time.ndim else time[None]
+        shape, _, _ = shapes = [x.shape if x.ndim > 1 else (1, *x.shape) for x in arrays]
+        if time.ndim != 1 or len(shape) != 2 or any(other != shape for other in shapes) or time.size != shape[0]:
+            given = ", ".join(f"{label} {x.shape}" for label, x in zip("tqva", (time, *arrays), strict=True))
+            raise DynidentError(f"motion: shapes do not match ({given}); expected t (N,) and q, v, a (N, n)")
+        if time.size > 1 and not (rising := time[1:] > time[:-1]).all():
+            bad = int(np.argmin(rising)) + 1
             raise DynidentError(
                 f"motion: time does not increase at sample {bad} (t = {time[bad]}); sort or clean the time stamps"
             )
-        for label, values in {"t": time, **arrays}.items():
-            view = finite_rows(f"motion: {label}", np.asarray(values, dtype=np.float64)).view()
+        for label, x in zip("tqva", (time, *arrays), strict=True):
+            view = finite_rows(f"motion: {label}", x).reshape(-1 if label == "t" else shape)
             view.flags.writeable = False
             object.__setattr__(self, label, view)
 
