@@ -1,7 +1,7 @@
 """C of a machine as an FMU: the compiled step and its surroundings, printed, with the machine's numbers as tables.
 
-The interface of FMI around it is written by hand: ``fmu.c`` (what both kinds share), ``fmu_cosimulation.c``,
-``fmu_exchange.c``, ``fmu_heat.c`` (temperatures) and ``fmu_unused.c`` (what FMI asks for and no robot has).
+The interface of FMI around it is written by hand: ``fmu.c`` (what both kinds share), ``cosimulation.c``,
+``exchange.c``, ``heat.c`` (temperatures) and ``unused.c`` (what FMI asks for and no robot has).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Array = NDArray[np.float64]
 ORDER = 2  # states of a thermal model, at most
 ZONE = 2 * ORDER * ORDER + 4 * ORDER + 7  # numbers of one, as `_thermal` writes them
 ARRAYS = ("a", "s", "p", "w", "m", "table", "noise", "push", "record")
-ASSETS = ("fmu_heat.c", "fmu.c", "fmu_cosimulation.c", "fmu_exchange.c", "fmu_unused.c")
+ASSETS = ("heat.c", "fmu.c", "cosimulation.c", "exchange.c", "unused.c")
 PARTS = ("run", "placed", "setpoint", "evaluate")  # what the interface calls
 
 
