@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from dynident.drive.encoder import counted
 from dynident.errors import DynidentError
 from dynident.simulate import Sensors
 from dynident.simulate.results import means
-from dynident.simulate.sensors import at_times, kept_rows, noisy, quantised, sample_times, streams
+from dynident.simulate.sensors import at_times, kept_rows, noisy, sample_times, streams
 
 
 def test_streams_are_independent_and_repeat() -> None:
@@ -51,7 +52,7 @@ def test_means_are_integrals_of_held_rows(thin: int, before: int) -> None:
 
 def test_quantised_values_are_whole_counts() -> None:
     values = np.linspace(-1.0, 1.0, 997)[:, None].repeat(2, axis=1)
-    out = quantised(values, np.array([0.01, 0.0]))
+    out = counted(values, np.array([0.01, 0.0]))
     assert np.abs(out[:, 0] / 0.01 - np.round(out[:, 0] / 0.01)).max() < 1e-9
     assert np.abs(out[:, 0] - values[:, 0]).max() <= 0.005 + 1e-12
     assert np.array_equal(out[:, 1], values[:, 1])

@@ -2,8 +2,8 @@
 
 Minimum norm    tau = A (A^T A)^-1 f
 Weighted        tau = W^-1 A (A^T W^-1 A)^-1 f         least sum_i w_i tau_i^2: strong motors take more
-Preload         tau = minimum norm + U U^T u,          U an orthonormal basis of the null space of A^T
-Projection      tau* = tau - sum_i (u_i^T tau) u_i     [Briot2015, eq. 50]: the internal stress is removed, f stays
+Preload         tau = minimum norm + (1 - A A^+) u     only the internal part of u, so that f stays
+Projection      tau* = minimum norm of f = A^T tau     [Briot2015, eq. 50]: the internal stress is removed, f stays
 """
 
 from __future__ import annotations
@@ -35,13 +35,6 @@ def coupling_rows(mechanism: Mechanism) -> Array:
         for coordinate, coefficient in actuator.coupling.items():
             row[index[coordinate]] = coefficient
     return rows
-
-
-def internal_basis(A: ArrayLike) -> Array:
-    """Return orthonormal torques that press the robot against itself and move nothing: A^T U = 0."""
-    matrix = _matrix(A)
-    U = np.linalg.svd(matrix)[0][:, :, matrix.shape[2] :]
-    return np.asarray(U if np.ndim(A) == 3 else U[0])
 
 
 def minimum_norm(A: ArrayLike, f: ArrayLike, weights: ArrayLike | None = None) -> Array:
@@ -91,21 +84,16 @@ def with_preload(A: ArrayLike, f: ArrayLike, u: ArrayLike, weights: ArrayLike | 
     ndarray, (N, k), or (k,) when A and f are of one sample
         Torques of the actuators.
     """
-    matrix, forces, push = _matrix(A), _vectors(A, f, "f", 2), numbers(u, "u")
+    matrix, push = _matrix(A), numbers(u, "u")
+    forces = _forces(matrix, f)
     samples, count = max(matrix.shape[0], forces.shape[0]), matrix.shape[1]
     if push.shape not in ((), (count,), (samples, count)):
         raise DynidentError(f"u has shape {push.shape}; give one torque for each of the {count} actuators")
     if count == matrix.shape[2] and np.any(push):
         raise DynidentError(f"u is a preload, but {count} actuators for as many freedoms leave no room for it; leave it out")
     price = None if weights is None else prices(weights, count)
-    return _shaped(least_torques(matrix, forces, push if np.any(push) else None, price), A, f)
-
-
-def remove_internal(A: ArrayLike, tau: ArrayLike) -> Array:
-    """Return torques without their internal stress: tau - sum_i (u_i^T tau) u_i [Briot2015, eq. 50]."""
-    torques = _vectors(A, tau, "tau", 1)
-    U = internal_basis(_matrix(A))
-    return _shaped(torques - (U @ (U.transpose(0, 2, 1) @ torques[:, :, None]))[:, :, 0], A, tau)
+    tau = least_torques(matrix, forces, push if np.any(push) else None, price)
+    return tau[0] if np.ndim(A) == 2 and np.ndim(f) <= 1 else tau
 
 
 def _matrix(A: ArrayLike) -> Array:
@@ -126,20 +114,11 @@ def _matrix(A: ArrayLike) -> Array:
     return matrix
 
 
-def _vectors(A: ArrayLike, values: ArrayLike, what: str, axis: int) -> Array:
-    """Return vectors as (N, m), m being the size of A along `axis` of (N, k, n)."""
-    matrix = np.asarray(A)
-    matrix = matrix if matrix.ndim == 3 else matrix[None]
-    vectors = np.atleast_2d(numbers(values, what))
-    if vectors.ndim != 2 or vectors.shape[1] != matrix.shape[axis]:
-        raise DynidentError(
-            f"{what} has shape {vectors.shape}; give {matrix.shape[axis]} columns, as A has shape {matrix.shape}"
-        )
-    if 1 not in (matrix.shape[0], vectors.shape[0]) and matrix.shape[0] != vectors.shape[0]:
-        raise DynidentError(f"{what} has {vectors.shape[0]} samples but A has {matrix.shape[0]}; they must agree")
-    return finite_rows(what, vectors)
-
-
-def _shaped(tau: Array, A: ArrayLike, values: ArrayLike) -> Array:
-    """Return one sample as a plain vector when nothing was given as a batch."""
-    return tau[0] if np.ndim(A) == 2 and np.ndim(values) <= 1 else tau
+def _forces(matrix: Array, f: ArrayLike) -> Array:
+    """Return generalised forces as (N, n) after checking them against A (N, k, n)."""
+    forces = np.atleast_2d(numbers(f, "f"))
+    if forces.ndim != 2 or forces.shape[1] != matrix.shape[2]:
+        raise DynidentError(f"f has shape {forces.shape}; give {matrix.shape[2]} columns, as A has shape {matrix.shape}")
+    if 1 not in (matrix.shape[0], forces.shape[0]) and matrix.shape[0] != forces.shape[0]:
+        raise DynidentError(f"f has {forces.shape[0]} samples but A has {matrix.shape[0]}; they must agree")
+    return finite_rows("f", forces)

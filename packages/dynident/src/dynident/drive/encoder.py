@@ -7,22 +7,39 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.checks import choice, finite_rows, number, numbers, whole
 from dynident.errors import DescriptionError, DynidentError
+from dynident.graph.elementary import floor, where
 
 Array = NDArray[np.float64]
 SIDES = ("motor", "joint")
 VELOCITIES = ("difference", "exact")
 
 
+def counted(x: Any, size: Any) -> Any:
+    """Return x in whole counts, x itself where a count has no size; for expressions, numbers and arrays."""
+    count = where(size > 0.0, size, 1.0)
+    return where(size > 0.0, count * floor(x / count + 0.5), x)
+
+
+def sensed_position(theta: Any, rho: Any, noise: Any, resolution: Any, motor: Any, ratio: Any) -> Any:
+    """Return rho as an encoder reads it, on the motor or behind the gear; for expressions, numbers and arrays."""
+    return counted(where(motor, theta, rho) + noise, resolution) / where(motor, ratio, 1.0)
+
+
+def sensed_current(current: Any, noise: Any, resolution: Any, gain: Any) -> Any:
+    """Return a current as its sensor reads it; for expressions, numbers and arrays."""
+    return counted(current * gain + noise, resolution)
+
+
 def quantise(values: ArrayLike, resolution: float) -> Array:
-    """Round to whole counts, ``resolution * round(values / resolution)``."""
-    array, size = numbers(values, "values"), number("resolution", resolution, least=0.0)
-    return array.copy() if size == 0.0 else np.asarray(size * np.round(array / size))
+    """Round to whole counts, ``resolution * floor(values / resolution + 1/2)``."""
+    return np.array(counted(numbers(values, "values"), number("resolution", resolution, least=0.0)))
 
 
 @dataclass(frozen=True)
@@ -65,7 +82,8 @@ class Encoder:
 
     def measure(self, position: ArrayLike, seed: int | np.random.Generator = 0) -> Array:
         """Position as sensed: noise added, then rounded to whole counts."""
-        return quantise(_noisy(numbers(position, "position"), self.noise, seed), self.resolution)
+        x = numbers(position, "position")
+        return quantise(x + _noise(x, self.noise, seed), self.resolution)
 
     def estimate_velocity(self, position: ArrayLike, cycle: float) -> Array:
         """Velocity as the drive finds it: difference of sensed positions over a cycle, then the low-pass of `filter`."""
@@ -103,14 +121,12 @@ class CurrentSensor:
 
     def measure(self, current: ArrayLike, seed: int | np.random.Generator = 0) -> Array:
         """Current as sensed."""
-        scaled = (1.0 + self.gain_error) * numbers(current, "current")
-        return quantise(_noisy(scaled, self.noise, seed), self.resolution)
+        i = numbers(current, "current")
+        return np.asarray(sensed_current(i, _noise(i, self.noise, seed), self.resolution, 1.0 + self.gain_error))
 
 
-def _noisy(values: Array, deviation: float, seed: int | np.random.Generator) -> Array:
-    if deviation == 0.0:
-        return values
-    return np.asarray(values + deviation * np.random.default_rng(seed).standard_normal(values.shape))
+def _noise(values: Array, deviation: float, seed: int | np.random.Generator) -> Array | float:
+    return deviation * np.random.default_rng(seed).standard_normal(values.shape) if deviation else 0.0
 
 
 def difference(position: ArrayLike, cycle: float, window: int = 1) -> Array:

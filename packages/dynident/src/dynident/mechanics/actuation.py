@@ -5,16 +5,70 @@ A tall A has a null space of A^T: motor torques there press the robot against it
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.checks import numbers
 from dynident.errors import DynidentError
+from dynident.graph.compiled import Compiled
+from dynident.graph.elementary import absolute, minimum
+from dynident.graph.expression import Graph, Node, total
+from dynident.graph.function import Function
 from dynident.mechanics.closure import close_positions, projector
 from dynident.mechanics.functions import coordinates
+from dynident.mechanics.solving import NodeRows, solve_general, solve_symmetric
+from dynident.mechanics.vectors import dot
 from dynident.mechanism.mechanism import Mechanism
 
 Array = NDArray[np.float64]
+TINY = 1e-13  # relative size of a pivot that is made of rounding errors
+
+
+def least_squares(A: NodeRows, x: Sequence[Node]) -> tuple[list[Node], Node]:
+    """Return y of least |A y - x|, A (m, n) with m >= n, and a number above zero where A has full rank."""
+    columns = _transposed(A)
+    if len(A) == len(columns):
+        found, ratio = solve_general(A, [[entry] for entry in x])
+        return [entry[0] for entry in found], ratio - TINY
+    return _normal(A, A, [dot(column, x) for column in columns])
+
+
+def least_norm(A: NodeRows, f: Sequence[Node], price: Sequence[Node] | None = None) -> tuple[list[Node], Node]:
+    """Return tau of least sum_i w_i tau_i^2 with A^T tau = f, and a number above zero where there is one.
+
+        tau = W^-1 A (A^T W^-1 A)^-1 f
+
+    With fewer actuators than coordinates it is what comes closest to f.
+    """
+    if len(A) <= len(A[0]):
+        return least_squares(_transposed(A), f)
+    cheap = A if price is None else [[x / w for x in row] for row, w in zip(A, price, strict=True)]
+    part, ok = _normal(A, cheap, f)
+    return [dot(row, part) for row in cheap], ok
+
+
+def internal(A: NodeRows, tau: Sequence[Node]) -> tuple[list[Node], Node]:
+    """Return the part of torques that presses the robot against itself, (1 - A A^+) tau, and whether A has full rank."""
+    part, ok = least_squares(A, tau)
+    return [x - dot(row, part) for x, row in zip(tau, A, strict=True)], ok
+
+
+def _transposed(A: NodeRows) -> NodeRows:
+    return [list(column) for column in zip(*A, strict=True)]
+
+
+def _normal(A: NodeRows, B: NodeRows, right: Sequence[Node]) -> tuple[list[Node], Node]:
+    """Return (A^T B)^-1 of a vector, and a number above zero where the pivots are no rounding errors."""
+    graph, n = A[0][0].graph, range(len(A[0]))
+    square = [[total([graph.zero, *(a[i] * b[j] for a, b in zip(A, B, strict=True))]) for j in n] for i in n]
+    found, pivots = solve_symmetric(square, [[x] for x in right])
+    ok = graph.one
+    for i, pivot in enumerate(pivots):
+        ok = minimum(ok, absolute(pivot) - TINY * absolute(square[i][i]))
+    return [x[0] for x in found], ok
 
 
 def actuator_jacobian(mechanism: Mechanism, q: ArrayLike) -> Array:
@@ -91,13 +145,31 @@ def prices(weights: ArrayLike, count: int) -> Array:
 
 
 def least_torques(A: Array, f: Array, preload: ArrayLike | None = None, price: Array | None = None) -> Array:
-    """Return torques with A^T tau = f of least (weighted) norm, plus the internal part of a preload; nothing is checked."""
-    root = np.ones(A.shape[1]) if price is None else 1.0 / np.sqrt(price)
-    tau = np.einsum("k,tnk,tn->tk", root, np.linalg.pinv(root[:, None] * A), f)
-    if preload is None:
-        return np.asarray(tau)
-    u, inverse = np.broadcast_to(np.asarray(preload, dtype=np.float64), tau.shape), np.linalg.pinv(A)
-    return np.asarray(tau + u - np.einsum("tkn,tn->tk", A, np.einsum("tnk,tk->tn", inverse, u)))
+    """Return torques with A^T tau = f of least (weighted) norm, plus the internal part of a preload; inf where none do."""
+    samples, (k, n) = max(len(A), len(f)), A.shape[1:]
+    pushed = preload is not None and k > n
+    given = {"A": np.broadcast_to(A.reshape(len(A), k * n), (samples, k * n)), "f": np.broadcast_to(f, (samples, n))}
+    if pushed:
+        given["u"] = np.broadcast_to(np.asarray(preload, dtype=np.float64), (samples, k))
+    arrays = {name: np.ascontiguousarray(x, dtype=np.float64) for name, x in given.items()}
+    if price is not None:
+        arrays["w"] = price
+    tau, ok = np.empty((samples, k)), np.empty((samples, 1))
+    _sharing(k, n, price is not None, pushed)(samples, {**arrays, "tau": tau, "ok": ok})
+    return np.where(ok > 0.0, tau, np.inf)
+
+
+@lru_cache(maxsize=64)
+def _sharing(k: int, n: int, priced: bool, pushed: bool) -> Compiled:
+    """Return `least_norm` plus `internal` as machine code, for matrices A (k, n)."""
+    graph = Graph()
+    flat, inputs = graph.symbols("A", k * n), {"A": k * n, "f": n}
+    A = [flat[i * n : (i + 1) * n] for i in range(k)]
+    tau, ok = least_norm(A, graph.symbols("f", n), graph.symbols("w", k) if priced else None)
+    if pushed:
+        inputs["u"] = k
+        tau = [x + y for x, y in zip(tau, internal(A, graph.symbols("u", k))[0], strict=True)]
+    return Compiled(Function("least_torques", inputs, {"tau": tau, "ok": [ok]}, {"w": k} if priced else {}))
 
 
 def preload(mechanism: Mechanism, q: ArrayLike, torques: ArrayLike) -> Array:

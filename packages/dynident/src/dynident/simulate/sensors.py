@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.checks import choice, flag, gain, per_actuator, whole
+from dynident.drive.encoder import sensed_current, sensed_position
 from dynident.errors import SimulationError
 from dynident.mechanism.mechanism import Mechanism
 from dynident.signals.log import Log
@@ -164,14 +165,6 @@ def noisy(rng: Stream, values: Array, deviation: Array) -> Array:
     return values + rng.standard_normal(values.shape) * deviation if np.any(deviation) else values
 
 
-def quantised(values: Array, resolution: Array) -> Array:
-    """Return values rounded to whole counts."""
-    if not resolution.any():
-        return values
-    size = np.where(resolution > 0.0, resolution, 1.0)
-    return np.where(resolution > 0.0, np.round(values / size) * size, values)
-
-
 def sample_times(sensors: Sensors, t: Array, rng: Stream) -> tuple[Array, Array]:
     """Return when samples are taken, and what the recorder writes as their time."""
     if not sensors.jitter or t.size < 2:
@@ -322,14 +315,14 @@ def _at_motor(robot: VirtualRobot) -> NDArray[np.bool_]:
 
 def _positions(robot: VirtualRobot, truth: Truth, taken: Array, rng: Stream) -> Array:
     """Return rho as the encoders read it, each rounded on its own side of the gear."""
-    encoders, motor = [drive.encoder for drive in robot.drives], _at_motor(robot)
-    ratio = np.array([drive.transmission.ratio for drive in robot.drives])
-    position = np.where(motor, truth.theta, truth.rho)
+    encoders = [drive.encoder for drive in robot.drives]
+    theta, rho = truth.theta, truth.rho
     if taken is not truth.t:
-        position = at_times(truth.t, position, np.where(motor, truth.omega, truth.rho_v), taken)
-    position = noisy(rng, position, np.array([encoder.noise for encoder in encoders]))
-    position = quantised(position, np.array([encoder.resolution for encoder in encoders]))
-    return position / np.where(motor, ratio, 1.0)
+        theta, rho = at_times(truth.t, theta, truth.omega, taken), at_times(truth.t, rho, truth.rho_v, taken)
+    noise = noisy(rng, np.zeros_like(rho), np.array([encoder.noise for encoder in encoders]))
+    resolution = np.array([encoder.resolution for encoder in encoders])
+    ratio = np.array([drive.transmission.ratio for drive in robot.drives])
+    return np.asarray(sensed_position(theta, rho, noise, resolution, _at_motor(robot), ratio))
 
 
 def _velocities(robot: VirtualRobot, truth: Truth, taken: Array) -> Array:
@@ -366,13 +359,11 @@ def _efforts(
         order = _motor_order(mechanism, sensors.side)
         return seen[:, order], _gain((constant / np.array([drive.motor.resistance for drive in drives]))[order])
     meters = [drive.current_sensor for drive in drives]
-    seen = seen * (1.0 + np.array([meter.gain_error for meter in meters]))
-    deviation = np.array([meter.noise for meter in meters])
-    if readings is None:
-        seen = noisy(streams["current"], seen, deviation)
-    else:
-        seen = seen + readings.into(noisy(streams["current"], np.zeros_like(seen), deviation), when)
-    seen = quantised(seen, np.array([meter.resolution for meter in meters]))
+    noise = noisy(streams["current"], np.zeros_like(seen), np.array([meter.noise for meter in meters]))
+    if readings is not None:
+        noise = readings.into(noise, when)
+    gain, resolution = (np.array(x) for x in zip(*((1.0 + m.gain_error, m.resolution) for m in meters), strict=True))
+    seen = np.asarray(sensed_current(seen, noise, resolution, gain))
     if sensors.effort != "joint_torque":
         order = _motor_order(mechanism, sensors.side)
         if sensors.effort == "motor_current":

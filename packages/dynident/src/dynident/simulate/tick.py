@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from dynident.control.tick import clip, current_loop, low_pass_step, pid_law, velocity_loop
+from dynident.drive.encoder import sensed_current, sensed_position
 from dynident.graph.elementary import both, either, equal, floor, minimum, opposite, where
 from dynident.graph.expression import Node
 from dynident.graph.function import Function
@@ -58,19 +59,14 @@ class Tick:
         row = minimum(floor(step / r.get("p.sense")) - first, rows - 1.0) * r.get("a.noise_width")
         return lambda column: r.load("noise", row + column)
 
-    @staticmethod
-    def _quantised(x: Node, size: Node) -> Node:
-        result: Node = where(size > 0.0, size * floor(x / size + 0.5), x)
-        return result
-
     def _sensed_currents(self, r: MachineRoutine) -> list[Node]:
         """Return the motor currents as their sensors see them now."""
         step, sense, every = r.get("s.step"), r.get("p.sense"), r.get("p.current_every")
         tick = where(every > 0.0, floor((step - floor(step / sense) * sense) / every), 0.0)
         noise, first, found = self._noise(r), (1.0 + tick) * float(self.k), []
         for a in range(self.k):
-            seen = r.get("w.current", a) * r.get("p.current_gain", a) + noise(first + float(a))
-            found.append(self._quantised(seen, r.get("p.current_step", a)))
+            numbers = r.get("p.current_step", a), r.get("p.current_gain", a)
+            found.append(sensed_current(r.get("w.current", a), noise(first + float(a)), *numbers))
         return found
 
     def _sense(self) -> MachineRoutine:
@@ -82,8 +78,7 @@ class Tick:
         noise, sensed, slow = self._noise(r), list[Node](), list[Node]()
         for a in range(self.k):
             ratio, motor = r.get("p.ratio", a), r.get("p.on_motor", a) > 0.0
-            value = where(motor, r.get("w.theta", a), r.get("w.rho", a)) + noise(a)
-            seen = self._quantised(value, r.get("p.resolution", a)) / where(motor, ratio, 1.0)
+            seen = sensed_position(r.get("w.theta", a), r.get("w.rho", a), noise(a), r.get("p.resolution", a), motor, ratio)
             true = where(motor, r.get("w.omega", a) / ratio, r.get("w.rho_v", a))
             rate = where(r.get("p.exact_speed", a) > 0.0, true, (seen - r.get("s.sensed", a)) / time)
             smooth = low_pass_step(r.get("s.sensed_v", a), rate, r.get("p.blend", a))

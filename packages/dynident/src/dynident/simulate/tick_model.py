@@ -19,10 +19,11 @@ from dynident.control.distribution import coupling_rows
 from dynident.control.task import bound_space
 from dynident.control.workspace import Bound, own_coordinates
 from dynident.graph.compiled import Compiled
-from dynident.graph.elementary import absolute, minimum, opposite, where
+from dynident.graph.elementary import minimum, opposite, where
 from dynident.graph.expression import Node, total
 from dynident.graph.function import Function
 from dynident.graph.routine import Place
+from dynident.mechanics.actuation import internal, least_norm, least_squares
 from dynident.mechanics.equations import Equations
 from dynident.mechanics.functions import cached, node_values, tree_motion
 from dynident.mechanics.motion import Motion
@@ -30,7 +31,7 @@ from dynident.mechanics.moving_tree import positions_of
 from dynident.mechanics.solving import NodeRows, solve_general, solve_symmetric
 from dynident.mechanics.vectors import dot
 from dynident.simulate.drives import along, inertial_torques
-from dynident.simulate.dynamics import TINY, Dynamics
+from dynident.simulate.dynamics import Dynamics
 from dynident.simulate.friction import Given, softened
 from dynident.simulate.lumping import lumped_symbols
 from dynident.simulate.shape import LOST_CLOSURE, Fields, LawShape, MachineRoutine, largest, own_positions, starts
@@ -41,12 +42,6 @@ REACH = 0.5  # largest correction of a dependent coordinate while loops are clos
 CLOSED = 1e-7  # correction after which the next one would be of the order of rounding errors
 Array = NDArray[np.float64]
 SINGULAR = 1e-9  # share of a row of the work space that the robot must be able to make on its own
-
-
-def gram(A: NodeRows) -> NodeRows:
-    """Return A^T A."""
-    zero, n = A[0][0].graph.zero, len(A[0])
-    return [[total([zero, *(row[i] * row[j] for row in A)]) for j in range(n)] for i in range(n)]
 
 
 class Model:
@@ -71,20 +66,14 @@ class Model:
         """Actuator rows (k, n)."""
         return [self.eq.times_G(row) for row in self.rows]
 
-    def _divided(self, right: Sequence[Node]) -> tuple[list[Node], Node]:
-        """Return (A^T A)^-1 x and how far its pivots are from rounding errors."""
-        square, ok = gram(self.A), self.graph.one
-        found, pivots = solve_symmetric(square, [[x] for x in right])
-        for i, pivot in enumerate(pivots):
-            ok = minimum(ok, absolute(pivot) - TINY * absolute(square[i][i]))
-        if self.mechanism.loops:
-            ok = minimum(ok, where(self.eq.pivot > 0.0, 1.0, -1.0))
-        return [x[0] for x in found], ok
+    def _held(self, ok: Node) -> Node:
+        """Return a number above zero where loops are far from a singularity too."""
+        return minimum(ok, where(self.eq.pivot > 0.0, 1.0, -1.0)) if self.mechanism.loops else ok
 
     def _fitted(self, rho: Sequence[Node]) -> tuple[list[Node], Node]:
-        """Return (A^T A)^-1 A^T x: all motors pull alike when there are more than freedoms."""
-        zero = self.graph.zero
-        return self._divided([total([zero, *(row[j] * x for row, x in zip(self.A, rho, strict=True))]) for j in range(self.n)])
+        """Return A^+ x: all motors pull alike when there are more than freedoms."""
+        found, ok = least_squares(self.A, rho)
+        return found, self._held(ok)
 
     def _carried(self, step: Sequence[Node]) -> list[Node]:
         G = self.eq.G if self.mechanism.loops else None
@@ -169,16 +158,13 @@ class Model:
 
     # ---- torques
 
-    def _internal(self, load: Sequence[Node]) -> list[Node]:
-        """Return the part of motor torques that presses the robot against itself."""
-        part, _ = self._fitted(load)
-        return [x - dot(row, part) for x, row in zip(load, self.A, strict=True)]
-
     def shared(self, force: Sequence[Node]) -> tuple[list[Node], Node]:
         """Return the least motor torques for forces on the coordinates, with the preload, and whether there are any."""
-        part, ok = self._divided(force)
-        internal = self._internal(self.p("preload")[: self.k]) if self.k > self.n else [self.graph.zero] * self.k
-        return [dot(row, part) + x for row, x in zip(self.A, internal, strict=True)], ok
+        torque, ok = least_norm(self.A, force)
+        if self.k > self.n:
+            load = internal(self.A, self.p("preload")[: self.k])[0]
+            torque = [x + y for x, y in zip(torque, load, strict=True)]
+        return torque, self._held(ok)
 
     def torques(self) -> Function:
         """Return the motor torques that give accelerations at a pose, with the preload, and whether there are any."""
@@ -200,11 +186,12 @@ class Model:
         r = MachineRoutine(self.memory, self.graph, "model_distribute", ("s", "p", "w"))
         asked, load = self.graph.symbols("t", self.k), self.p("preload")[: self.k]
         remove = self.p("remove")[0] > 0.0
-        own = [x - where(remove, y, 0.0) for x, y in zip(asked, self._internal(asked), strict=True)]
+        inner, ok = internal(self.A, asked)
+        own = [x - where(remove, y, 0.0) for x, y in zip(asked, inner, strict=True)]
         shared = Function(
             "model_shared",
             self._inputs(t=self.k),
-            {"d": [x + y for x, y in zip(own, self._internal(load), strict=True)], "ok": [self._fitted(asked)[1]]},
+            {"d": [x + y for x, y in zip(own, internal(self.A, load)[0], strict=True)], "ok": [self._held(ok)]},
         )
         r.call(shared, q=r.at("s.pose"), t=r.at("w.torque"), d=r.at("w.rho"), ok=r.at("w.ok"))
         r.put_all("w.torque", r.get_all("w.rho"))
