@@ -13,8 +13,8 @@ import dynident as di
 from benchmarks.arms import URDF, Data, arm, record
 from benchmarks.peers import OUR_ORDER, Figaroh, Pinocchio
 from benchmarks.timing import interleaved, one_core
-from dynident.identify.factor import Workspace, tile_length
-from dynident.identify.rows import Rows
+from dynident.identify.regression.factor import Workspace, tile_length
+from dynident.identify.regression.rows import Rows
 
 Array = NDArray[np.float64]
 

@@ -15,11 +15,10 @@ from dynident import drive, excitation, friction, simulate, validate
 from dynident.friction.dynamic import Response
 from dynident.friction.passivity import Dissipation
 from dynident.identify import DriveGains, Payload, Population, Prediction, Score, choose_law, fit_axis
+from dynident.identify.estimators.bias import BiasDiagnosis
+from dynident.identify.estimators.output_error import Visible
 from dynident.identify.friction.axis import AxisFit
-from dynident.identify.friction.choice import Choice
-from dynident.identify.friction.laws import FrictionChoice
-from dynident.identify.methods.diagnosis import BiasDiagnosis
-from dynident.identify.methods.output_error import Visible
+from dynident.identify.friction.choice import Choice, FrictionChoice
 from dynident.identify.partitions import Partition, Partitions
 from dynident.monitor import Monitor, MonitorRecord
 from dynident.report import Identification

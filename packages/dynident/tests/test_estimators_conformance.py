@@ -30,7 +30,7 @@ from dynident.identify import (
     base_parameters,
     diagnose_bias,
 )
-from dynident.identify.methods.diagnosis import BiasDiagnosis
+from dynident.identify.estimators.bias import BiasDiagnosis
 from dynident.mechanics import Motion, inverse_dynamics, regressor
 from dynident.signals import Log
 from dynident.signals.filters import Decimator

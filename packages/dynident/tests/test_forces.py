@@ -18,7 +18,7 @@ from dynident.graph import Graph
 from dynident.graph.expression import evaluate_nodes
 from dynident.graph.text import parse, write_text
 from dynident.identify import fit_robot
-from dynident.identify.rows import Rows
+from dynident.identify.regression.rows import Rows
 from dynident.mechanics import close_motion
 from dynident.mechanism import apply_sidecar, write_sidecar
 from dynident.report import write_report

@@ -11,6 +11,7 @@ from random_mechanisms import build, every_kind
 from dynident.errors import ConditionWarning, DescriptionError, IdentificationError
 from dynident.friction.terms import ASYMMETRIC, SYMMETRIC
 from dynident.identify import BaseParameters, base_parameters
+from dynident.identify import base as base_module
 from dynident.mechanics import Motion, regressor
 from dynident.mechanism import Actuator, Body, Coupling, Joint, Mechanism, Placement
 
@@ -251,8 +252,7 @@ TREES = {
 @pytest.mark.parametrize("robot", TREES.values(), ids=TREES)
 def test_neighbours_tell_what_all_columns_together_tell(robot, monkeypatch):
     whole = base_parameters(robot)
-    monkeypatch.setattr("dynident.identify.states.LARGE", 0)
-    monkeypatch.setattr("dynident.identify.regrouping.LARGE", 0)
+    monkeypatch.setattr(base_module, "LARGE", 0)
     near = base_parameters(robot)
     assert sorted(near.columns) == sorted(whole.columns)
     a, b = np.argsort(whole.columns), np.argsort(near.columns)
@@ -272,8 +272,8 @@ def test_a_long_chain_has_the_rank_of_its_joints():
 
 
 def test_a_robot_too_large_is_told(monkeypatch):
-    monkeypatch.setattr("dynident.identify.regrouping.LARGE", 1)
-    monkeypatch.setattr("dynident.identify.regrouping.MOST", 2)
+    monkeypatch.setattr(base_module, "LARGE", 1)
+    monkeypatch.setattr(base_module, "MOST", 2)
     with pytest.raises(IdentificationError, match="has 6 coordinates; base parameters are found for 2 at most"):
         base_parameters(arm(UR10))
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dynident as di
-from dynident.identify.factor import RowGroup, Tile, Workspace, accumulate, triangle
+from dynident.identify.regression.factor import RowGroup, Tile, Workspace, accumulate, triangle
 from dynident.mechanics.regressors import regressor_rows
 from dynident.signals.filters import Decimator
 

@@ -11,7 +11,7 @@ import dynident as di
 from dynident.errors import DynidentError, DynidentWarning, IdentificationError, LogError
 from dynident.friction.terms import ASYMMETRIC
 from dynident.identify import OLS, WLS, Fit, Regression, essential_parameters, evaluate
-from dynident.identify.matching import match
+from dynident.identify.regression.matching import match
 from dynident.mechanics import inverse_dynamics
 from dynident.mechanism import Actuator
 from dynident.signals import Log, prepare

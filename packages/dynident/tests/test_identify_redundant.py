@@ -13,7 +13,7 @@ from dynident.cli import run
 from dynident.errors import DynidentError
 from dynident.identify import payload_regression, rank_partitions
 from dynident.identify.partitions import Partition, Partitions
-from dynident.identify.rows import check_projection
+from dynident.identify.regression.rows import check_projection
 from dynident.mechanics import coordinates_from_actuators
 from dynident.trajectory import to_csv
 from dynident_papers.robots import dualv

@@ -8,7 +8,8 @@ from identify_cases import LWR, RRR, UR10, arm, dense, evidence, simulated_log, 
 
 import dynident as di
 from dynident.errors import DynidentError, IdentificationError, SignalWarning
-from dynident.identify import OLS, WLS, Regression, base_parameters, factor
+from dynident.identify import OLS, WLS, Regression, base_parameters
+from dynident.identify.regression import factor
 from dynident.mechanics import Motion, inverse_dynamics
 from dynident.signals import Log, prepare, split_at_gaps
 from dynident.signals.filters import Decimator

@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 from dynident.errors import IdentificationError
 from dynident.identify import OLS, WLS, Regression, base_parameters, recover_standard
 from dynident.identify.base import natural_spread
-from dynident.identify.physical import MARGIN, cone_of, consistent
+from dynident.identify.posterior.physical import MARGIN, cone_of, consistent
 from dynident.mechanics import inverse_dynamics
 
 

@@ -17,9 +17,8 @@ from simulate_cases import excitation, geared_arm
 import dynident as di
 from dynident.errors import DescriptionError, DynidentError, LogError
 from dynident.friction import Coulomb, TemperatureDependent, Viscous
-from dynident.identify.projection import unprojected
-from dynident.identify.rows import Rows
-from dynident.identify.states import random_closed_motion
+from dynident.identify.base import random_closed_motion
+from dynident.identify.regression.rows import Rows, unprojected
 from dynident.mechanics import actuator_jacobian, actuator_torques, close_positions, jacobian
 from dynident.mechanics.functions import function_of
 from dynident.monitor import Event, Monitor, MonitorRecord, Reading, false_alarm_rate, level_for

@@ -22,7 +22,7 @@ from dynident.errors import DynidentError, MissingExtraError
 from dynident.figures import extremes
 from dynident.files import write_atomic
 from dynident.identify import Score, evaluate
-from dynident.identify.plots import plot_parameters, plot_score, true_base_values
+from dynident.identify.figures import plot_parameters, plot_score, true_base_values
 from dynident.mechanism.describe import effort_units
 from dynident.pages import number, percent
 from dynident.report import write_report

@@ -13,7 +13,7 @@ import dynident as di
 from dynident.cli import run as command
 from dynident.errors import DynidentError
 from dynident.identify import IV, TLS, WLS, Entropic, SampledRegression
-from dynident.identify.estimators import fit_of
+from dynident.identify.estimators.least_squares import fit_of
 from dynident.simulate import ClosedLoop, standard_machine
 from dynident.trajectory import random_motion
 from dynident.validate import standard_estimators

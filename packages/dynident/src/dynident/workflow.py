@@ -57,10 +57,10 @@ def identify(
     True
     """
     # Imported here because `import dynident` loads this module.
-    from dynident.identify.bayes import MAP  # noqa: PLC0415
-    from dynident.identify.estimators import fit_of  # noqa: PLC0415
+    from dynident.identify.estimators.least_squares import fit_of  # noqa: PLC0415
+    from dynident.identify.estimators.map import MAP  # noqa: PLC0415
     from dynident.identify.friction.robot import fit_log  # noqa: PLC0415
-    from dynident.identify.regression import Regression  # noqa: PLC0415
+    from dynident.identify.regression.regression import Regression  # noqa: PLC0415
     from dynident.mechanism.files import read_robot  # noqa: PLC0415
     from dynident.mechanism.mechanism import Mechanism  # noqa: PLC0415
     from dynident.report.identification import Identification  # noqa: PLC0415

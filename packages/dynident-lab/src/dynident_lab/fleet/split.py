@@ -22,7 +22,7 @@ import numpy as np
 
 from dynident.errors import DynidentError, LogError, missing_extra
 from dynident.identify import BaseParameters, Regression
-from dynident.identify.matching import match
+from dynident.identify.regression.matching import match
 from dynident.mechanism import Mechanism
 from dynident.signals import Log, prepare
 from dynident.signals.formats import open_parquet

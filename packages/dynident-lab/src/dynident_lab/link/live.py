@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dynident.errors import LinkError
 from dynident.identify import RLS
-from dynident.identify.matching import match
+from dynident.identify.regression.matching import match
 from dynident.mechanics import Motion
 from dynident.mechanism import Mechanism
 from dynident.monitor import Monitor, Reading

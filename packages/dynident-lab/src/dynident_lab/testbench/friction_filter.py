@@ -22,7 +22,7 @@ from dynident.errors import DynidentError, IdentificationError
 from dynident.friction import Friction, Offset, Sigmoid
 from dynident.identify import fit_axis
 from dynident.identify.friction.axis import SIGMOID_NOTE
-from dynident.identify.friction.checks import direction_note
+from dynident.identify.friction.problem import direction_note
 from dynident_lab.testbench.friction_filter_steps import Steps, steps_of
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import DynidentError, IdentificationError
-from dynident.identify.matching import match
+from dynident.identify.regression.matching import match
 from dynident.mechanism import Mechanism
 from dynident.results import Result
 from dynident.signals import Log

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from dynident.errors import DynidentError, IdentificationError
 from dynident.figures import per_second
-from dynident.identify.matching import match
+from dynident.identify.regression.matching import match
 from dynident.mechanism import Mechanism
 from dynident.results import Result
 from dynident.signals import Log

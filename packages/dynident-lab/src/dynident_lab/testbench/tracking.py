@@ -22,8 +22,8 @@ from dynident.errors import DynidentError, require
 from dynident.friction import Friction, FrictionLaw
 from dynident.friction.terms import term_of
 from dynident.identify import OLS, WLS, Fit, Regression, base_parameters
-from dynident.identify.estimators import fit_of
-from dynident.identify.rows import Projection
+from dynident.identify.estimators.least_squares import fit_of
+from dynident.identify.regression.rows import Projection
 from dynident.mechanics import Motion, actuator_jacobian, forward_kinematics
 from dynident.mechanism import Mechanism
 from dynident.signals import Log

@@ -258,9 +258,9 @@ def _evidence(
     options: dict[str, Any],
 ) -> di.Regression:
     """Return the evidence of the logs in one band, with its rows where the estimator looks at them."""
-    from dynident.identify.matching import match  # noqa: PLC0415
-    from dynident.identify.methods.entropic import Entropic  # noqa: PLC0415
-    from dynident.identify.methods.sampled import SampledRegression  # noqa: PLC0415
+    from dynident.identify.estimators.entropic import Entropic  # noqa: PLC0415
+    from dynident.identify.regression.matching import match  # noqa: PLC0415
+    from dynident.identify.regression.sampled import SampledRegression  # noqa: PLC0415
 
     if any(run.effort_kind == "none" for run in runs):
         return without_efforts(mechanism, runs, solver, options)

@@ -18,7 +18,7 @@ from dynident.errors import DynidentError
 from dynident.identify import DIDIM, GLS, IRLS, IV, ML, RLS, TLS, Entropic, Kalman, OutputError
 
 if TYPE_CHECKING:
-    from dynident.identify.methods.sampled import SampledRegression
+    from dynident.identify.regression.sampled import SampledRegression
     from dynident.simulate.closed_loop import ClosedLoop
 
 OF_FACTORS = ("map", "wls", "ols", "entropic")  # triangles are enough for these; the others look at single rows
@@ -181,8 +181,8 @@ def estimator_of(
 
 def without_efforts(mechanism: di.Mechanism, logs: Sequence[di.Log], solver: Any, options: dict[str, Any]) -> SampledRegression:
     """Return the evidence of commands and positions alone, after saying what they can show."""
-    from dynident.identify.methods.output_error import OutputError  # noqa: PLC0415 - rarely needed
-    from dynident.identify.methods.sampled import SampledRegression  # noqa: PLC0415 - rarely needed
+    from dynident.identify.estimators.output_error import OutputError  # noqa: PLC0415 - rarely needed
+    from dynident.identify.regression.sampled import SampledRegression  # noqa: PLC0415 - rarely needed
 
     if not isinstance(solver, OutputError):
         raise DynidentError(

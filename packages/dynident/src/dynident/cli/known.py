@@ -10,7 +10,7 @@ import typer
 import dynident as di
 from dynident.cli.structure import KNOWN
 from dynident.errors import DynidentError
-from dynident.identify.population import Population
+from dynident.identify.posterior.prior import Population
 
 Mass = Annotated[
     list[str] | None,

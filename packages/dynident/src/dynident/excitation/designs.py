@@ -22,10 +22,9 @@ from dynident.excitation.optimise import Optimum, Progress, optimise
 from dynident.excitation.plan import Plan, Stage
 from dynident.excitation.problem import Problem, check_frequencies
 from dynident.files import to_json
-from dynident.identify.base import BaseParameters, columns_of
-from dynident.identify.regression import Regression
-from dynident.identify.regrouping import base_parameters
-from dynident.identify.rows import Projection
+from dynident.identify.base import BaseParameters, base_parameters, columns_of
+from dynident.identify.regression.regression import Regression
+from dynident.identify.regression.rows import Projection
 from dynident.mechanics.motion import Motion
 from dynident.mechanism.mechanism import Mechanism
 from dynident.results import Result

@@ -24,8 +24,7 @@ from dynident.graph.calculus import reverse
 from dynident.graph.compiled import Compiled
 from dynident.graph.elementary import absolute
 from dynident.identify.base import BaseParameters
-from dynident.identify.projection import projected
-from dynident.identify.rows import Projection, Rows, check_projection
+from dynident.identify.regression.rows import Projection, Rows, check_projection, projected
 from dynident.mechanics.closure import close_positions
 from dynident.mechanics.equations import Equations as Expressions
 from dynident.mechanics.equations import opaque_columns
@@ -77,7 +76,7 @@ class RobotEquations(ExcitationEquations):
 
     base: BaseParameters  # Base parameters and the robot
     eps: float = 0.0  # Speed over which signs of friction are smoothed [rad/s or m/s]; 0 for true signs
-    projection: Projection = "gls"  # Equations of a robot with loops, see `dynident.identify.rows`
+    projection: Projection = "gls"  # Equations of a robot with loops, see `dynident.identify.regression.rows`
     threads = True
 
     def __post_init__(self) -> None:

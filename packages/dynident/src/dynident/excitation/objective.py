@@ -26,8 +26,8 @@ from dynident.excitation.checks import motion_family, vector
 from dynident.excitation.criteria import Criterion
 from dynident.excitation.equations import ExcitationEquations
 from dynident.graph.products import Products
-from dynident.identify.factor import triangle
-from dynident.identify.regression import Regression
+from dynident.identify.regression.factor import triangle
+from dynident.identify.regression.regression import Regression
 from dynident.mechanics.motion import Motion, MotionLike, as_motion
 from dynident.parallel import SMALL, cores, one_blas_thread
 from dynident.trajectory.family import Family

@@ -22,11 +22,10 @@ from numpy.typing import NDArray
 
 from dynident.errors import DynidentWarning
 from dynident.identify.base import columns_of
-from dynident.identify.matching import match
-from dynident.identify.merging import same_band
-from dynident.identify.regression import Regression, dead_efforts, prepared_for, robot_motion
-from dynident.identify.repeats import BLOCKS
-from dynident.identify.rows import Rows
+from dynident.identify.regression.matching import match
+from dynident.identify.regression.regression import Regression, dead_efforts, prepared_for, robot_motion, same_band
+from dynident.identify.regression.rows import Rows
+from dynident.identify.regression.stretches import BLOCKS
 from dynident.identify.specimen import Specimen
 from dynident.identify.tables import LATE
 from dynident.mechanism.mechanism import Mechanism

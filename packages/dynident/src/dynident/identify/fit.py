@@ -15,7 +15,7 @@ from dynident.files import read_packed
 from dynident.identify.base import BaseParameters
 from dynident.identify.findings import findings
 from dynident.identify.prediction import Prediction, predicted
-from dynident.identify.rows import Projection, Rows
+from dynident.identify.regression.rows import Projection, Rows
 from dynident.identify.suspicions import feeding_joints
 from dynident.identify.tables import REMOVED, Observability, Undetermined, summary_of
 from dynident.mechanics.motion import MotionLike, as_motion
@@ -28,8 +28,7 @@ from dynident.tables import Tabular
 if TYPE_CHECKING:
     from dynident.export.robot import Exported
     from dynident.friction.friction import Friction
-    from dynident.identify.metrics import Metrics
-    from dynident.identify.score import Score
+    from dynident.identify.score import Metrics, Score
     from dynident.signals.log import Log
 
 Array = NDArray[np.float64]
@@ -243,8 +242,8 @@ class Fit(Tabular, Result):
 
     def score_rows(self, Y: ArrayLike, tau: ArrayLike) -> Metrics:
         """Compare the model with rows of one's own, as those of `Regression.from_rows`."""
-        from dynident.identify.metrics import evaluate  # noqa: PLC0415 - few need it
-        from dynident.identify.own_rows import own_rows  # noqa: PLC0415
+        from dynident.identify.regression.regression import own_rows  # noqa: PLC0415
+        from dynident.identify.score import evaluate  # noqa: PLC0415 - few need it
 
         rows, effort = own_rows(Y, tau, self.base.rank)
         return evaluate(effort, rows @ self.values, self.equations.names)
@@ -262,7 +261,7 @@ class Fit(Tabular, Result):
         Fit
             Same fit; these bodies weigh nothing and add no uncertainty.
         """
-        from dynident.identify.payload import without_body  # noqa: PLC0415 - payload needs Fit
+        from dynident.identify.payload.efforts import without_body  # noqa: PLC0415 - payload needs Fit
 
         return without_body(self, bodies)
 
@@ -296,7 +295,7 @@ class Fit(Tabular, Result):
 
     def plot(self) -> Any:
         """Draw the base parameters with error bars."""
-        from dynident.identify.plots import plot_parameters  # noqa: PLC0415 - matplotlib is an extra
+        from dynident.identify.figures import plot_parameters  # noqa: PLC0415 - matplotlib is an extra
 
         return plot_parameters(self)
 

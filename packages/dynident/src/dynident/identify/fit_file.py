@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import DynidentError, IdentificationError
-from dynident.identify.base import BaseParameters
+from dynident.identify.base import BaseParameters, base_parameters
 from dynident.identify.fit import Fit
-from dynident.identify.regrouping import base_parameters
-from dynident.identify.rows import check_projection
+from dynident.identify.regression.rows import check_projection
 from dynident.mechanism.additions import own_parts, with_own_parts
 from dynident.mechanism.force import Force
 from dynident.mechanism.mechanism import Mechanism

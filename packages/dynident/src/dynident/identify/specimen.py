@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dynident.identify.base import BaseParameters
 from dynident.identify.hypotheses import Equations
-from dynident.identify.rows import Rows, Signals
+from dynident.identify.regression.rows import Rows, Signals
 from dynident.mechanics.motion import Motion
 from dynident.signals.log import Log
 from dynident.signals.quality import Quality

@@ -15,13 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import IdentificationError
-from dynident.identify.base import BaseParameters
+from dynident.identify.base import BaseParameters, base_parameters
 from dynident.identify.described import KNOWN, SURE, Explained, doubted_gain, explain, odd_gains
 from dynident.identify.findings import HEAD
 from dynident.identify.gravity import other_gravities, turned_gravity
 from dynident.identify.hypotheses import Equations, Faults, Products, exchanged, find_faults
-from dynident.identify.regrouping import base_parameters
-from dynident.identify.rows import Rows
+from dynident.identify.regression.rows import Rows
 from dynident.identify.specimen import Specimen
 from dynident.identify.zeros import best_zero, shifted, wrong_zero
 from dynident.mechanics.motion import Motion

@@ -25,8 +25,7 @@ from dynident.graph.calculus import reverse
 from dynident.graph.elementary import absolute, maximum, where
 from dynident.graph.expression import Graph, Node, reachable, total
 from dynident.graph.function import Function
-from dynident.identify.projection import actuation, unprojected
-from dynident.identify.rows import Rows
+from dynident.identify.regression.rows import Rows, actuation, unprojected
 from dynident.mechanics.equations import Equations
 from dynident.mechanics.matrices import energies
 from dynident.mechanics.solving import eliminate, solve_general

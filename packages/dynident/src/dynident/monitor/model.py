@@ -16,11 +16,10 @@ from numpy.typing import NDArray
 from dynident.errors import DescriptionError
 from dynident.friction.friction import Friction
 from dynident.friction.terms import TERMS
-from dynident.identify.base import BaseParameters, columns_of
+from dynident.identify.base import BaseParameters, columns_of, random_closed_motion
 from dynident.identify.fit import Fit
 from dynident.identify.prediction import model_errors
-from dynident.identify.rows import Rows
-from dynident.identify.states import random_closed_motion
+from dynident.identify.regression.rows import Rows
 from dynident.mechanics.functions import node_values
 from dynident.mechanics.motion import Motion
 from dynident.mechanism.mechanism import Mechanism

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dynident.files import write_atomic
 from dynident.graph.names import comment, identifier
 from dynident.graph.print_c import c_files, c_number
-from dynident.identify.states import random_closed_motion
+from dynident.identify.base import random_closed_motion
 from dynident.mechanics.closure import close_positions
 from dynident.monitor.step import routines
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import LogError
-from dynident.identify.matching import match
+from dynident.identify.regression.matching import match
 from dynident.mechanics.closure import coordinates_from_actuators
 from dynident.results import Result
 from dynident.signals.log import Log

@@ -9,8 +9,8 @@ import numpy as np
 
 from dynident.figures import pretty_unit
 from dynident.friction.names import law_text
+from dynident.identify.figures import true_base_values
 from dynident.identify.fit import Fit
-from dynident.identify.plots import true_base_values
 from dynident.mechanism.force import Force
 from dynident.mechanism.parameters import Parameters
 from dynident.pages import Html, badge, details, join, number, percent, printable, section, table, tag

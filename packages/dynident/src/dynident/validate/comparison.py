@@ -12,23 +12,23 @@ from typing import Any
 import numpy as np
 
 from dynident.errors import DynidentError, DynidentWarning, require
-from dynident.identify.bayes import MAP
-from dynident.identify.estimators import OLS, WLS, fit_of
+from dynident.identify.base import base_parameters
+from dynident.identify.estimators.bias import BiasDiagnosis, diagnose_bias
+from dynident.identify.estimators.direct import DIDIM, simulated_instruments
+from dynident.identify.estimators.entropic import Entropic
+from dynident.identify.estimators.gls import GLS
+from dynident.identify.estimators.instrumental import IV
+from dynident.identify.estimators.kalman import Kalman
+from dynident.identify.estimators.least_squares import OLS, WLS, fit_of
+from dynident.identify.estimators.likelihood import ML
+from dynident.identify.estimators.map import MAP
+from dynident.identify.estimators.output_error import OutputError
+from dynident.identify.estimators.recursive import RLS
+from dynident.identify.estimators.robust import IRLS
+from dynident.identify.estimators.total import TLS
 from dynident.identify.fit import Fit
-from dynident.identify.matching import match
-from dynident.identify.methods.diagnosis import BiasDiagnosis, diagnose_bias
-from dynident.identify.methods.direct import DIDIM, simulated_instruments
-from dynident.identify.methods.entropic import Entropic
-from dynident.identify.methods.generalised import GLS
-from dynident.identify.methods.instrumental import IV
-from dynident.identify.methods.kalman import Kalman
-from dynident.identify.methods.likelihood import ML
-from dynident.identify.methods.output_error import OutputError
-from dynident.identify.methods.recursive import RLS
-from dynident.identify.methods.robust import IRLS
-from dynident.identify.methods.sampled import SampledRegression
-from dynident.identify.methods.total import TLS
-from dynident.identify.regrouping import base_parameters
+from dynident.identify.regression.matching import match
+from dynident.identify.regression.sampled import SampledRegression
 from dynident.mechanism.mechanism import Mechanism
 from dynident.parallel import gathered
 from dynident.results import Frozen, Result

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import DynidentError
-from dynident.identify.bayes import MAP
-from dynident.identify.estimators import OLS, WLS
-from dynident.identify.matching import match
-from dynident.identify.regression import Regression
-from dynident.identify.regrouping import base_parameters
+from dynident.identify.base import base_parameters
+from dynident.identify.estimators.least_squares import OLS, WLS
+from dynident.identify.estimators.map import MAP
+from dynident.identify.regression.matching import match
+from dynident.identify.regression.regression import Regression
 from dynident.mechanism.mechanism import Mechanism
 from dynident.parallel import gathered
 from dynident.results import Result

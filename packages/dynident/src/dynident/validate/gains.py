@@ -54,7 +54,7 @@ def told(factors: dict[str, float], joints: tuple[str, ...]) -> str:
 
 def rescaled(score: Score, factors: dict[str, float]) -> Score:
     """Return the score with the factors taken out of the measured efforts."""
-    from dynident.identify.metrics import evaluate  # noqa: PLC0415 - whoever has a score has loaded it
+    from dynident.identify.score import evaluate  # noqa: PLC0415 - whoever has a score has loaded it
 
     if not factors:
         return score

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dynident.errors import DynidentError
-from dynident.identify.bayes import MAP
-from dynident.identify.estimators import OLS, WLS, fit_of
+from dynident.identify.estimators.least_squares import OLS, WLS, fit_of
+from dynident.identify.estimators.map import MAP
 from dynident.identify.fit import Fit
-from dynident.identify.regression import Regression
+from dynident.identify.regression.regression import Regression
 from dynident.identify.score import Score
 from dynident.mechanism.mechanism import Mechanism
 from dynident.results import Result

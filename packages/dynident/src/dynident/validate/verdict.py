@@ -20,8 +20,7 @@ from dynident.validate.passivity import feeding_laws
 
 if TYPE_CHECKING:
     from dynident.identify.fit import Fit
-    from dynident.identify.metrics import Metrics
-    from dynident.identify.score import Score
+    from dynident.identify.score import Metrics, Score
 
 # Limits that a usable rigid-body model meets; they are stated in every verdict.
 RELATIVE_LIMIT = 0.15

@@ -21,8 +21,7 @@ from dynident.friction.law import FrictionLaw, Sum
 from dynident.friction.laws import Sigmoid
 from dynident.friction.modifiers import Asymmetric, TemperatureDependent
 from dynident.friction.state import State
-from dynident.identify.friction.checks import direction_note, limit_note, limited
-from dynident.identify.friction.problem import Blocks, Problem
+from dynident.identify.friction.problem import Blocks, Problem, direction_note, limit_note, limited
 from dynident.identify.friction.search import Found, search, shape_bounds
 from dynident.results import Result
 

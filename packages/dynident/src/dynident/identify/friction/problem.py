@@ -12,14 +12,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.errors import IdentificationError
-from dynident.identify.factor import RowGroup, Tile, Workspace, accumulate
+from dynident.errors import IdentificationError, SignalWarning, warn
+from dynident.friction.friction import Friction
+from dynident.graph.expression import Node
+from dynident.identify.base import BaseParameters, base_parameters
+from dynident.identify.regression.factor import RowGroup, Tile, Workspace, accumulate
+from dynident.identify.regression.matching import moving_rows
+from dynident.identify.regression.rows import CompiledRows, Rows, Signals, law_signals, projected
+from dynident.mechanics.closure import close_positions, closure_starts
+from dynident.mechanics.equations import Equations
+from dynident.mechanics.functions import cached, compiled, entering, tree_motion
+from dynident.mechanics.motion import Motion
+from dynident.mechanism.mechanism import Mechanism
+from dynident.signals.filters import Decimator
 
 Array = NDArray[np.float64]
 Pair = tuple[int, int]
@@ -160,3 +171,325 @@ class Problem:
             first += width
         counts = tuple(int(c) for c in np.sum([mask.sum(axis=1) for mask in masks], axis=0))
         return replace(self, masks=masks, counts=counts)
+
+
+ROWS = 1024
+#: Fixed columns below this size [bytes] are kept between passes instead of being computed again.
+CACHE = 256e6
+
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """One uniformly sampled stretch: motion (N samples), efforts, and what else a Regression takes from it."""
+
+    motion: Motion
+    effort: Array
+    decimator: Decimator
+    skip: tuple[str, ...] = ()
+    moving: NDArray[np.bool_] | None = None
+    temperature: Array | None = None
+    load: Array | None = None
+    stretches: int | None = None  # of time whose evidence is kept apart
+
+
+class LawRows:
+    """Columns of the friction law of one joint in all equations, and their derivatives by its shape parameters."""
+
+    def __init__(self, rows: Rows) -> None:
+        robot = rows.mechanism  # it has this law alone
+        x = Equations(robot)
+        self.signals = law_signals(robot)
+        x.channels = {name: x.graph.symbols(name, 1) for name in self.signals}
+        ((_, d, columns, bends),) = x.law_columns
+        (friction,) = robot.friction.values()
+        self.linear = len(friction.law.linear)
+        self.pairs: list[Pair] = list(bends)
+        entries = [*columns[: self.linear], *bends.values()]
+        made = [x.project([entry if i == d else x.graph.zero for i in range(len(x.tree_q))]) for entry in entries]
+        table = [[column[i] for column in made] for i in range(robot.dof)]
+        if robot.loops:
+            table = projected(x, rows, table)[0]
+        # Equations in which the law is seen at all: its own joint's, or with a projection all of them.
+        self.seen = [i for i, line in enumerate(table) if not all(node.is_const(0.0) for node in line)]
+        self.height = len(entries)
+        wanted: list[Node] = [node for i in self.seen for node in table[i]]
+        self._function = compiled(robot, "law_rows", {"W": wanted}, frozenset({"W"}), dict.fromkeys(self.signals, 1))
+
+    def __call__(self, arrays: dict[str, Array], numbers: Array, samples: int) -> Array:
+        """Return the columns and derivatives, (equations in which it is seen, height, N)."""
+        out = np.empty((len(self.seen) * self.height, samples))
+        self._function(samples, {**arrays, "law": numbers, "W": out}, threads=False)
+        return out.reshape(len(self.seen), self.height, samples)
+
+
+@dataclass(frozen=True, eq=False)
+class Assembly:
+    """The rows of a robot with friction laws: what is searched, and what stays.
+
+    Linear unknowns are the base parameters of the robot without its laws, then the linear parameters of one law after the
+    other.
+    """
+
+    robot: Mechanism  # with friction laws
+    rows: Rows
+    used: tuple[int, ...]  # equations with usable efforts
+    recordings: tuple[Recording, ...]
+
+    @cached_property
+    def bare(self) -> Rows:
+        """The equations without the laws."""
+        return Rows(self.robot.without_friction(), self.rows.projection)
+
+    @cached_property
+    def base(self) -> BaseParameters:
+        """Base parameters of bodies and terms."""
+        bare = self.bare.mechanism
+        return cached(bare, ("base of bodies and terms", tuple(bare.known_columns.tolist())), lambda: base_parameters(bare))
+
+    @cached_property
+    def code(self) -> CompiledRows:
+        """The compiled rows of bodies and terms."""
+        return self.bare.compiled(self.base.columns)
+
+    @cached_property
+    def laws(self) -> list[LawRows]:
+        """The compiled columns of every law."""
+        projection = self.rows.projection if self.robot.loops else ""
+        found = []
+        for name, friction in self.robot.friction.items():
+            alone = self.bare.mechanism.altered(friction={name: friction})
+            rows = Rows(alone, self.rows.projection)
+            found.append(cached(alone, ("law_rows", projection), lambda rows=rows: LawRows(rows)))  # type: ignore[misc]
+        return found
+
+    @cached_property
+    def firsts(self) -> list[int]:
+        """Number of the first linear parameter of each law."""
+        widths = [len(friction.law.linear) for friction in self.robot.friction.values()]
+        return [self.base.rank + int(n) for n in np.cumsum([0, *widths])[:-1]]
+
+    @cached_property
+    def shapes(self) -> list[slice]:
+        """Where the shape parameters of each law are in eta."""
+        ends = np.cumsum([0, *(len(f.law.shape) for f in self.robot.friction.values())])
+        return [slice(int(a), int(b)) for a, b in pairwise(ends)]
+
+    def frictions(self, eta: Array, x: Array) -> dict[str, Friction]:
+        """Return the laws with their numbers."""
+        found = {}
+        for first, own, (name, friction) in zip(self.firsts, self.shapes, self.robot.friction.items(), strict=True):
+            rho = x[first : first + len(friction.law.linear)]
+            found[name] = replace(friction, values=np.concatenate([rho, eta[own]]))
+        return found
+
+    def speeds(self) -> list[Array]:
+        """Return the velocity of every joint that has a law, over all recordings."""
+        names = self.robot.tree.coordinates
+        at = [names.index(name) for name in self.robot.friction]
+        still = self.robot.altered(friction={}, forces=())
+        moved = [tree_motion(still, r.motion).v for r in self.recordings]
+        return [np.concatenate([v[:, i] for v in moved]) for i in at]
+
+    def problem(self) -> tuple[Problem, list[str]]:
+        """Return the separable problem of all recordings, and what to know about the data."""
+        code = self.code
+        seen, bends = [], []
+        for i in self.used:
+            own, pairs = [*code.seen[i].tolist()], []
+            for law, first, where in zip(self.laws, self.firsts, self.shapes, strict=True):
+                if i in law.seen:
+                    own += range(first, first + law.linear)
+                    pairs += [(first + k, where.start + s) for k, s in law.pairs]
+            seen.append(np.array(own, dtype=np.int64))
+            bends.append(pairs)
+        tiles: list[Blocks] = []
+        masks: list[Array] = []
+        notes: list[str] = []
+        counts = np.zeros(len(self.used), dtype=np.int64)
+        size = 8.0 * sum(r.decimator.length(len(r.motion)) for r in self.recordings) * code.height
+        for recording in self.recordings:
+            keep = self._keep(recording, notes)
+            spans = list(recording.decimator.tiles(len(recording.motion), ROWS))
+            starts: Sequence[Array | None] = [None] * len(spans)
+            if self.robot.loops:  # the branch is followed once through all samples; then every tile stands alone
+                starts = closure_starts(self.robot, recording.motion.q, [inside.start for inside, _ in spans])
+            signals = self.rows.signals(recording.temperature, recording.load, len(recording.motion)) or {}
+            for (inside, outside), start in zip(spans, starts, strict=True):
+                own_signals = {name: values[inside] for name, values in signals.items()}
+                tiles.append(_Tile(self, recording, inside, start, own_signals, size < CACHE))
+                masks.append(keep[:, outside].astype(np.float64))
+            counts += keep.sum(axis=1)
+        for name, v in zip(self.robot.friction, self.speeds(), strict=True):
+            note = direction_note(name, v)
+            notes += [note] if note else []
+        lengths = [r.decimator.length(len(r.motion)) for r in self.recordings]
+        problem = Problem(
+            tuple(self.rows.names[i] for i in self.used),
+            seen,
+            bends,
+            self.base.rank + sum(law.linear for law in self.laws),
+            int(self.shapes[-1].stop) if self.shapes else 0,
+            tiles,
+            [list(range(where.start, where.stop)) for where in self.shapes],
+            tuple(int(c) for c in counts),
+            float(np.average([r.decimator.independence for r in self.recordings], weights=lengths)),
+            masks if any((mask == 0.0).any() for mask in masks) else None,
+        )
+        return problem, notes
+
+    def _keep(self, recording: Recording, notes: list[str]) -> NDArray[np.bool_]:
+        """Return which rows can be used: not those of dead or saturated efforts, nor those near standstill."""
+        whole, length = recording.decimator.factor == 1, recording.decimator.length(len(recording.motion))
+        alive = [k for k, i in enumerate(self.used) if self.rows.names[i] not in recording.skip]
+        own = [self.used[k] for k in alive]
+        names = [self.rows.names[i] for i in own]
+        keep = np.zeros((len(self.used), length), dtype=bool)
+        keep[alive] = True
+        if not self.robot.loops:
+            logged = recording.effort if recording.load is None else recording.load  # a filter would round the limit off
+            cut = np.stack([limited(logged[:, i]) for i in own])
+            for row, name in zip(cut, names, strict=True):
+                if row.any():
+                    notes.append(limit_note(name, row, used=not whole))
+                    warn(notes[-1], SignalWarning)
+            keep[alive] &= ~cut if whole else True
+        if recording.moving is not None:
+            usable = self.rows.usable(recording.moving)[:, own]
+            keep[alive] &= moving_rows(usable, recording.decimator, names).T
+        return keep
+
+
+class _Tile:
+    """Rows of one stretch; what does not change with the shape parameters is kept where it is small."""
+
+    def __init__(
+        self, of: Assembly, recording: Recording, span: slice, start: Array | None, signals: Signals, keep: bool
+    ) -> None:
+        self.of, self.decimator, self.keep = of, recording.decimator, keep
+        self.motion, self.effort, self.signals = recording.motion[span], recording.effort[span], signals
+        self.start, self.first = start, span.start
+        self._fixed: Array | None = None
+
+    @cached_property
+    def _arrays(self) -> dict[str, Array]:
+        """Inputs of the laws' code, with closed positions."""
+        robot = self.of.bare.mechanism
+        closed = close_positions(robot, self.motion.q, self.start, first=self.first) if robot.loops else None
+        return entering(robot, self.motion, closed)
+
+    def _rows(self) -> Array:
+        if self._fixed is not None:
+            return self._fixed
+        flat = self._filtered(self.of.code.whole(self.motion, self.effort, self.start, self.first))
+        if self.keep:
+            self._fixed = flat
+        return flat
+
+    def _filtered(self, flat: Array) -> Array:
+        if self.decimator.factor == 1:
+            return flat
+        length = self.decimator.length(flat.shape[1])
+        return self.decimator.apply_rows(flat, np.empty((flat.shape[0], length)))
+
+    def __call__(self, eta: Array, step: int, groups: Sequence[int]) -> list[Array]:
+        of, code = self.of, self.of.code
+        wanted = [of.used[g] for g in groups]
+        whole = self.decimator.factor == 1
+        arrays, signals, samples = self._arrays, self.signals, len(self.motion)
+        if whole and step > 1:  # without a filter only the rows that are wanted are computed
+            arrays = {name: np.ascontiguousarray(a[::step]) for name, a in arrays.items()}
+            signals, samples = {name: a[::step] for name, a in signals.items()}, -(-samples // step)
+        bends: list[tuple[LawRows, Array]] = []
+        for k, (law, friction) in enumerate(zip(of.laws, of.robot.friction.values(), strict=True)):
+            if set(law.seen) & set(wanted):
+                own = {name: np.ascontiguousarray(signals[name][:, k : k + 1]) for name in law.signals}
+                numbers = np.concatenate([friction.values[: law.linear], eta[of.shapes[k]]])
+                made = law({**arrays, **own}, numbers, samples)
+                if not whole:
+                    made = self._filtered(made.reshape(-1, samples)).reshape(len(law.seen), law.height, -1)[:, :, ::step]
+                bends.append((law, made))
+        fixed = self._rows()[:, ::step]
+        blocks = []
+        for i in wanted:
+            first, count = code.first[i], code.seen[i].size
+            own_laws = [(law, made[law.seen.index(i)]) for law, made in bends if i in law.seen]
+            columns = [made[: law.linear] for law, made in own_laws]
+            slopes = [made[law.linear :] for law, made in own_laws]
+            blocks.append(np.vstack([fixed[first : first + count], *columns, *slopes, fixed[first + count]]))
+        return blocks
+
+
+def usual_projection(robot: Mechanism) -> str | tuple[str, ...]:
+    """Return one row per motor where a robot with loops has as many as freedoms, and rows of least variance with more."""
+    motors = tuple(actuator.name for actuator in robot.actuators)
+    return motors if robot.loops and len(motors) == robot.dof else "gls"
+
+
+def skipped(recordings: Sequence[Recording]) -> set[str]:
+    """Return the joints whose efforts say nothing in any recording."""
+    return set.intersection(*(set(recording.skip) for recording in recordings))
+
+
+def assemble(robot: Mechanism, recordings: Sequence[Recording], projection: str | tuple[str, ...] | None = None) -> Assembly:
+    """Put recordings of a robot with friction laws together."""
+    rows = Rows(robot, usual_projection(robot) if projection is None else projection)
+    dead = skipped(recordings)
+    used = tuple(i for i, name in enumerate(rows.names) if name not in dead)
+    if not used:
+        raise IdentificationError("all effort channels are dead or skipped; nothing can be identified")
+    if robot.loops and (missing := {name for recording in recordings for name in recording.skip}):
+        raise IdentificationError(f"efforts of {', '.join(missing)} are missing; a projection needs the efforts of all motors")
+    for recording in recordings:
+        if recording.motion.dof != robot.dof:
+            raise IdentificationError(
+                f"the motion has {recording.motion.dof} coordinates but robot '{robot.name}' has {robot.dof}; they must agree"
+            )
+        wanted = (len(recording.motion), len(rows.efforts))
+        if recording.effort.shape != wanted or not np.isfinite(recording.effort).all():
+            raise IdentificationError(
+                f"effort has shape {recording.effort.shape}; it must be finite and have the shape {wanted} of the motion"
+            )
+        if recording.decimator.length(len(recording.motion)) < 1:
+            raise IdentificationError(
+                f"{len(recording.motion)} samples are too few for a decimation by {recording.decimator.factor}"
+            )
+    return Assembly(robot, rows, used, tuple(recordings))
+
+
+#: Part of the samples that must move in a direction for it to count as driven.
+DRIVEN = 0.01
+#: Consecutive samples at the largest effort that are a limit and not a peak, and the part of all samples they make up;
+#: above it the effort is simply constant (pure Coulomb friction without noise).
+STUCK = 3
+LIMITED = (0.002, 0.7)
+
+
+def direction_note(name: str, v: Array) -> str | None:
+    """Say when a joint was driven in one direction only."""
+    slow = 1e-3 * float(np.max(np.abs(v), initial=0.0))
+    forward, backward = float(np.mean(v > slow)), float(np.mean(v < -slow))
+    if min(forward, backward) >= DRIVEN:
+        return None
+    way = "no" if max(forward, backward) < DRIVEN else "one"
+    return (
+        f"joint '{name}' was driven in {way} direction ({100 * forward:.1f} % of the samples forward, {100 * backward:.1f} % "
+        "backward): its Coulomb friction cannot be told from an offset or gravity; drive it both ways"
+    )
+
+
+def limited(effort: Array) -> NDArray[np.bool_]:
+    """Find samples at which the effort was cut off at a limit."""
+    result = np.zeros(effort.size, dtype=bool)
+    for end in (effort.max(), effort.min()):
+        near = np.abs(effort - end) <= 1e-9 * max(abs(float(end)), 1e-300)
+        edges = np.flatnonzero(np.diff(np.concatenate([[0], near.astype(np.int8), [0]])))
+        for first, last in zip(edges[::2], edges[1::2], strict=True):
+            if last - first >= STUCK:
+                result[first:last] = True
+    return result if LIMITED[0] <= result.mean() <= LIMITED[1] else np.zeros_like(result)
+
+
+def limit_note(name: str, cut: NDArray[np.bool_], used: bool) -> str:
+    """Say what was done about a saturated effort."""
+    what = "they bias the fit: cut them from the log" if used else "they were left out"
+    return f"effort of joint '{name}' is saturated in {int(cut.sum())} samples ({100 * cut.mean():.1f} %); {what}"

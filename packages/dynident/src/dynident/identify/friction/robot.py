@@ -8,9 +8,10 @@ parameters by their derivative. What follows is an ordinary `Regression` and an 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import cached_property, reduce
 from itertools import count
 from operator import add
 from typing import Any
@@ -18,27 +19,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.errors import ConditionWarning, IdentificationError, warn
+from dynident.errors import ConditionWarning, IdentificationError, SignalWarning, warn
 from dynident.friction.friction import Friction
 from dynident.friction.law import FrictionLaw
 from dynident.friction.modifiers import TemperatureDependent
 from dynident.friction.names import law_of
-from dynident.identify.bayes import MAP
-from dynident.identify.estimators import WLS, fit_of, relative_error
+from dynident.identify.base import BaseParameters, base_parameters
+from dynident.identify.estimators.least_squares import WLS, fit_of, relative_error
+from dynident.identify.estimators.map import MAP
 from dynident.identify.fit import Fit
 from dynident.identify.friction.axis import covariance, shape_notes
-from dynident.identify.friction.belief import Belief
-from dynident.identify.friction.prepared import PreparedLogs, prepared_logs
-from dynident.identify.friction.recording import Assembly, Recording, assemble, skipped
+from dynident.identify.friction.problem import Assembly, Recording, assemble, skipped, usual_projection
 from dynident.identify.friction.search import Found, Progress, search, shape_bounds
-from dynident.identify.prior import Knowledge
-from dynident.identify.regression import Regression
-from dynident.identify.regrouping import base_parameters
-from dynident.identify.rows import Projection, Rows
+from dynident.identify.posterior.posterior import estimate
+from dynident.identify.posterior.prior import Knowledge, prior_of
+from dynident.identify.regression.matching import match
+from dynident.identify.regression.regression import Regression, dead_efforts, prepared_for, robot_motion
+from dynident.identify.regression.rows import Projection, Rows, check_projection
 from dynident.identify.specimen import Specimen
 from dynident.mechanics.functions import tree_motion
 from dynident.mechanics.motion import MotionLike, as_motion
 from dynident.mechanism.mechanism import Mechanism
+from dynident.parallel import one_blas_thread
 from dynident.signals.filters import Decimator
 from dynident.signals.log import Log
 
@@ -151,7 +153,7 @@ def _chosen(
     prepared: PreparedLogs, laws: Any, projection: Projection | None, how: Search, fitted: Callable[[Laws], Fit]
 ) -> tuple[Fit, list[str]]:
     """Return the fit with laws that were chosen, none of which feeds energy, and how they were chosen."""
-    from dynident.identify.friction.laws import choose_recorded, passive_instead  # noqa: PLC0415 - choice fits
+    from dynident.identify.friction.choice import choose_recorded, passive_instead  # noqa: PLC0415 - choice fits
 
     choice = choose_recorded(prepared, laws, projection, 5, how.seed, how.progress)
     fit = fitted(dict(choice.laws))
@@ -380,3 +382,127 @@ def _moved(robot: Mechanism, fit: Fit, at: Sequence[int]) -> Mechanism:
             numbers.append(new if name in friction.law.linear or label in shapes else old)
         frictions[joint] = replace(friction, values=np.array(numbers))
     return robot.altered(friction=frictions)
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedLogs:
+    """Logs brought to the robot: what was measured as recordings, and the evidence of the robot with its linear terms."""
+
+    evidence: Regression
+    recordings: tuple[Recording, ...]
+    logs: tuple[Log, ...]
+    known: Knowledge | None  # beside the description
+    notes: tuple[str, ...]
+
+    @property
+    def robot(self) -> Mechanism:
+        """The robot whose joints the logs move."""
+        return self.evidence.mechanism
+
+    @cached_property
+    def belief(self) -> Belief:
+        """What is believed about the bodies while laws are searched."""
+        return Belief(self.evidence, self.known)
+
+    def rejudged(self, robot: Mechanism) -> PreparedLogs:
+        """Return the logs in the band that the robot with its laws chooses where that is wider, else itself.
+
+        A band is chosen by errors of a model. Those of linear terms where friction is not linear ask for too narrow a one. A
+        narrower one would only make errors smaller than those of the fit without laws.
+        """
+        options = dict(self.evidence.options)
+        if options.get("cutoff", "auto") != "auto" or options.get("band", "auto") != "auto":
+            return self
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SignalWarning)  # said before
+            judged = Regression.from_logs(robot, self.logs, None, self.evidence.projection, **options)
+            (own, *_), (other, *_) = self.evidence.sources, judged.sources
+            if other["cutoff"] <= own["cutoff"]:
+                return self
+            band = {"cutoff": other["cutoff"], "band": other["bandwidth"]}
+            parts = Regression.from_logs(self.robot, self.logs, None, self.evidence.projection, **{**options, **band})
+        evidence = replace(parts, options=options)
+        return replace(self, evidence=evidence, recordings=_recordings(evidence, self.logs), notes=judged.notes)
+
+
+def prepared_logs(
+    mechanism: Mechanism,
+    log: Log | Sequence[Log],
+    options: Mapping[str, Any] | None,
+    projection: Projection | None = None,
+    known: Knowledge | None = None,
+) -> PreparedLogs:
+    """Prepare logs of one robot in the one band that `Regression.from_logs` chooses; all must move the same joints."""
+    logs, given = (log,) if isinstance(log, Log) else tuple(log), dict(options or {})
+    if not logs:
+        raise IdentificationError("no log is given; give at least one")
+    robots = [match(mechanism, one).mechanism for one in logs]
+    for one, robot in zip(logs, robots, strict=True):
+        if robot.coordinate_names != robots[0].coordinate_names:
+            raise IdentificationError(f"log '{one.name}' moves other joints than log '{logs[0].name}'; fit them apart")
+    chosen = usual_projection(robots[0]) if projection is None else check_projection(projection)
+    evidence = Regression.from_logs(mechanism, logs, None, chosen, **given)
+    return PreparedLogs(evidence, _recordings(evidence, logs), logs, known, evidence.notes)
+
+
+def _recordings(evidence: Regression, logs: Sequence[Log]) -> tuple[Recording, ...]:
+    """Return logs prepared as those of the evidence were."""
+    robot, rows = evidence.mechanism, Rows(evidence.mechanism, evidence.projection)
+    # The same stretches as well: inflation and belief of the fit with laws are then those of the fit without.
+    stretches = -(-max(len(group.counts) for group in evidence.groups) // len(logs))
+    recordings = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SignalWarning)  # what is wrong with the logs was said with the evidence
+        for log, source in zip(logs, evidence.sources, strict=True):
+            band = {"cutoff": source["cutoff"], "band": source["bandwidth"]}
+            prepared = prepared_for(rows, match(robot, log).log, {**evidence.options, **band})
+            moved = robot_motion(robot, prepared.motion)
+            found = (prepared.filtered, prepared.decimator, dead_efforts(prepared), prepared.moving)
+            recordings.append(Recording(moved, *found, prepared.temperature, prepared.effort, stretches))
+    return tuple(recordings)
+
+
+SHARPEST = 1e-6  # of the deviation of a typical combination: none is believed more sharply, so that all can be inverted
+
+
+class Belief:
+    """The belief of the default estimator, without the data of some row groups."""
+
+    def __init__(self, evidence: Regression, known: Knowledge | None = None) -> None:
+        self.evidence, self.prior = evidence, prior_of(evidence, known)
+        with one_blas_thread(), warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConditionWarning)  # the fit says it
+            found = estimate(evidence, self.prior, WLS().fit(evidence).sigma_)
+        self.spread = self.prior.unit * found.scale
+        self.weights = 1.0 / (found.sigma**2 * found.inflation)
+
+    def rows(self, base: BaseParameters, without: Sequence[str]) -> tuple[Array, Array]:
+        """Return T (b, b) and t (b,) for base parameters of the robot without its friction laws.
+
+        `without` names the row groups whose data are not used, since they enter the search themselves.
+        """
+        K, rank = self.evidence.base.regrouping, self.evidence.base.rank
+        H, h = np.zeros((rank, rank)), np.zeros(rank)
+        for group, weight in zip(self.evidence.groups, self.weights, strict=True):
+            if group.name not in without:
+                W, y = group.R[:, :-1], group.R[:, -1]
+                H[np.ix_(group.columns, group.columns)] += weight * (W.T @ W)
+                h[group.columns] += weight * (W.T @ y)
+        mean, S = self.prior.mean, self.spread
+        told, values = self.prior.rows * S, self.prior.values - self.prior.rows @ mean
+        M = K * S
+        inverse = np.linalg.inv(np.eye(S.size) + M.T @ H @ M + told.T @ told)
+        phi = mean + S * (inverse @ (M.T @ (h - H @ (K @ mean)) + told.T @ values))
+        names = self.evidence.mechanism.parameters.names
+        own = [names.index(name) for name in base.mechanism.parameters.names]
+        L = base.regrouping * S[own]
+        return _rows(base.values(phi[own]), L @ inverse[np.ix_(own, own)] @ L.T)
+
+
+def _rows(mean: Array, covariance: Array) -> tuple[Array, Array]:
+    """Return T and t with ||T x - t||^2 = (x - mean)^T covariance^-1 (x - mean)."""
+    size = np.sqrt(np.diag(covariance))
+    size = np.where(size > 0.0, size, SHARPEST * np.max(size, initial=1.0))
+    w, V = np.linalg.eigh(covariance / np.outer(size, size))
+    T = V.T / np.sqrt(np.maximum(w, SHARPEST**2))[:, None] / size
+    return T, T @ mean

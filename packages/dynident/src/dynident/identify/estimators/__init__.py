@@ -1,0 +1,1 @@
+"""Estimators, one file each, all with the protocol of scikit-learn."""

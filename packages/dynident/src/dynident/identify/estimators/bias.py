@@ -1,0 +1,231 @@
+"""Is least squares biased? Noise in the regressor, instruments against least squares, colour of the residuals.
+
+    H = d^T cov(d)^-1 d,   d = beta_IV - beta_WLS      about chi^2(k) where both are consistent [Hausman1978]
+
+cov(d) comes from the influence of every row on the difference, under coloured noise, so it cannot lose its sign.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.errors import DynidentError, IdentificationError, require
+from dynident.identify.estimators.instrumental import IV
+from dynident.identify.estimators.least_squares import WLS
+from dynident.identify.estimators.statistics import (
+    autocovariance,
+    coloured_covariance,
+    influence_covariance,
+    least_squares_influence,
+    ljung_box,
+    noise_bias,
+    row_noise,
+)
+from dynident.identify.regression.factor import Solution
+from dynident.identify.regression.sampled import SampledRegression
+from dynident.results import Result
+from dynident.signals.filters import Decimator
+
+Array = NDArray[np.float64]
+
+LAGS = 10
+SURE = 1e-3  # probability of chance below which a test is believed
+CERTAIN = 1e-12  # relative eigenvalue of cov(d) below which a direction has no difference
+NEVER = 1e-12  # probability below which no test is so exact
+SMALL, LARGE = 0.5, 2.0  # bias, in standard deviations, that can be ignored; that decides
+
+
+@dataclass(frozen=True, eq=False)
+class BiasDiagnosis(Result):
+    """What speaks for and against least squares on some evidence."""
+
+    names: tuple[str, ...]  # Base parameters
+    bias: Array  # Bias of WLS that noise of the positions explains, and standard deviation of WLS under coloured noise
+    std: Array  # Bias of WLS that noise of the positions explains, and standard deviation of WLS under coloured noise
+    noise_share: dict[str, float]  # Part of the residual variance of every joint that noise of the positions explains
+    whiteness: dict[str, tuple[float, float]]
+    difference: Array  # Estimate of WLS less that of the instruments; NaN where there are none
+    hausman: float  # The test of instruments against least squares; NaN, 0, NaN where there are none
+    degrees: int  # The test of instruments against least squares; NaN, 0, NaN where there are none
+    probability: float  # The test of instruments against least squares; NaN, 0, NaN where there are none
+    sentences: tuple[str, ...] = ()  # All that in plain words
+    derived = ("biased",)
+
+    def __post_init__(self) -> None:
+        for name in ("bias", "std", "difference"):
+            if np.shape(getattr(self, name)) != (len(self.names),):
+                raise IdentificationError(f"{name} has shape {np.shape(getattr(self, name))}; give one number per parameter")
+
+    @property
+    def biased(self) -> bool:
+        """True where noise or the instruments say that least squares is biased by two standard deviations or more."""
+        by_noise, by_instruments = (self._largest(x)[1] for x in (self.bias, self.difference))
+        return bool(by_noise >= LARGE or (by_instruments >= LARGE and self.probability < SURE))
+
+    def _largest(self, values: Array) -> tuple[int, float]:
+        """Return the parameter with the largest value in standard deviations, and that number."""
+        ratio = np.nan_to_num(np.abs(values)) / np.where(self.std > 0.0, self.std, np.inf)
+        worst = int(np.argmax(ratio))
+        return worst, float(ratio[worst])
+
+    def summary(self) -> str:
+        """Return the diagnosis in words. One sentence a line."""
+        return "\n".join(self.sentences)
+
+
+def diagnose_bias(regression: SampledRegression, instruments: IV | None = None) -> BiasDiagnosis:
+    """Say whether least squares can be trusted on some evidence.
+
+    Parameters
+    ----------
+    regression : SampledRegression
+        Evidence with its rows.
+    instruments : IV, optional
+        Instruments to compare with; the logs' reference when omitted, none where there is none.
+
+    Returns
+    -------
+    BiasDiagnosis
+        Numbers and sentences.
+    """
+    require(regression, SampledRegression, "regression")
+    solution, sigma = WLS()._estimate(regression, np.ones(regression.base.rank, dtype=bool))
+    bias, explained = noise_bias(regression, solution, sigma, row_noise(regression))
+    share = {group.name: float(x) for group, x in zip(regression.groups, explained, strict=True)}
+    whiteness = _whiteness(regression, solution)
+    std = np.sqrt(np.diag(coloured_covariance(regression, solution, sigma)))
+    difference, hausman, degrees, probability, reason = _hausman(regression, instruments, solution, sigma)
+    diagnosis = BiasDiagnosis(
+        regression.base.names,
+        bias,
+        std,
+        share,
+        whiteness,
+        difference,
+        hausman,
+        degrees,
+        probability,
+    )
+    return replace(diagnosis, sentences=(*_noise_words(diagnosis), *_test_words(diagnosis, reason)))
+
+
+def _whiteness(regression: SampledRegression, solution: Solution) -> dict[str, tuple[float, float]]:
+    from scipy.stats import chi2  # noqa: PLC0415 - scipy.stats costs import time
+
+    residuals, found = regression.residuals(solution.beta), {}
+    for g, group in enumerate(regression.groups):
+        parts = [(part[g], s.used[g]) for part, s in zip(residuals, regression.stretches, strict=True)]
+        covariance = autocovariance(parts, min(LAGS, max(1, min(s.t.size for s in regression.stretches) // 4)))
+        own = _decimated(regression.stretches[0].decimator, covariance.size)
+        statistic, degrees = ljung_box(covariance, group.count, own)
+        first = float(covariance[1] / covariance[0]) if covariance[0] > 0.0 else 0.0
+        found[group.name] = (first, float(chi2.sf(statistic, degrees)))
+    return found
+
+
+def _decimated(decimator: Decimator, lags: int) -> Array:
+    """Return the autocorrelation that the filter of a decimation gives to white noise."""
+    h, n = decimator.taps, decimator.factor
+    own = [float(h[lag * n :] @ h[: max(h.size - lag * n, 0)]) if lag * n < h.size else 0.0 for lag in range(lags)]
+    return np.array(own) / own[0]
+
+
+def _hausman(
+    regression: SampledRegression, instruments: IV | None, plain: Solution, sigma: Array
+) -> tuple[Array, float, int, float, str]:
+    """Return the differences, the statistic, its degrees of freedom, the probability of chance, and why there is none."""
+    from scipy.stats import chi2  # noqa: PLC0415 - scipy.stats costs import time
+
+    estimator = instruments or IV()
+    if not isinstance(estimator, IV):
+        raise IdentificationError(f"instruments is a {type(estimator).__name__}; give an IV(...) or nothing")
+    try:
+        other, _ = estimator._estimate(regression, np.ones(regression.base.rank, dtype=bool))
+    except DynidentError as error:
+        if instruments is not None:
+            raise
+        return np.full(regression.base.rank, np.nan), float("nan"), 0, float("nan"), str(error)
+    if estimator.weakness_:
+        return np.full(regression.base.rank, np.nan), float("nan"), 0, float("nan"), estimator.weakness_
+    both = np.intersect1d(plain.solved, other.solved)
+    mine, theirs = (
+        np.flatnonzero(np.isin(s.solved, both))[np.argsort(s.solved[np.isin(s.solved, both)])] for s in (plain, other)
+    )
+    influence = [
+        [theirs_g[:, theirs] - mine_g[:, mine] for theirs_g, mine_g in zip(*parts, strict=True)]
+        for parts in zip(estimator.influence_, least_squares_influence(regression, plain, sigma), strict=True)
+    ]
+    spread = influence_covariance(regression, other.beta, influence)
+    every = np.full(plain.beta.size, np.nan)
+    every[both] = (plain.beta - other.beta)[both]
+    difference = every[both]
+    size = np.sqrt(np.diag(plain.covariance())[both])
+    values, vectors = np.linalg.eigh(spread / np.outer(size, size))
+    keep = values > max(CERTAIN, 1e-6 * values[-1])
+    if not keep.any():
+        return every, 0.0, 0, 1.0, "the instruments are the measured motion itself"
+    z = vectors[:, keep].T @ (difference / size) / np.sqrt(values[keep])
+    statistic = float(z @ z)
+    return every, statistic, int(keep.sum()), float(chi2.sf(statistic, int(keep.sum()))), ""
+
+
+def _noise_words(found: BiasDiagnosis) -> list[str]:
+    worst, size = found._largest(found.bias)
+    strongest = max(found.noise_share, key=lambda name: found.noise_share[name])
+    percent = 100.0 * min(found.noise_share[strongest], 1.0)
+    words = [f"noise of the positions makes up to {percent:.0f} % of the residual variance (joint '{strongest}')"]
+    name = found.names[worst]
+    if size < SMALL:
+        words.append(f"it biases least squares by at most {size:.2f} standard deviations ('{name}'): nothing to do")
+    elif size < LARGE:
+        words.append(
+            f"it biases least squares by {size:.1f} standard deviations ('{name}'): as large as its uncertainty; a lower "
+            "cutoff= reduces it, IV and TLS remove it"
+        )
+    else:
+        words.append(
+            f"it biases least squares by {size:.1f} standard deviations ('{name}': {found.bias[worst]:+.3g}); do not use OLS "
+            "or WLS in this band: lower cutoff=, or use IV or TLS"
+        )
+    return words
+
+
+def _test_words(found: BiasDiagnosis, reason: str) -> list[str]:
+    words = []
+    if found.degrees == 0:
+        words.append(f"instruments against least squares: not tested; {reason}")
+    else:
+        worst, size = found._largest(found.difference)
+        chance = f"p = {found.probability:.2g}" if found.probability > NEVER else f"p < {NEVER:g}"
+        test = f"Hausman {found.hausman:.0f} for {found.degrees} degrees of freedom, {chance}"
+        if found.probability >= SURE:
+            words.append(f"instruments and least squares agree ({test})")
+        elif size < SMALL:
+            words.append(
+                f"instruments and least squares differ by more than chance, but by at most {size:.2f} standard deviations "
+                f"({test}): nothing to do"
+            )
+        else:
+            name, shift = found.names[worst], found.difference[worst]
+            told = f"instruments and least squares differ by {size:.1f} standard deviations ('{name}': {shift:+.3g}; {test})"
+            meant = (
+                "noise in the regressor, or a model that is wrong, biases least squares; where the noise above is small, look "
+                "for what the model leaves out (friction=)"
+                if size >= LARGE
+                else "more than chance, but no more than is uncertain anyway"
+            )
+            words.append(f"{told}: {meant}")
+    coloured = {name: r for name, (r, p) in found.whiteness.items() if p < SURE}
+    if coloured:
+        joint = max(coloured, key=lambda name: abs(coloured[name]))
+        words.append(
+            f"residuals of {len(coloured)} of {len(found.whiteness)} joints are coloured (neighbours correlated up to "
+            f"{coloured[joint]:+.2f}, '{joint}'): standard deviations of OLS and WLS are not to be trusted, GLS, IV and TLS "
+            "allow for it"
+        )
+    else:
+        words.append("residuals are white but for the low-pass of the rows")
+    return words

@@ -1,0 +1,290 @@
+"""Estimators with the scikit-learn protocol: options in `__init__`, evidence in `fit`, learned attributes end in _."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.errors import ConditionWarning, DynidentError, IdentificationError, warn
+from dynident.identify.base import recover_standard
+from dynident.identify.fit import Fit
+from dynident.identify.posterior.inflation import at_least_jackknife, least_squares_left_out
+from dynident.identify.posterior.physical import physical_parameters
+from dynident.identify.regression.factor import Solution, solve
+from dynident.identify.regression.regression import Regression
+from dynident.parallel import one_blas_thread
+
+Array = NDArray[np.float64]
+
+BAD_CONDITION = 1e6
+
+
+def fit_of(estimator: Any, evidence: Any, what: str = "estimator") -> Fit:
+    """Return ``estimator.fit(evidence).result_``; it may be of the user's own making, and `what` names it in a refusal."""
+    if isinstance(estimator, type) or not callable(getattr(estimator, "fit", None)):
+        raise DynidentError(f"{what} is {estimator!r}; give an estimator such as MAP() or WLS()")
+    fit: Fit = estimator.fit(evidence).result_
+    return fit
+
+
+class Estimator:
+    """What all estimators share: options by name, and what a fit leaves behind."""
+
+    coef_: Array
+    covariance_: Array
+    sigma_: Array
+    condition_: float
+    result_: Fit
+
+    def get_params(self) -> dict[str, Any]:
+        """Return the options by name, as given to `__init__`."""
+        return {k: v for k, v in vars(self).items() if not k.endswith("_")}
+
+    def set_params(self, **params: Any) -> Self:
+        """Change options."""
+        for name, value in params.items():
+            if name not in self.get_params():
+                raise IdentificationError(
+                    f"{type(self).__name__} has no option '{name}'; it has {', '.join(self.get_params())}"
+                )
+            setattr(self, name, value)
+        return self
+
+    def _chosen(self, regression: Regression, active: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
+        """Return which base parameters to estimate, after checking that it can be done."""
+        if not isinstance(regression, Regression):
+            raise IdentificationError(
+                f"fit got a {type(regression).__name__}; give a dynident.Regression, as from Regression.from_log(robot, log)"
+            )
+        b = regression.base.rank
+        chosen = np.ones(b, dtype=bool) if active is None else np.asarray(active, dtype=bool)
+        if chosen.shape != (b,):
+            raise IdentificationError(f"active has shape {chosen.shape} but there are {b} base parameters; they must agree")
+        if regression.rows <= int(chosen.sum()):
+            raise IdentificationError(
+                f"{regression.rows} equations cannot determine {int(chosen.sum())} base parameters; record a longer log"
+            )
+        return chosen
+
+    def __str__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in self.get_params().items())})"
+
+
+class LeastSquares(Estimator):
+    """What estimators of base parameters share: the active set, checks of options and the making of a `Fit`."""
+
+    recovery: str
+    tolerance: float
+    n_iter_: int
+
+    def fit(self, regression: Regression, active: NDArray[np.bool_] | None = None) -> Self:
+        """Estimate the base parameters."""
+        chosen = self._chosen(regression, active)
+        b = regression.base.rank
+        with one_blas_thread():
+            solution, sigma = self._estimate(regression, chosen)
+            covariance = self._covariance(regression, solution, sigma)
+            if regression.projection != "gls":  # their noise is neither white nor alike, whatever the motors' is
+                left_out = least_squares_left_out(regression.groups, b, sigma, solution.solved)
+                covariance = at_least_jackknife(covariance, left_out)
+        if solution.condition > BAD_CONDITION:
+            warn(
+                f"the regression is badly conditioned ({solution.condition:.2g}): some combinations of parameters are barely "
+                "visible in these data; see Fit.observability() and excite the robot better",
+                ConditionWarning,
+            )
+        self.sigma_, self.condition_ = sigma, solution.condition
+        self.covariance_ = covariance
+        solved = np.zeros(b, dtype=bool)
+        solved[solution.solved] = np.count_nonzero(solution.combinations, axis=1) == 1
+        base, free = regression.base, solution.beta
+        values = free.copy()
+        if self.recovery == "physical":
+            standard = physical_parameters(base, free, covariance, solution.combinations, solved)
+            values = base.values(standard.values)
+            values[~chosen] = 0.0
+            self.sigma_ = sigma = constrained_sigma(regression, sigma, free, values)
+        else:
+            known = np.vstack([solution.combinations, np.eye(b)[~chosen]])  # what was dropped is known to be zero
+            standard = recover_standard(base, free, known, self.recovery)
+            if np.any(hidden := ~solved & chosen):
+                values[hidden] = base.values(standard.values)[hidden]
+        self.coef_ = values
+        independence = np.array([group.independence for group in regression.groups])
+        self.result_ = Fit(
+            base=base,
+            values=values,
+            covariance=covariance,
+            solved=solved,
+            active=chosen,
+            combinations=solution.combinations,
+            groups=tuple(group.name for group in regression.groups),
+            sigma=sigma * np.sqrt(independence),
+            rows=regression.rows,
+            condition=solution.condition,
+            standard=standard,
+            estimator=str(self),
+            sources=regression.sources,
+            options=regression.options,
+            notes=regression.notes,
+            training_relative=relative_error(regression, values),
+            projection=regression.projection,
+            free=free,
+            free_relative=relative_error(regression, free),
+            description_relative=relative_error(regression, base.described),
+            training_std=training_std(regression, covariance),
+        )
+        return self
+
+    def _estimate(self, regression: Regression, active: NDArray[np.bool_]) -> tuple[Solution, Array]:
+        """Return the solution and the standard deviation of every group's rows."""
+        raise AssertionError("every estimator has its own")
+
+    def _covariance(self, regression: Regression, solution: Solution, sigma: Array) -> Array:
+        """Return the covariance of the base parameters: that of rows which were divided by their deviation."""
+        return solution.covariance()
+
+    def _check_least(self, **least: float) -> None:
+        """Refuse options that are below the least they may be."""
+        for name, low in least.items():
+            value = getattr(self, name)
+            if value is not None and not value >= low:
+                raise IdentificationError(f"{type(self).__name__}: {name} is {value}; it must be {low:g} or more")
+
+
+def free_rows(regression: Regression, solution: Solution) -> Array:
+    """Return the independent rows of every group less its share of the parameters, at least one.
+
+    Groups pay for a parameter in proportion to their rows that show it: the shares add up to the number of parameters.
+    """
+    seen = np.zeros((len(regression.groups), regression.base.rank))
+    for i, group in enumerate(regression.groups):
+        seen[i, np.intersect1d(group.columns, solution.solved)] = group.count
+    share = np.sum(seen / np.maximum(seen.sum(axis=0), 1.0), axis=1)
+    rows = np.array([group.count * group.independence for group in regression.groups])
+    return np.asarray(np.maximum(rows - share, 1.0))
+
+
+def group_sigma(regression: Regression, solution: Solution) -> Array:
+    """Return the noise standard deviation of each row group, sigma_g^2 = RSS_g / free rows."""
+    # A residual of exactly zero (data made by the model, a joint at rest) must not become an infinite weight.
+    typical = sum(group.effort_square for group in regression.groups) / regression.rows
+    floor = [1e-26 * (group.effort_square / group.count or typical or 1.0) for group in regression.groups]
+    square = np.array([group.residual(solution.beta) for group in regression.groups])
+    return np.asarray(np.sqrt(np.maximum(square / free_rows(regression, solution), floor)))
+
+
+def constrained_sigma(regression: Regression, sigma: Array, free: Array, values: Array) -> Array:
+    """Return the deviations of the rows about constrained parameters: larger, as the residuals of every group are."""
+    floor = [1e-26 * (group.effort_square or 1.0) for group in regression.groups]
+    before, after = (np.array([group.residual(beta) for group in regression.groups]) for beta in (free, values))
+    return np.asarray(sigma * np.sqrt(np.maximum(after, floor) / np.maximum(np.minimum(before, after), floor)))
+
+
+def relative_error(regression: Regression, beta: Array) -> float:
+    """Return ||W beta - tau|| / ||tau|| over all rows."""
+    total = sum(group.effort_square for group in regression.groups)
+    return float(np.sqrt(sum(group.residual(beta) for group in regression.groups) / total)) if total > 0 else float("nan")
+
+
+def training_std(regression: Regression, covariance: Array) -> Array:
+    """Return the root mean square of w cov w^T over the training rows of every joint."""
+    parts = []
+    for group in regression.groups:
+        W = group.R[:, :-1]
+        C = covariance[np.ix_(group.columns, group.columns)]
+        parts.append(np.sqrt(max(float(np.einsum("ti,ij,tj->", W, C, W)), 0.0) / max(group.count, 1)))
+    return np.array(parts)
+
+
+def training_columns(regression: Regression) -> Array:
+    """Return the root mean square of every column over the training rows of every joint, (groups, b)."""
+    result = np.zeros((len(regression.groups), regression.base.rank))
+    for own, group in zip(result, regression.groups, strict=True):
+        own[group.columns] = np.linalg.norm(group.R[:, :-1], axis=0) / np.sqrt(max(group.count, 1))
+    return result
+
+
+def typical_speeds(regression: Regression) -> dict[str, float]:
+    """Return the root mean square speed of the joints whose viscous term shows it."""
+    speeds = {}
+    leaders = regression.base.leaders
+    for group in regression.groups:
+        for k, column in enumerate(group.columns):
+            if leaders[column] == f"fv_{group.name}":
+                speeds[group.name] = float(np.linalg.norm(group.R[:, k]) / np.sqrt(max(group.count, 1)))
+    return speeds
+
+
+@dataclass(kw_only=True, eq=False)
+class OLS(LeastSquares):
+    """Ordinary least squares: all equations have the same variance.
+
+        beta = argmin ||W beta - tau||^2,      cov = sigma^2 (W^T W)^-1,   sigma^2 = RSS / (N - b)
+
+    Parameters
+    ----------
+    recovery : {"prior", "minimum_norm", "physical"}
+        How standard parameters are recovered from the base ones: closest to the description's, shortest, or the most
+        probable that are physically possible; the base parameters of the fit are then theirs, `Fit.free` keeps the estimates.
+    tolerance : float
+        Relative size below which a column counts as not excited by the data.
+
+    Examples
+    --------
+    >>> OLS().get_params()
+    {'recovery': 'prior', 'tolerance': 1e-08}
+    """
+
+    recovery: str = "prior"
+    tolerance: float = 1e-8
+
+    def _estimate(self, regression: Regression, active: NDArray[np.bool_]) -> tuple[Solution, Array]:
+        solution = solve(regression, np.ones(len(regression.groups)), active, self.tolerance)
+        return solution, group_sigma(regression, solution)
+
+    def _covariance(self, regression: Regression, solution: Solution, sigma: Array) -> Array:
+        rss = sum(group.residual(solution.beta) for group in regression.groups)
+        independent = sum(group.count * group.independence for group in regression.groups)
+        return solution.covariance(rss / max(independent - solution.solved.size, 1.0))
+
+
+@dataclass(kw_only=True, eq=False)
+class WLS(LeastSquares):
+    """Weighted least squares: every joint has its own variance, estimated from its own residuals.
+
+        beta = argmin sum_g ||W_g beta - tau_g||^2 / sigma_g^2,     sigma_g^2 = RSS_g / (N_g - b_g)
+        cov = (sum_g W_g^T W_g / sigma_g^2)^-1
+
+    Parameters
+    ----------
+    iterations : int
+        Largest number of re-weightings; 1 is the classical two-step IDIM-WLS.
+    convergence : float
+        Relative change of the standard deviations at which to stop.
+    recovery : {"prior", "minimum_norm", "physical"}
+        How standard parameters are recovered from the base ones: closest to the description's, shortest, or the most
+        probable that are physically possible; the base parameters of the fit are then theirs, `Fit.free` keeps the estimates.
+    tolerance : float
+        Relative size below which a column counts as not excited by the data.
+    """
+
+    iterations: int = 20
+    convergence: float = 1e-6
+    recovery: str = "prior"
+    tolerance: float = 1e-8
+
+    def _estimate(self, regression: Regression, active: NDArray[np.bool_]) -> tuple[Solution, Array]:
+        self._check_least(iterations=1)
+        solution = solve(regression, np.ones(len(regression.groups)), active, self.tolerance)
+        sigma = group_sigma(regression, solution)
+        for i in range(self.iterations):
+            solution = solve(regression, sigma, active, self.tolerance)
+            previous, sigma = sigma, group_sigma(regression, solution)
+            self.n_iter_ = i + 1
+            if np.max(np.abs(sigma / previous - 1.0)) < self.convergence:
+                break
+        return solution, sigma

@@ -1,0 +1,464 @@
+"""Closed-loop output error: the simulated closed loop must do what the robot did [Gautier2013] [Landau1997].
+
+    theta = argmin sum_c ||o_c - o_c(theta)||^2 / s_c^2,     theta = base parameters, factors on gains
+    o = positions of the joints, their efforts, or both;  o(theta) from the closed loop with the controller of the robot
+
+Gauss-Newton with central differences, two simulations per unknown. The noise of every channel is autoregressive, estimated from
+the residuals, so that positions, whose errors last long, claim no more than they know. Positions alone are enough where no
+effort was logged: then only what the loop's gains do not hide is visible, and `visible` says before the fit what that is.
+The estimate of `IV`, which uses no controller, tells whether the simulated loop is that of the robot.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.errors import DynidentWarning, IdentificationError, SimulationError, warn
+from dynident.identify.base import natural_spread
+from dynident.identify.estimators.direct import Loop, check_loop, filtered_motion, model_of
+from dynident.identify.estimators.gls import filtered
+from dynident.identify.estimators.instrumental import IV
+from dynident.identify.estimators.least_squares import LeastSquares, group_sigma
+from dynident.identify.estimators.statistics import ENOUGH, ORDER, RING, autocovariance, autoregression
+from dynident.identify.fit import Fit
+from dynident.identify.regression.factor import RowGroup, Solution, solve, triangle
+from dynident.identify.regression.regression import Regression
+from dynident.identify.regression.sampled import SampledRegression, Stretch, rows_along, sampled
+from dynident.identify.tables import GAINS
+from dynident.mechanism.mechanism import Mechanism
+from dynident.results import Result
+
+Array = NDArray[np.float64]
+
+OUTPUTS = ("effort", "position")
+STEP = 1e-3  # of a difference, in units of the parameter's natural size: fine enough to tell what is not seen at all
+#: The same for deviations. Where a joint sticks a little longer an output jumps, and a quotient of jumps grows as the step
+#: shrinks: it would pass for sensitivity.
+WIDE = 0.02
+HALVINGS = 5
+SEEN = 1e-6  # singular value of the scaled sensitivities below which a direction is not seen
+
+
+@dataclass(frozen=True, eq=False)
+class Visible(Result):
+    """What a log can show through a closed loop, before any fit."""
+
+    names: tuple[str, ...]  # Unknowns: base parameters, then factors on gains
+    reach: Array
+    hidden: tuple[dict[str, float], ...]  # Directions that no output shows, as shares of the unknowns
+    sentences: tuple[str, ...]  # All that in words
+
+    def summary(self) -> str:
+        """Return it in words. One sentence a line."""
+        return "\n".join(self.sentences)
+
+
+@dataclass(kw_only=True, eq=False)
+class OutputError(LeastSquares):
+    """Closed-loop output error: a simulation with the controller of the robot is fitted to what was measured.
+
+        theta = argmin ||outputs - outputs of the closed loop of theta||,  each channel by its own noise
+
+    Parameters
+    ----------
+    loop : ClosedLoop
+        The closed loop with the controller of the robot, one reference per log (`dynident.simulate.ClosedLoop`); its
+        ``unknown`` gains are estimated too.
+    outputs : tuple of {"effort", "position"}
+        What is compared; ("position",) for logs without efforts (`SampledRegression.without_effort`).
+    noise : {"white", "coloured"}
+        How channels are weighed: by the size of their residuals, which a model that is a little wrong survives; or whitened by
+        the filter of their residuals, which is better where these are noise. Deviations allow for colour in both cases.
+    start : Fit, optional
+        Where to begin; the description when omitted.
+    iterations : int
+        Largest number of Gauss-Newton steps.
+    convergence : float
+        Change of the parameters, in standard deviations, at which to stop.
+    recovery : {"prior", "minimum_norm", "physical"}
+        How standard parameters are recovered, see `OLS`.
+    tolerance : float
+        Relative size below which a column counts as not seen by the outputs.
+    """
+
+    loop: Loop | None = None
+    outputs: tuple[str, ...] = OUTPUTS
+    noise: str = "white"
+    start: Fit | None = None
+    iterations: int = 8
+    convergence: float = 0.05
+    recovery: str = "prior"
+    tolerance: float = 1e-5
+
+    def visible(self, regression: SampledRegression) -> Visible:
+        """Say what the outputs can show, before the fit.
+
+        Parameters
+        ----------
+        regression : SampledRegression
+            Evidence; of positions only, `SampledRegression.without_effort`.
+
+        Returns
+        -------
+        Visible
+            How well each unknown is seen, and what is not seen at all.
+        """
+        problem = _Problem(self, sampled(regression, "OutputError"))
+        measured, now = problem.measured(), problem.simulated(problem.start, np.ones(problem.factors))
+        J = problem.sensitivities(problem.start, np.ones(problem.factors))
+        noise = [max(float(np.std(m - s)), 1e-12) for m, s in zip(measured, now, strict=True)]
+        stacked = np.vstack([block / s for block, s in zip(J, noise, strict=True)])
+        return _visible(problem, stacked)
+
+    def fit(self, regression: Regression, active: NDArray[np.bool_] | None = None) -> Self:
+        """Estimate base parameters and gains; see `OLS.fit`. A note of the result tells the gains."""
+        super().fit(regression, active)
+        if said := told_gains(self.factors_, self.factors_std_, self.held_):
+            self.result_ = replace(self.result_, notes=(*self.result_.notes, said))
+        return self
+
+    def _estimate(self, regression: Regression, active: NDArray[np.bool_]) -> tuple[Solution, Array]:
+        evidence = sampled(regression, "OutputError")
+        self._check_least(iterations=1)
+        if self.noise not in ("white", "coloured"):
+            raise IdentificationError(f"OutputError: noise is {self.noise!r}; it must be 'white' or 'coloured'")
+        problem = _Problem(self, evidence)
+        chosen = np.append(active, np.ones(problem.factors, dtype=bool))
+        model, factors = problem.start, np.ones(problem.factors)
+        if not active.all():
+            model = model_of(evidence.base, np.where(active, evidence.base.values(model.parameters.values), 0.0))
+        measured, now = problem.measured(), problem.simulated(model, factors)
+        self.converged_ = False
+        for i in range(self.iterations):
+            J = problem.sensitivities(model, factors)
+            theta = np.append(evidence.base.values(model.parameters.values), factors)
+            residuals = [m - s for m, s in zip(measured, now, strict=True)]
+            if i == 0:
+                chosen = _without_hidden_gains(J, chosen, problem, self.tolerance)
+                self.held_ = tuple(n for n, used in zip(problem.names, chosen[evidence.base.rank :], strict=True) if not used)
+            whiteners = _whiteners(residuals, int(chosen.sum()), self.noise == "coloured")
+            solution = _linear(problem, J, residuals, whiteners, theta, chosen, self.tolerance)
+            self.n_iter_ = i + 1
+            self.full_covariance_ = _covariance(J, residuals, whiteners, solution)
+            spread = np.sqrt(np.diag(self.full_covariance_))
+            change = solution.beta[solution.solved] - solution.combinations @ np.where(chosen, theta, 0.0)
+            small = np.abs(change) <= self.convergence * spread[solution.solved]
+            step = np.linalg.lstsq(solution.combinations, change, rcond=None)[0]
+            cost = _cost(measured, now, whiteners)
+            for _ in range(HALVINGS):
+                trial = theta + step
+                beta, factors_new = trial[: evidence.base.rank], trial[evidence.base.rank :]
+                if np.all(factors_new > 0.05):
+                    candidate = model_of(evidence.base, beta)
+                    outputs = problem.simulated_or_none(candidate, factors_new)
+                    if outputs is not None and _cost(measured, outputs, whiteners) <= cost:
+                        model, factors, now = candidate, factors_new, outputs
+                        break
+                step = 0.5 * step
+            else:
+                self.converged_ = bool(np.all(small))
+                break
+            if np.all(small):
+                self.converged_ = True
+                break
+        self._judge(problem, solution, model, factors, [m - s for m, s in zip(measured, now, strict=True)])
+        return self._finish(problem, solution, model, factors)
+
+    def _judge(self, problem: _Problem, solution: Solution, model: Mechanism, factors: Array, residuals: list[Array]) -> None:
+        """Find the deviations; where measured motion and efforts contradict the simulated loop, say so and allow for it."""
+        solved = np.isin(np.arange(solution.beta.size), solution.solved)
+        b = problem.evidence.base.rank
+        theta = np.append(problem.evidence.base.values(model.parameters.values), factors)
+        J = problem.sensitivities(model, factors, WIDE)
+        whiteners = _whiteners(residuals, int(solved.sum()), self.noise == "coloured")
+        wide = _linear(problem, J, residuals, whiteners, theta, solved, self.tolerance)
+        self.full_covariance_ = _covariance(J, residuals, whiteners, wide)
+        found = contradiction(problem.evidence, problem.loop, solved[:b], theta, self.full_covariance_)
+        self.contradiction_, apart = found
+        if self.contradiction_:
+            self.full_covariance_[:b, :b] += np.outer(apart, apart)  # nobody knows which of the two is right
+            warn(f"OutputError: {self.contradiction_}", DynidentWarning)
+
+    def _finish(self, problem: _Problem, solution: Solution, model: Mechanism, factors: Array) -> tuple[Solution, Array]:
+        """Keep the factors apart and return the solution of the base parameters."""
+        b = problem.evidence.base.rank
+        full = self.full_covariance_
+        self.factors_ = dict(zip(problem.names, factors.tolist(), strict=True))
+        self.factors_std_ = dict(zip(problem.names, np.sqrt(np.diag(full))[b:].tolist(), strict=True))
+        own = solution.solved < b
+        combinations = solution.combinations[own][:, :b]
+        beta = np.zeros(b)
+        beta[solution.solved[own]] = combinations @ problem.evidence.base.values(model.parameters.values)
+        kept = Solution(beta, solution.precision_root, solution.scale, solution.solved[own], combinations, solution.condition)
+        sigma = (
+            group_sigma(problem.evidence, kept) if "effort" in self.outputs else np.full(len(problem.evidence.groups), np.nan)
+        )
+        return kept, sigma
+
+    def _covariance(self, regression: Regression, solution: Solution, sigma: Array) -> Array:
+        b = regression.base.rank
+        return self.full_covariance_[:b, :b]
+
+
+class _Problem:
+    """Outputs of a closed loop as functions of its model and gains."""
+
+    def __init__(self, estimator: OutputError, evidence: SampledRegression) -> None:
+        self.evidence = evidence
+        self.loop = check_loop(estimator.loop, evidence, "OutputError")
+        self.kinds = tuple(estimator.outputs)
+        if not self.kinds or any(kind not in OUTPUTS for kind in self.kinds):
+            raise IdentificationError(f"OutputError: outputs is {estimator.outputs!r}; name some of {', '.join(OUTPUTS)}")
+        self.start = evidence.mechanism if estimator.start is None else estimator.start.identified
+        self.names = tuple(self.loop.unknown)
+        self.factors = len(self.names)
+        base = evidence.base
+        # Natural size of every base parameter: that of its value, or what the standard ones in it may be off.
+        prior = natural_spread(base.mechanism)
+        self.size = np.sqrt(np.sum((base.regrouping * prior) ** 2, axis=1))
+
+    def measured(self) -> list[Array]:
+        """Return the measured outputs, one array per channel and log."""
+        found = []
+        for part in self.evidence.stretches:
+            if "position" in self.kinds:
+                found += _means(part.positions, part)
+            if "effort" in self.kinds:
+                found += list(part.y)
+        return found
+
+    def simulated(self, model: Mechanism, factors: Array) -> list[Array]:
+        """Return the same outputs of the closed loop."""
+        found = []
+        beta = self.evidence.base.values(model.parameters.values)
+        given = dict(zip(self.names, factors.tolist(), strict=True))
+        for k, part in enumerate(self.evidence.stretches):
+            motion = self.loop.motion(model, k, part.motion.t, given)
+            if "position" in self.kinds:
+                found += _means(motion.q, part)
+            if "effort" in self.kinds:
+                rows = rows_along(self.evidence, part, filtered_motion(motion, part))
+                found += [W @ beta[group.columns] for W, group in zip(rows, self.evidence.groups, strict=True)]
+        return found
+
+    def simulated_or_none(self, model: Mechanism, factors: Array) -> list[Array] | None:
+        """Return the outputs, or None where the closed loop is not stable."""
+        try:
+            return self.simulated(model, factors)
+        except SimulationError:
+            return None
+
+    def sensitivities(self, model: Mechanism, factors: Array, share: float = STEP) -> list[Array]:
+        """Return d outputs / d unknowns, (M, k) for every channel; central differences, so that no effect comes out as none."""
+        base, spread = self.evidence.base, natural_spread(self.evidence.mechanism)
+        beta = base.values(model.parameters.values)
+        columns = []
+        for j in range(base.rank + self.factors):
+            step = share * (max(abs(beta[j]), self.size[j]) if j < base.rank else 1.0)
+            sides = []
+            for sign in (1.0, -1.0):
+                change = np.zeros(base.rank + self.factors)
+                change[j] = sign * step
+                moved = _moved(model, base.regrouping, change[: base.rank], spread) if j < base.rank else model
+                sides.append(self.simulated(moved, factors + change[base.rank :]))
+            columns.append([(up - down) / (2.0 * step) for up, down in zip(*sides, strict=True)])
+        return [np.column_stack([column[c] for column in columns]) for c in range(len(columns[0]))]
+
+
+def _means(q: Array, part: Stretch) -> list[Array]:
+    """Return the means of positions over as many samples as a row stands for: white noise stays white."""
+    size = part.decimator.factor
+    count = q.shape[0] // size
+    return list(q[: count * size].reshape(count, size, -1).mean(axis=1).T)
+
+
+def _moved(model: Mechanism, K: Array, change: Array, spread: Array) -> Mechanism:
+    """Return the model with base parameters changed by the smallest plausible change of standard ones."""
+    root = K * spread
+    phi = model.parameters.values + spread * np.linalg.lstsq(root, change, rcond=None)[0]
+    return model.with_parameters(model.parameters.replace(phi))
+
+
+def _whiteners(residuals: list[Array], unknowns: int, coloured: bool) -> list[tuple[Array, float]]:
+    """Return the noise filter of every channel and the standard deviation behind it, from its residuals."""
+    samples = sum(e.size for e in residuals)
+    paid = samples / max(samples - unknowns, 1)  # every channel pays its share of the unknowns
+    found = []
+    for e in residuals:
+        used = np.ones(e.size, dtype=bool)
+        a = _filter(e) if coloured else np.empty(0)
+        white = filtered(e[:, None], e, used, a)[1]
+        found.append((a, max(float(np.sqrt(paid * np.mean(white**2))), 1e-13 * float(np.max(np.abs(e))), 1e-14)))
+    return found
+
+
+def _filter(e: Array) -> Array:
+    """Return the noise filter of a channel."""
+    lags = min(ORDER, e.size // ENOUGH)
+    return autoregression(autocovariance([(e - np.mean(e), np.ones(e.size, dtype=bool))], lags), e.size)[0]
+
+
+def _covariance(J: list[Array], residuals: list[Array], whiteners: list[tuple[Array, float]], solution: Solution) -> Array:
+    """Return the covariance of the unknowns; where channels were not whitened, their colour widens it."""
+    plain = solution.covariance()
+    if any(a.size for a, _ in whiteners):
+        return plain
+    from scipy.signal import lfilter  # noqa: PLC0415 - scipy costs import time
+
+    result = np.zeros_like(plain)
+    samples = sum(e.size for e in residuals)
+    for block, e, (_, s) in zip(J, residuals, whiteners, strict=True):
+        polynomial = np.append(1.0, _filter(e))
+        white = lfilter(polynomial, [1.0], e)[polynomial.size - 1 :]
+        padded = np.vstack([np.zeros((RING, plain.shape[0])), block @ plain / s**2])
+        back = lfilter([1.0], polynomial, padded[::-1], axis=0)
+        result += float(np.mean(white**2)) * back.T @ back * samples / max(samples - solution.solved.size, 1)
+    return result
+
+
+def _linear(
+    problem: _Problem,
+    J: list[Array],
+    residuals: list[Array],
+    whiteners: list[tuple[Array, float]],
+    theta: Array,
+    active: NDArray[np.bool_],
+    tolerance: float,
+) -> Solution:
+    """Solve the linear problem about theta, every channel whitened."""
+    blocks = []
+    for block, e, (a, s) in zip(J, residuals, whiteners, strict=True):
+        rows, y, _ = filtered(block, e + block @ np.where(active, theta, 0.0), np.ones(e.size, dtype=bool), a)
+        blocks.append(np.column_stack([rows, y]) / s)
+    stacked = np.vstack(blocks)
+    group = RowGroup("outputs", np.arange(theta.size), triangle(stacked), stacked.shape[0])
+    shim = replace(problem.evidence.base, columns=np.arange(theta.size))  # as many unknowns, gains included
+    return solve(Regression(shim, (group,)), np.ones(1), active, tolerance)
+
+
+def _cost(measured: list[Array], outputs: list[Array], whiteners: list[tuple[Array, float]]) -> float:
+    """Return the sum of squares of all whitened channels."""
+    total = 0.0
+    for m, o, (a, s) in zip(measured, outputs, whiteners, strict=True):
+        e = m - o
+        total += float(np.sum(filtered(e[:, None], e, np.ones(e.size, dtype=bool), a)[1] ** 2)) / s**2
+    return total
+
+
+def _without_hidden_gains(J: list[Array], chosen: NDArray[np.bool_], problem: _Problem, tolerance: float) -> NDArray[np.bool_]:
+    """Return the unknowns less the gains that others can stand for: these are held at what the machine has."""
+    stacked = np.vstack([block / max(float(np.linalg.norm(block)), 1e-300) for block in J])
+    length = np.linalg.norm(stacked, axis=0)
+    stacked = stacked / np.where(length > 0.0, length, 1.0)
+
+    def rank(use: NDArray[np.bool_]) -> int:
+        values = np.linalg.svd(stacked[:, use], compute_uv=False)
+        return int(np.count_nonzero(values > tolerance * values[0]))
+
+    kept = chosen.copy()
+    for j in range(kept.size - 1, kept.size - 1 - problem.factors, -1):
+        without = kept.copy()
+        without[j] = False
+        if rank(without) == rank(kept):
+            kept = without
+    return kept
+
+
+def _visible(problem: _Problem, stacked: Array) -> Visible:
+    base = problem.evidence.base
+    names = (*base.names, *problem.names)
+    size = np.append(np.maximum(np.abs(base.values(problem.start.parameters.values)), problem.size), np.ones(problem.factors))
+    scaled = stacked * size
+    length = np.linalg.norm(scaled, axis=0)
+    reach = np.where(length > 0.0, 1.0 / np.where(length > 0.0, length, 1.0), np.inf)
+    _, s, vt = np.linalg.svd(scaled, full_matrices=False)
+    blind = vt[s < SEEN * s[0]]
+    hidden, sentences = [], []
+    for direction in blind:
+        shares = {n: float(x) for n, x in zip(names, direction, strict=True) if abs(x) > 0.05 * np.max(np.abs(direction))}
+        hidden.append(shares)
+    seen = int(np.count_nonzero(s >= SEEN * s[0]))
+    kinds = " and ".join(f"{kind}s" for kind in problem.kinds)
+    sentences.append(f"{kinds} show {seen} of {len(names)} unknowns or combinations of them")
+    gains = [n for n in problem.names if n.startswith("gain:")]
+    if problem.kinds == ("position",) and gains and blind.size:
+        sentences.append(
+            "positions alone do not show forces: all masses, inertias and friction together with the drive gains can be "
+            "multiplied by one number without any effect; what is found is relative to what is known (a gain, a mass)"
+        )
+    if problem.kinds == ("position",) and not gains:
+        sentences.append(
+            "no effort is compared: the scale of all masses, inertias and friction is that of the drive gains assumed in the "
+            "machine; an error of a gain is an equal error of what its joint carries"
+        )
+    for name, r in zip(names, reach, strict=True):
+        if r > 1.0:
+            sentences.append(f"'{name}' is not seen: changing it by its whole size moves the outputs less than their noise")
+    return Visible(names, reach, tuple(hidden), tuple(sentences))
+
+
+LEVEL = 1e-3  # of the test: how often a right loop is doubted
+ROUND = 1e-10  # eigenvalue of a scaled covariance below which a direction is round-off
+
+
+def contradiction(
+    evidence: SampledRegression, loop: Loop, active: NDArray[np.bool_], theta: Array, covariance: Array
+) -> tuple[str, Array]:
+    """Return a sentence about what both disagree on, empty if nothing, and by how much, (b,), zero where they agree."""
+    from scipy.stats import chi2  # noqa: PLC0415 - scipy.stats costs import time
+
+    apart, witness = np.zeros(evidence.base.rank), _witness(evidence, loop, active)
+    if witness is None:
+        return "", apart
+    known = np.flatnonzero(witness.solved & witness.active & np.isfinite(np.diag(witness.covariance)))
+    if not known.size:
+        return "", apart
+    d = theta[known] - witness.values[known]
+    V = covariance[np.ix_(known, known)] + witness.covariance[np.ix_(known, known)]
+    size = np.sqrt(np.diag(V))
+    size[size == 0.0] = 1.0
+    values, vectors = np.linalg.eigh(V / np.outer(size, size))
+    kept = values > ROUND * values[-1]
+    H = float(np.sum((vectors[:, kept].T @ (d / size)) ** 2 / values[kept]))
+    if not chi2.isf(LEVEL, int(kept.sum())) < H:
+        return "", apart
+    apart[known] = d
+    worst = known[int(np.argmax(np.abs(d) / size))]
+    text = (
+        f"the simulated loop and the measured motion with its efforts ask for different robots (chi^2 = {H:.3g} of "
+        f"{int(kept.sum())}), such as {evidence.base.names[worst]} = {theta[worst]:.4g} and {witness.values[worst]:.4g}: the "
+        "simulated controller is not that of the robot (how late is the velocity it sees? its cycle, delay and filters); the "
+        "deviations allow for it, but mend the loop, or use IV"
+    )
+    return text, apart
+
+
+def _witness(evidence: SampledRegression, loop: Loop, active: NDArray[np.bool_]) -> Fit | None:
+    """Return what instrumental variables, the references of the loop, say of the same evidence; None where they are silent."""
+    if not any(np.any(y) for part in evidence.stretches for y in part.y):
+        return None  # a log without efforts has no inverse dynamics
+    estimator = IV(instruments=lambda i, _: loop.reference(i))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DynidentWarning)  # weak ones are not asked
+        try:
+            fit = estimator.fit(evidence, active=active).result_
+        except IdentificationError:
+            return None
+    return None if estimator.weakness_ else fit
+
+
+def told_gains(factors: Mapping[str, float], std: Mapping[str, float], held: Sequence[str]) -> str:
+    """Return the note about gains of a loop that were found, and those that were held; nothing where all are known."""
+    said = [f"{name} is {factors[name]:.4g} +- {std[name]:.2g} times what the loop has" for name in factors if name not in held]
+    if held:
+        said.append(
+            f"{', '.join(held)} {'is' if len(held) == 1 else 'are'} held at what the loop has: positions alone show masses, "
+            "inertias and friction only relative to the gains of drive and controller: a factor on those is one on all of these"
+        )
+    return f"{GAINS}{'; '.join(said)}" if said else ""

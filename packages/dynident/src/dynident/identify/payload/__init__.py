@@ -1,0 +1,1 @@
+"""Payloads and drive gains."""

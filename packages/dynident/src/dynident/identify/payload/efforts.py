@@ -1,0 +1,244 @@
+"""Payload identification from the efforts of the joints.
+
+    [W_a   0 ] [beta  ]   [tau_a]         a: without load
+    [W_b  W_l] [beta_l] = [tau_b]         b: with load
+
+The load is a body of its own on the link that carries it. Loaded runs alone cannot tell the two apart; both together can, and
+so can loaded runs with an arm that is known from before: W_l beta_l = tau_b - W_b beta.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import reduce
+from operator import add
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.errors import IdentificationError, require
+from dynident.identify.base import BaseParameters, base_parameters, columns_of
+from dynident.identify.fit import Fit
+from dynident.identify.payload.load import Payload, believed
+from dynident.identify.regression.matching import match
+from dynident.identify.regression.regression import Regression, same_band
+from dynident.mechanism.mechanism import Mechanism
+from dynident.signals.log import Log
+
+Array = NDArray[np.float64]
+
+SEEN = 1e-8  # part of a column of unit length below which the data do not show it
+
+
+def payload_regression(
+    mechanism: Mechanism,
+    unloaded: Sequence[Log],
+    loaded: Sequence[Log],
+    body: str | None = None,
+    name: str = "payload",
+    order: Sequence[str] | str | None = None,
+    **options: Any,
+) -> Regression:
+    """Return the evidence of runs without and with a load, the load having parameters of its own.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot without the load.
+    unloaded, loaded : sequence of Log
+        Runs without and with the load; at least one of each.
+    body : str, optional
+        Link that carries the load; the last moving link when there is only one end.
+    name : str
+        Name of the load.
+    order : sequence of str or "symmetric", optional
+        Parameters that should lead, as in `base_parameters`.
+    **options
+        Passed to `Regression.from_log`.
+
+    Returns
+    -------
+    Regression
+        Evidence for `WLS().fit`.
+    """
+    if not unloaded or not loaded:
+        raise IdentificationError("a payload needs runs without it and runs with it; give at least one log of each")
+    robot = match(mechanism, unloaded[0]).mechanism.with_payload(1.0, body=body, name=name, separate=True)
+    base = base_parameters(robot, order, removable=(name,))
+    evidence = Regression.from_log(robot, unloaded[0], base, absent=(name,), **options)
+    for log in (*unloaded[1:], *loaded):  # the load is a difference of runs, so all are taken in one band
+        gone = (name,) if log in unloaded else ()
+        own = {**same_band(evidence.sources[:1], log.rate), **options}
+        evidence = evidence + Regression.from_log(robot, log, base, absent=gone, **own)
+    return evidence
+
+
+def payload_of(fit: Fit, name: str = "payload", reach: float | None = None, heaviest: float | None = None) -> Payload:
+    """Return the load that a fit of runs without and with it has found.
+
+    Parameters
+    ----------
+    fit : Fit
+        Fit of `payload_regression`.
+    name : str
+        Name of the load.
+    reach : float, optional
+        Largest distance of its centre of mass from the link that is believed [m]; the size of the robot when omitted.
+    heaviest : float, optional
+        Largest mass that is believed [kg], such as the rated load; twice the described mass of the moving robot when omitted.
+
+    Returns
+    -------
+    Payload
+        Mass, centre of mass, inertia and base parameters with standard deviations, and what speaks against them.
+    """
+    index = _own(fit.base, name)
+    known = np.isin(index, np.flatnonzero(fit.solved | ~fit.active))
+    limits = believed(fit.mechanism, reach, heaviest, name)
+    return _payload(fit.base, name, index, fit.values[index], fit.covariance[np.ix_(index, index)], known, limits, fit.notes)
+
+
+def payload_on_arm(
+    fit: Fit,
+    loaded: Sequence[Log],
+    body: str | None = None,
+    name: str = "payload",
+    reach: float | None = None,
+    heaviest: float | None = None,
+    **options: Any,
+) -> Payload:
+    """Return the load of runs with it, the arm being known from a fit without it: only the load is estimated.
+
+    Parameters
+    ----------
+    fit : Fit
+        Fit of the robot without the load; its covariance goes into the load's.
+    loaded : sequence of Log
+        Runs with the load.
+    body : str, optional
+        Link that carries the load; the last moving link when there is only one end.
+    name : str
+        Name of the load.
+    reach : float, optional
+        Largest distance of its centre of mass from the link that is believed [m]; the size of the robot when omitted.
+    heaviest : float, optional
+        Largest mass that is believed [kg], such as the rated load; twice the described mass of the moving robot when omitted.
+    **options
+        Passed to `Regression.from_log`; those of the fit when omitted.
+
+    Returns
+    -------
+    Payload
+        Mass, centre of mass, inertia and base parameters with standard deviations, and what speaks against them.
+    """
+    require(fit, Fit, "fit")
+    if not loaded:
+        raise IdentificationError("a payload needs runs with it; give at least one log")
+    robot = fit.mechanism.with_payload(1.0, body=body, name=name, separate=True)
+    base = base_parameters(robot, order=fit.base.leaders, removable=(name,))
+    index = np.array(_own(base, name))
+    arm = np.setdiff1d(np.arange(base.rank), index)
+    if [base.leaders[i] for i in arm] != list(fit.base.leaders):
+        raise IdentificationError(
+            f"the load on '{_carrier(robot, name)}' changes the arm's base parameters; fit runs without and with it together"
+        )
+    parts = []
+    for log in loaded:
+        own = {**fit.options, **same_band(fit.sources, log.rate), **options}
+        parts.append(Regression.from_log(robot, log, base, projection=fit.projection, **own))
+    evidence = reduce(add, parts)
+    sigma = dict(zip(fit.groups, fit.sigma.tolist(), strict=True))
+    A, S, y, variance = [], [], [], []
+    for group in evidence.groups:
+        if group.name not in sigma:
+            continue
+        block = np.zeros((group.R.shape[0], base.rank))
+        block[:, group.columns] = group.R[:, :-1]
+        weight = 1.0 / (sigma[group.name] / np.sqrt(group.independence))
+        A.append(block[:, index] * weight)
+        S.append(block[:, arm] * weight)
+        y.append((group.R[:, -1] - block[:, arm] @ fit.values) * weight)
+        variance.append(group)
+    if not A:
+        raise IdentificationError("the logs have no usable effort channel of a joint that was fitted")
+    W, shift, target = np.vstack(A), np.vstack(S), np.concatenate(y)
+    inverse, known = _inverse(W)
+    values = inverse @ target
+    # The residual says what noise there was; a load that wears the friction differently shows up in it.
+    free = max(sum(g.count * g.independence for g in variance) - int(known.sum()), 1.0)
+    scale = max(float(np.sum((W @ values - target) ** 2)) / free, 1.0)
+    moved = inverse @ shift
+    covariance = scale * inverse @ inverse.T + moved @ fit.covariance @ moved.T
+    notes = (*evidence.notes, f"arm known from {fit.estimator}; residual {np.sqrt(scale):.2f} of the fit's")
+    limits = believed(fit.mechanism, reach, heaviest)
+    return _payload(base, name, index.tolist(), values, covariance, known, limits, notes)
+
+
+def _inverse(W: Array) -> tuple[Array, NDArray[np.bool_]]:
+    """Return W^+ on columns that the data show, each by itself, and which these are."""
+    length = np.linalg.norm(W, axis=0)
+    size = np.where(length > 0.0, length, 1.0)
+    _, s, V = np.linalg.svd(W / size, full_matrices=False)
+    good = s > SEEN * s[0]
+    hidden = np.sum(V[~good] ** 2, axis=0) > SEEN
+    known = (length > 0.0) & ~hidden
+    return np.linalg.pinv(W / size, rcond=SEEN) / size[:, None], known
+
+
+def _own(base: BaseParameters, name: str) -> list[int]:
+    index = [i for i, leader in enumerate(base.leaders) if leader.endswith(f"_{name}")]
+    if not index:
+        raise IdentificationError(f"the fit has no parameters of a body '{name}'; fit the evidence of payload_regression")
+    return index
+
+
+def _carrier(robot: Mechanism, name: str) -> str:
+    found = next((joint.parent for joint in robot.joints if joint.child == name), None)
+    if found is None:
+        raise IdentificationError(f"robot '{robot.name}' has no body {name!r:.60}; name the load as the evidence does")
+    return found
+
+
+def _payload(
+    base: BaseParameters,
+    name: str,
+    index: list[int],
+    values: Array,
+    covariance: Array,
+    known: NDArray[np.bool_],
+    limits: tuple[float, float],
+    notes: tuple[str, ...],
+) -> Payload:
+    """Return a load from its base parameters; those that stand alone are standard parameters."""
+    robot = base.mechanism
+    columns = columns_of(robot, (name,))
+    phi, cov = np.full(10, np.nan), np.full((10, 10), np.nan)
+    alone = [k for k, i in enumerate(index) if known[k] and np.count_nonzero(base.regrouping[i]) == 1]
+    places = [columns.index(int(base.columns[index[k]])) for k in alone]
+    phi[places] = values[alone]
+    cov[np.ix_(places, places)] = covariance[np.ix_(alone, alone)]
+    std = np.where(known, np.sqrt(np.clip(np.diag(covariance), 0.0, None)), np.inf)
+    reach, heaviest = limits
+    return Payload(
+        phi,
+        cov,
+        tuple(base.names[i] for i in index),
+        values,
+        std,
+        _carrier(robot, name),
+        reach,
+        notes=notes,
+        heaviest=heaviest,
+    )
+
+
+def without_body(fit: Fit, bodies: Sequence[str]) -> Fit:
+    """Return a fit without bodies that it knows apart from the others; `Fit.without` is the short way."""
+    gone = columns_of(fit.mechanism, tuple(bodies))
+    lost = np.isin(fit.base.columns, gone)
+    values, covariance, standard = fit.values.copy(), fit.covariance.copy(), fit.standard.values.copy()
+    values[lost], covariance[lost], covariance[:, lost], standard[gone] = 0.0, 0.0, 0.0, 0.0
+    free = None if fit.free is None else np.where(lost, 0.0, fit.free)
+    return replace(fit, values=values, covariance=covariance, standard=fit.standard.replace(standard), free=free)

@@ -1,0 +1,1 @@
+"""Prior, posterior and physical consistency."""

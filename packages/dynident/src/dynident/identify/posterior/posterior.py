@@ -1,0 +1,197 @@
+"""Weighted least squares with a belief whose strength the data choose.
+
+    minimise  sum_g ||W_g K phi - tau_g||^2 / (c_g sigma_g^2) + sum_k x_k^2 / s_f(k)^2,      phi = phi0 + d x
+
+c_g is the inflation by dependent residuals (`inflation.py`), s_f the scale of a family. The scales maximise the
+evidence, the probability of the data with all parameters integrated out, by MacKay's fixed point
+
+    s_f^2 = (sum x_k^2 + h_f) / (gamma_f + h_f),        gamma_f = sum (1 - var(x_k) / s_f^2),
+
+the number of well determined parameters. h_f is the weight of the belief that d is the right size, in observations: one for
+bodies; next to none for joint terms, whose d is no more than a bound. Where data are good, the second sum is negligible; where
+they say nothing, x stays at zero and phi at the description.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.identify.posterior.inflation import ENOUGH_ROWS, inflation, squares, stretch_products
+from dynident.identify.posterior.prior import DESCRIBED, UNDESCRIBED, Prior
+from dynident.identify.regression.factor import triangle
+from dynident.identify.regression.regression import Regression
+from dynident.identify.regression.stretches import FEWEST_BLOCKS
+
+Array = NDArray[np.float64]
+
+FLOOR = 1e-6  # of the torque: smaller residuals are not believed
+REWEIGHTINGS = 8
+CORRECTED = 2  # re-weighting after which the inflation is corrected by stretches that were left out
+UNSURE = 0.05  # part of the noise that errors of left-out stretches may differ by for other reasons than parameters
+SCALES = 60
+CONVERGED = 1e-3
+LARGEST, SMALLEST = 1e3, 1e-3  # scales, in units of d
+SIZE_OF_BODIES, SIZE_OF_TERMS = 1.0, 0.01  # h: without the second, a family that the data do not show would have no scale
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """Estimate in the units of the belief."""
+
+    prior: Prior  # The belief
+    scale: Array  # s of every parameter; 0 for one that is held
+    x: Array  # (phi - phi0) / d, without regard to physical consistency
+    root: Array  # Triangle T and t: the cost is ||T x - t||^2 up to a constant
+    target: Array  # Triangle T and t: the cost is ||T x - t||^2 up to a constant
+    sigma: Array  # Residual standard deviation of a row, in the sense of `group_sigma`
+    inflation: Array  # c_g
+    left_out: Array  # Base parameters of the fit without each of the K stretches of time
+    held_out: Array  # Root mean square of the residuals of stretches that were left out of the fit, per row
+    scales: dict[str, float]  # s_f by family
+
+    @property
+    def free(self) -> NDArray[np.bool_]:
+        """Parameters that were estimated, not held."""
+        return self.scale > 0.0
+
+    def standard(self, x: Array | None = None) -> Array:
+        """Return phi of x."""
+        return np.asarray(self.prior.mean + self.prior.unit * (self.x if x is None else x))
+
+    def cost(self, x: Array) -> float:
+        """Return ||root x - target||^2."""
+        return float(np.sum((self.root @ x - self.target) ** 2))
+
+    def covariance(self) -> Array:
+        """Return the covariance of phi, (p, p)."""
+        from scipy.linalg import solve_triangular  # noqa: PLC0415 - scipy.linalg costs import time
+
+        free = np.flatnonzero(self.free)
+        inverse = self.prior.unit[free][:, None] * solve_triangular(self.root[np.ix_(free, free)], np.eye(free.size))
+        result = np.zeros((self.x.size, self.x.size))
+        result[np.ix_(free, free)] = inverse @ inverse.T
+        return result
+
+
+def weighted_triangle(regression: Regression, weights: Array) -> Array:
+    """Return the triangle of [W, tau] over all joints with one weight per joint, on all base parameters."""
+    b = regression.base.rank
+    blocks = []
+    for group, weight in zip(regression.groups, weights, strict=True):
+        block = np.zeros((group.R.shape[0], b + 1))
+        block[:, group.columns] = weight * group.R[:, :-1]
+        block[:, b] = weight * group.R[:, -1]
+        blocks.append(block)
+    return triangle(np.vstack(blocks))
+
+
+def estimate(regression: Regression, prior: Prior, sigma: Array) -> Posterior:
+    """Return the posterior of the standard parameters, beginning with the residual deviations `sigma` of a free fit."""
+    base = regression.base
+    floor = np.array([FLOOR * np.sqrt(g.effort_square / max(g.count, 1)) for g in regression.groups])
+    floor = np.where(floor > 0.0, floor, max(float(floor.max(initial=0.0)), 1e-12))
+    sigma = np.maximum(sigma, floor)
+    held = prior.family < 0
+    M = base.regrouping * prior.unit * ~held
+    beta0 = base.values(prior.mean)
+    extra = prior.rows * prior.unit * ~held
+    rest = prior.values - prior.rows @ prior.mean
+    s2 = np.ones(len(prior.families))
+    h = np.array([SIZE_OF_BODIES if each in (DESCRIBED, UNDESCRIBED) else SIZE_OF_TERMS for each in prior.families])
+    beta, correction = None, 1.0
+    for turn in range(REWEIGHTINGS):
+        c = np.ones(len(sigma)) if beta is None else inflation(regression.groups, beta, sigma, correction)
+        T = weighted_triangle(regression, 1.0 / (sigma * np.sqrt(c)))
+        A = np.vstack([T[:, :-1] @ M, extra])
+        y = np.concatenate([T[:, -1] - T[:, :-1] @ beta0, rest])
+        x, s2 = _evidence(A, y, prior.family, s2, h)
+        beta = beta0 + M @ x
+        previous, sigma = sigma, np.maximum(_sigma(regression, beta, M, A, s2[prior.family], sigma, c, held), floor)
+        scale = np.where(held, 0.0, np.sqrt(s2[prior.family]))
+        if turn == CORRECTED:
+            *_, correction = _left_out(regression, sigma, c, M, beta0, extra, rest, scale)
+        elif turn > CORRECTED and np.max(np.abs(sigma / previous - 1.0)) < CONVERGED:
+            break
+    scale = np.where(held, 0.0, np.sqrt(s2[prior.family]))
+    free = np.flatnonzero(~held)
+    stacked = np.zeros((A.shape[0] + free.size, x.size + 1))
+    stacked[: A.shape[0], :-1], stacked[: A.shape[0], -1] = A, y
+    stacked[A.shape[0] :, free] = np.diag(1.0 / scale[free])
+    R = triangle(stacked[:, [*free, x.size]])
+    root, target = np.eye(x.size), np.zeros(x.size)
+    root[np.ix_(free, free)], target[free] = R[: free.size, :-1], R[: free.size, -1]
+    betas, _ = _left_out(regression, sigma, c, M, beta0, extra, rest, scale)
+    out = np.sqrt([squares(g, betas[: len(g.counts)]).sum() / max(g.count, 1) for g in regression.groups])
+    scales = dict(zip(prior.families, np.sqrt(s2).tolist(), strict=True))
+    return Posterior(prior, scale, x, root, target, sigma, c, betas, out, scales)
+
+
+def _evidence(A: Array, y: Array, family: NDArray[np.int64], s2: Array, h: Array) -> tuple[Array, Array]:
+    """Return x and the squared scales that maximise the evidence; `h` is the weight of d per family."""
+    U, d, Vt = np.linalg.svd(A, full_matrices=False)
+    project = U.T @ y
+    free = family >= 0
+    member = [np.flatnonzero(family == f) for f in range(s2.size)]
+    for _ in range(SCALES):
+        s = np.where(free, np.sqrt(s2[family]), 0.0)
+        # (A S)(A S)^T + 1 is as small as the number of equations; its singular value decomposition gives mean and variance.
+        B = (d[:, None] * Vt) * s
+        u, w, vt = np.linalg.svd(B, full_matrices=False)
+        x = s * (vt.T @ (w / (w**2 + 1.0) * (u.T @ project)))
+        gamma = np.einsum("ik,i->k", vt**2, w**2 / (w**2 + 1.0))
+        own, shown = (np.array([float(np.sum(each[m])) for m in member]) for each in (x**2, gamma))
+        new = np.clip((own + h) / (shown + h), SMALLEST**2, LARGEST**2)
+        change = float(np.max(np.abs(np.log(new / s2))))
+        s2 = new
+        if change < 2.0 * CONVERGED:
+            break
+    return x, s2
+
+
+def _sigma(
+    regression: Regression, beta: Array, M: Array, A: Array, s2: Array, sigma: Array, c: Array, held: NDArray[np.bool_]
+) -> Array:
+    """Return sigma_g^2 = RSS_g / (independent rows - trace of the joint's part of the hat matrix)."""
+    s = np.where(held, 0.0, np.sqrt(s2))
+    S = A * s
+    w, V = np.linalg.eigh(S.T @ S)
+    N = (M * s) @ (V / np.sqrt(np.clip(w, 0.0, None) + 1.0))
+    result = []
+    for group, deviation, inflated in zip(regression.groups, sigma, c, strict=True):
+        used = float(np.sum((group.R[:, :-1] @ N[group.columns]) ** 2)) / (deviation**2 * inflated)
+        rows = group.count * group.independence
+        result.append(np.sqrt(group.residual(beta) / max(rows - used, 0.1 * rows, 1.0)))
+    return np.array(result)
+
+
+def _left_out(
+    regression: Regression, sigma: Array, c: Array, M: Array, beta0: Array, extra: Array, rest: Array, scale: Array
+) -> tuple[Array, float]:
+    """Return the base parameters without each stretch of time, and a correction of the inflation.
+
+    The squared errors of left-out stretches have two parts, noise and the uncertainty of the parameters; the correction is what
+    the second part really is over what the covariance says.
+    """
+    parts = stretch_products(regression.groups, regression.base.rank, 1.0 / (sigma**2 * c))
+    N, E = M * scale, extra * scale
+    whole = N.T @ parts[:, :-1, :-1].sum(axis=0) @ N + E.T @ E + np.eye(N.shape[1])
+    right = (parts[:, :-1, -1] - parts[:, :-1, :-1] @ beta0) @ N
+    total = right.sum(axis=0) + E.T @ rest
+    if len(parts) < FEWEST_BLOCKS:
+        return np.tile(beta0 + N @ np.linalg.solve(whole, total), (len(parts), 1)), 1.0
+    betas, said = [], 0.0
+    for part, own in zip(parts, right, strict=True):
+        inverse = N @ np.linalg.inv(whole - N.T @ part[:-1, :-1] @ N)
+        betas.append(beta0 + inverse @ (total - own))
+        said += float(np.sum((inverse @ N.T) * part[:-1, :-1]) * c[0])
+    if max(group.count for group in regression.groups) < ENOUGH_ROWS:
+        return np.array(betas), 1.0
+    noise = sum(group.count * group.independence for group in regression.groups)
+    found = sum(
+        float(squares(group, np.array(betas)).sum()) / deviation**2
+        for group, deviation in zip(regression.groups, sigma, strict=True)
+    )
+    return np.array(betas), max(1.0, (found - noise + UNSURE * noise) / (said + UNSURE * noise))

@@ -1,0 +1,376 @@
+"""Triangular factors: the whole evidence of many samples about one row group, in one small matrix.
+
+For the rows [W, tau] of a joint (or of a projected equation) the factor is the R of their QR decomposition,
+
+    [W, tau]^T [W, tau] = R^T R,
+
+so ||W beta - tau|| = ||R[:, :k] beta - R[:, k]|| for every beta, and two logs are merged by one QR of their stacked factors.
+Samples pass in tiles and are never stored. Cross products square the condition number, so they are used only where the summed
+matrix shows that this does no harm; else Householder reflections fold the rows. Weighted least squares on factors,
+
+    minimise  sum_g ||W_g beta - tau_g||^2 / sigma_g^2          over the active base parameters,
+
+has a few hundred rows instead of a few hundred thousand samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.errors import IdentificationError
+from dynident.graph.products import Products
+from dynident.identify.base import BaseParameters, random_motion
+from dynident.identify.regression.rows import Relation, Rows, Signals
+from dynident.identify.regression.stretches import MOST_BLOCKS, Repeats, Stretches, period_of, stretches_of
+from dynident.mechanics.closure import closure_starts
+from dynident.mechanics.motion import Motion
+from dynident.parallel import cores, one_blas_thread
+from dynident.signals.filters import Decimator
+
+if TYPE_CHECKING:
+    from dynident.identify.regression.regression import Regression
+
+Array = NDArray[np.float64]
+T = TypeVar("T")
+ROWS = 1024  # samples per tile at most
+CACHE = 260_000  # bytes of rows of a tile: they are read soon after they are written, and should still be in the cache
+SHORTEST = 128  # samples of a tile at least, for what it costs to begin one
+FEWEST = 96  # rows per tile after decimation: the filter's ends are computed for every tile
+ROUND_OFF = 1e-12  # relative length below which a column is zero but for round-off
+CONTAINED = 1e-6  # part of a column of unit length below which it is round-off
+SAFE = 1e-7  # smallest over largest eigenvalue of scaled cross products: estimates then agree with reflections to about 1e-9
+Tile = Callable[["Workspace"], Array]
+"""Rows of one tile, (height, T): those of [W, y] of all row groups."""
+
+
+def triangle(rows: Array) -> Array:
+    """Return R (min(m, n), n) of the QR decomposition of rows (m, n), R^T R = rows^T rows; its diagonal may be negative."""
+    return np.asarray(np.linalg.qr(rows, mode="r"))
+
+
+@dataclass(frozen=True, eq=False)
+class RowGroup:
+    """Evidence of one row group: a joint of a tree robot, or a projected row."""
+
+    name: str
+    columns: NDArray[np.int64]  # (k,) base parameters that this row sees at all
+    R: Array  # (m, k + 1), m <= k + 1: triangular factor of [W, tau] over all samples
+    count: int  # rows it stands for
+    independence: float = 1.0  # independent rows per row; below 1 when the rows were low-passed together
+    products: Array = None  # type: ignore[assignment]  # (K, k + 1, k + 1) of stretches of time, adding up to R^T R
+    counts: tuple[int, ...] = ()  # rows of each stretch
+    phases: tuple[int, ...] = ()  # stretches of one number saw the same states of a periodic motion; empty: each its own
+
+    def __post_init__(self) -> None:
+        if self.products is None:
+            object.__setattr__(self, "products", (self.R.T @ self.R)[None])
+            object.__setattr__(self, "counts", (self.count,))
+        if not self.phases:
+            object.__setattr__(self, "phases", tuple(range(len(self.counts))))
+
+    def residual(self, beta: Array) -> float:
+        """Return ||W beta - tau||^2."""
+        e = self.R[:, :-1] @ beta[self.columns] - self.R[:, -1]
+        return float(e @ e)
+
+    @property
+    def effort_square(self) -> float:
+        """||tau||^2 of this group's rows."""
+        return float(self.R[:, -1] @ self.R[:, -1])
+
+    def merge(self, other: RowGroup) -> RowGroup:
+        """Return the evidence of both."""
+        R = triangle(np.vstack([self.R, other.R]))
+        count = self.count + other.count
+        independence = (self.count * self.independence + other.count * other.independence) / max(count, 1)
+        products = np.concatenate([self.products, other.products])
+        counts, phases = (*self.counts, *other.counts), self._beside(other.phases)
+        return RowGroup(self.name, self.columns, R, count, independence, products, counts, phases)
+
+    def _beside(self, phases: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the own phases and those of another log, which are others."""
+        return (*self.phases, *(max(self.phases) + 1 + each for each in phases))
+
+    def padded(self, before: int, after: int) -> RowGroup:
+        """Return the same evidence with empty stretches around it, where other joints have some."""
+        size = self.R.shape[1]
+        products = np.concatenate([np.zeros((before, size, size)), self.products, np.zeros((after, size, size))])
+        ends = tuple(range(before + after))
+        phases = self._beside(ends)[len(self.phases) :]
+        phases = (*phases[:before], *self.phases, *phases[before:])
+        return replace(self, products=products, counts=(*(0,) * before, *self.counts, *(0,) * after), phases=phases)
+
+    def fewer(self, most: int = MOST_BLOCKS) -> RowGroup:
+        """Return the same evidence with neighbouring stretches merged until there are at most `most`."""
+        K = len(self.counts)
+        if most >= K:
+            return self
+        first = np.unique(np.linspace(0, K, most, endpoint=False).astype(int))
+        counts = tuple(int(c) for c in np.add.reduceat(self.counts, first))
+        return replace(self, products=np.add.reduceat(self.products, first, axis=0), counts=counts, phases=())
+
+
+class Workspace:
+    """Memory of one thread that is used again for every tile: fresh pages cost more than what is computed in them."""
+
+    def __init__(self) -> None:
+        self._memory: dict[str, Array] = {}
+        self._made: dict[Hashable, Any] = {}
+
+    def rows(self, name: str, height: int, width: int) -> Array:
+        """Return an array (height, width) whose rows do not fall into the same lines of the cache; the same one each time."""
+        stride = width + 8 + (-width) % 8
+        size = height * stride
+        if name not in self._memory or self._memory[name].size < size:
+            self._memory[name] = np.empty(size)
+            self._made.clear()  # it belongs to the memory of before
+        return self.once((name, height, width), lambda: self._memory[name][:size].reshape(height, stride)[:, :width])
+
+    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+        """Return what was made for this key in the memory of this thread, or make it."""
+        if key not in self._made:
+            self._made[key] = make()
+        found: T = self._made[key]
+        return found
+
+
+def factors_of(
+    rows: Rows,
+    base: BaseParameters,
+    motion: Motion,
+    tau: Array,
+    filter_: Decimator,
+    skip: Sequence[str] = (),
+    moving: NDArray[np.bool_] | None = None,
+    signals: Signals | None = None,
+    stretches: int | Repeats | None = None,
+) -> tuple[RowGroup, ...]:
+    """Return the factors of a robot's equations along a motion with its efforts; see `Regression.from_motion`."""
+    mechanism = rows.mechanism
+    compiled = rows.compiled(base.columns)
+    spans = list(filter_.tiles(len(motion), tile_length(compiled.height, filter_.factor, bool(mechanism.loops))))
+    starts: Sequence[Array | None] = [None] * len(spans)
+    if mechanism.loops:  # the branch is followed once through all samples; then every tile stands alone
+        starts = closure_starts(mechanism, motion.q, [piece.start for piece, _ in spans])
+    used = [i for i, name in enumerate(rows.names) if name not in skip]
+    fit_for_use = None
+    if moving is not None:
+        from dynident.identify.regression.matching import moving_rows  # noqa: PLC0415 - most logs are used as they are
+
+        fit_for_use = moving_rows(rows.usable(moving)[:, used], filter_, [rows.names[i] for i in used])
+    into = compiled.over(motion, tau, signals=signals)
+    seen = rows.seen(base.seen)
+    columns = [np.intersect1d(compiled.seen[i], np.flatnonzero(seen[i])) for i in used]
+    whole = [slice(compiled.first[i], compiled.first[i] + compiled.seen[i].size + 1) for i in used]
+    places = [
+        np.append(own.start + np.flatnonzero(np.isin(compiled.seen[i], mine)), own.stop - 1)
+        for i, own, mine in zip(used, whole, columns, strict=True)
+    ]
+    absent_columns = np.flatnonzero(np.isin(base.columns, rows.absent))
+    zero = [
+        first + np.flatnonzero(np.isin(own, absent_columns)) for own, first in zip(compiled.seen, compiled.first, strict=True)
+    ]
+    gone = np.concatenate(zero)
+
+    def tile(piece: slice, outputs: slice, start: Array | None) -> Tile:
+        def compute(work: Workspace) -> Array:
+            samples = piece.stop - piece.start
+            flat = work.rows("rows", compiled.height, samples)
+            work.once(("write", samples), lambda: into(flat))(piece, start)
+            if filter_.factor > 1:
+                flat = filter_.apply_rows(flat, work.rows("filtered", compiled.height, outputs.stop - outputs.start))
+            if gone.size:
+                flat[gone] = 0.0
+            if fit_for_use is not None:
+                for k, own in enumerate(whole):
+                    flat[own] *= fit_for_use[outputs, k]
+            return flat
+
+        return compute
+
+    tiles = [tile(piece, outputs, start) for (piece, outputs), start in zip(spans, starts, strict=True)]
+    names = [rows.names[i] for i in used]
+
+    def relation(k: int) -> Relation:
+        count = 2 * max(c.size for c in columns) + 8
+        return compiled.relation(used[k], columns[k], lambda: random_motion(mechanism, count))
+
+    times = [outputs for _, outputs in spans]
+    period = np.inf if isinstance(stretches, Repeats) else period_of(motion.q, motion.v) / filter_.factor
+    kept = stretches_of(motion.t[filter_.centres(len(motion))], stretches, period)
+    groups = accumulate(names, columns, tiles, filter_.independence, None if gone.size else relation, places, times, kept)
+    if fit_for_use is not None:
+        inside = [kept.rows(own) for own in fit_for_use.T]
+        groups = tuple(replace(group, count=sum(n), counts=n) for group, n in zip(groups, inside, strict=True))
+    return groups
+
+
+def tile_length(height: int, factor: int, loops: bool) -> int:
+    """Return how many rows after decimation a tile has: few where they stay in the cache, many where beginning one costs."""
+    if factor > 1 or loops:
+        return max(ROWS // factor, FEWEST)
+    return int(np.clip(CACHE // (8 * height) // 32 * 32, SHORTEST, ROWS))
+
+
+def accumulate(
+    names: Iterable[str],
+    columns: list[NDArray[np.int64]],
+    tiles: list[Tile],
+    independence: float = 1.0,
+    relations: Callable[[int], Relation] | None = None,
+    places: list[NDArray[np.int64]] | None = None,
+    outputs: Sequence[slice] | None = None,
+    stretches: Stretches | None = None,
+) -> tuple[RowGroup, ...]:
+    """Reduce tiles of rows to one factor per group, all cores at work; `places` are the rows of each group, in order if None.
+
+    `outputs` are the rows of each tile in time; with `stretches` of them their cross products are kept too.
+    """
+    labels = tuple(names)
+    sizes = [c.size + 1 for c in columns]
+    if places is None:
+        places = np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:-1])
+    gram = Products.of(places)
+
+    def products(share: list[int]) -> tuple[Array, int]:
+        sums, count, work = gram.sums(stretches.count if stretches else 1), 0, Workspace()
+        rows = np.empty((0, 0))
+        for t in share:
+            found = tiles[t](work)
+            if found is not rows:  # else the same memory again
+                rows, add = found, gram.adding(found, sums)
+            width = rows.shape[1]
+            for part in stretches.parts(outputs[t]) if stretches and outputs else [(0, 0, width)]:
+                add(*part)
+            count += width
+        return sums, count
+
+    def reflections(share: list[int], which: list[int]) -> list[Array]:
+        factors, work = [np.zeros((0, sizes[i])) for i in which], Workspace()
+        for t in share:
+            rows = tiles[t](work)
+            factors = [triangle(np.vstack([R, rows[places[i]].T])) for R, i in zip(factors, which, strict=True)]
+        return factors
+
+    workers = max(1, min(cores(), len(tiles)))
+    shares = [list(range(len(tiles)))[i::workers] for i in range(workers)]
+    # Several BLAS threads on matrices this small get in each other's way; the tiles are what is parallel.
+    with one_blas_thread(), ThreadPoolExecutor(workers) as pool:
+        parts = list(pool.map(products, shares))
+        kept = gram.matrices(np.sum([part[0] for part in parts], axis=0))
+        sums = [each.sum(axis=0) for each in kept]
+        found = [_triangle_of(total) for total in sums]
+        for i, R in enumerate(found):
+            if R is None and relations is not None:
+                found[i] = _related_triangle(sums[i], *relations(i))
+        unsafe = [i for i, R in enumerate(found) if R is None]
+        if unsafe:
+            folded = list(pool.map(lambda share: reflections(share, unsafe), shares))
+            for k, i in enumerate(unsafe):
+                found[i] = triangle(np.vstack([part[k] for part in folded]))
+    total = sum(part[1] for part in parts)
+    counts = stretches.rows() if stretches else (total,)
+    groups = zip(labels, columns, found, kept, strict=True)
+    phases = stretches.phases if stretches else ()
+    return tuple(RowGroup(label, c, R, total, independence, P, counts, phases) for label, c, R, P in groups if R is not None)
+
+
+def _related_triangle(products: Array, kept: NDArray[np.int64], T: Array) -> Array | None:
+    """Return R of columns of which those not kept are W[:, kept] T; None where rounding could be seen in it."""
+    if kept.size == products.shape[0] - 1:
+        return None
+    own = np.append(kept, products.shape[0] - 1)
+    inner = _triangle_of(products[np.ix_(own, own)])
+    if inner is None:
+        return None
+    R = np.zeros((own.size, products.shape[0]))
+    R[:, own] = inner
+    R[:, np.setdiff1d(np.arange(products.shape[0]), own)] = inner[:, :-1] @ T
+    return R
+
+
+def _triangle_of(products: Array) -> Array | None:
+    """Return R with R^T R = products, or None where rounding of the products could be seen in it.
+
+    Columns are scaled to length 1 first. Noise-free efforts lie in the span of the columns, so that they are refused as well:
+    their tiny residual would drown.
+    """
+    size = np.sqrt(np.diagonal(products))
+    seen = size > 0.0
+    scaled = products[np.ix_(seen, seen)] / np.outer(size[seen], size[seen])
+    if scaled.size == 0 or not np.isfinite(scaled).all():
+        return None
+    spectrum = np.linalg.eigvalsh(scaled)
+    if spectrum[0] < SAFE * spectrum[-1]:
+        return None
+    R = np.zeros_like(products)
+    kept = np.flatnonzero(seen)
+    R[np.ix_(kept, kept)] = np.linalg.cholesky(scaled).T * size[seen]
+    return R
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """Result of one weighted solve: cov(beta_solved) = S^-1 (T^T T)^-1 S^-1 times the variance of unit weight."""
+
+    beta: Array  # (b,) base parameters; zero where not active or not excited
+    precision_root: Array  # (k, k) upper triangle T of the scaled, weighted stack of the solved columns
+    scale: Array  # (k,) column lengths S
+    solved: NDArray[np.int64]  # (k,) base parameters that were solved for
+    #: (k, b) E with E beta_true = beta[solved]: what the data determine. Identity where a parameter stands alone; other entries
+    #: where one that was not solved for acts on these data just like solved ones and is contained in their values.
+    combinations: Array
+    condition: float  # of the scaled stack of the solved columns
+
+    def covariance(self, variance: float = 1.0) -> Array:
+        """Return the covariance of all base parameters; zero for parameters that were not solved for."""
+        inverse = np.linalg.solve(self.precision_root, np.eye(self.solved.size)) / self.scale[:, None]
+        result = np.zeros((self.beta.size, self.beta.size))
+        result[np.ix_(self.solved, self.solved)] = variance * inverse @ inverse.T
+        return result
+
+
+def solve(regression: Regression, sigma: Array, active: NDArray[np.bool_], tolerance: float) -> Solution:
+    """Solve for the active base parameters with one standard deviation per row group.
+
+    Columns whose part orthogonal to better visible ones is below `tolerance` of their length are not excited by the data
+    and are left at zero; they are missing from ``solved``.
+    """
+    from scipy.linalg import qr, solve_triangular  # noqa: PLC0415 - scipy.linalg costs import time
+
+    b = regression.base.rank
+    blocks, targets = [], []
+    for group, s in zip(regression.groups, sigma, strict=True):
+        block = np.zeros((group.R.shape[0], b))
+        block[:, group.columns] = group.R[:, :-1] / s
+        blocks.append(block)
+        targets.append(group.R[:, -1] / s)
+    W, y = np.vstack(blocks), np.concatenate(targets)
+    length = np.linalg.norm(W, axis=0)
+    candidates = np.flatnonzero(active & (length > ROUND_OFF * np.max(length)))
+    if not candidates.size:
+        raise IdentificationError("no parameter is excited by these data: nothing moves, or all efforts are unusable")
+    scaled = W[:, candidates] / length[candidates]
+    Q, R, order = qr(scaled, mode="economic", pivoting=True)
+    diagonal = np.abs(np.diag(R))
+    rank = int(np.count_nonzero(diagonal > tolerance * diagonal[0]))
+    kept = order[:rank]
+    solved = candidates[kept]
+    T = R[:rank, :rank]
+    combinations = np.zeros((rank, b))
+    combinations[np.arange(rank), solved] = 1.0
+    hidden = candidates[order[rank:]]
+    contained = solve_triangular(T, R[:rank, rank:])
+    contained[np.abs(contained) < CONTAINED] = 0.0
+    combinations[:, hidden] = contained * length[hidden] / length[solved][:, None]
+    x = solve_triangular(T, Q[:, :rank].T @ y)
+    beta = np.zeros(b)
+    beta[solved] = x / length[solved]
+    singular = np.linalg.svd(T, compute_uv=False)
+    return Solution(beta, T, length[solved], solved, combinations, float(singular[0] / singular[-1]))
