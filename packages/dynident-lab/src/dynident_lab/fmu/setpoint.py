@@ -18,19 +18,18 @@ from dynident.friction.forms import Point
 from dynident.graph import Function, Graph, where
 from dynident.graph.expression import Node
 from dynident.graph.routine import Place, Routine
+from dynident.mechanics.actuation import least_norm
 from dynident.mechanics.branch import branch_routine
 from dynident.mechanics.equations import Equations
 from dynident.mechanics.functions import at_rest, geometry_key, tree_motion
 from dynident.mechanics.moving_tree import positions_of
-from dynident.mechanics.solving import solve_symmetric
-from dynident.mechanics.vectors import dot
 from dynident.mechanism import Mechanism
 from dynident.simulate.drives import along
 from dynident.simulate.dynamics import Dynamics
 from dynident.simulate.laws import loops_of
 from dynident.simulate.machine import Machine
 from dynident.simulate.shape import LOST_CLOSURE, MachineRoutine, parts_of
-from dynident.simulate.tick_model import gram, reference_function, task_table
+from dynident.simulate.tick_model import reference_function, task_table
 
 Array = NDArray[np.float64]
 
@@ -141,8 +140,7 @@ class Setpoint:
             if name in laws and name not in motors:
                 f[i] = f[i] + _friction(graph, laws[name], eq.v[i], own[i], f[i])
         A = [eq.times_G(row) for row in rows]
-        part = [x[0] for x in solve_symmetric(gram(A), [[x] for x in f])[0]]
-        tau = [dot(row, part) for row in A]
+        tau, _ = least_norm(A, f)
         return [
             x + _friction(graph, laws[name], along(row, eq.tree_v), along(row, eq.tree_q), x) if name in laws else x
             for name, x, row in zip(motors, tau, rows, strict=True)
