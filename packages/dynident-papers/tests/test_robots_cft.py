@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from plant_cases import go, machine
 
 import dynident as di
+from dynident.control import OpenLoop
+from dynident.friction import Sigmoid
 from dynident_papers.robots import cft
 from dynident_papers.robots.cft import data
 from dynident_papers.robots.cft.closed_forms import _mass
@@ -423,3 +426,17 @@ def test_bad_input() -> None:
         cft.force_from_torque(np.zeros(4), np.zeros(4))
     with pytest.raises(di.DynidentError, match="setup is 'mine'"):
         cft.motor_gains("mine")
+
+
+def test_forward_run_of_the_cft_digest() -> None:
+    robot = cft.mechanism()
+    q0 = np.ravel(cft.joint_from_cartesian([-0.1343, 0.2766, 2.4, 0.0869]))
+    tau = cft.gravity(q0).ravel() + np.array([60.0, 20.0, -6.0, 5.0])
+    Bv, B1, B2, w1, w2 = np.asarray(cft.THETA)[12:].reshape(5, 4)
+    laws = {
+        name: Sigmoid(2).using(Bv=Bv[i], Bf1=B1[i], Bf2=B2[i], w1=w1[i], w2=w2[i])
+        for i, name in enumerate(robot.coordinate_names)
+    }
+    end = go(machine(robot, law=OpenLoop(torque=tau), step=1e-4, friction=laws), 1001, q0).truth.motion
+    np.testing.assert_allclose(end.q[-1], [0.273832, 0.030732, -1.010267, 2.003791], atol=2e-6)
+    np.testing.assert_allclose(end.v[-1], [0.044022, 0.567445, -0.256833, 0.276094], atol=2e-6)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from small_robots import arm3, platform, platform_angles
 
 from dynident.control import feedforward_torques
 from dynident.control.distribution import actuator_rows
@@ -12,7 +13,6 @@ from dynident.drive import Drive, Motor, Transmission
 from dynident.errors import DynidentError
 from dynident.friction import Coulomb, LuGre, Viscous
 from dynident.mechanics import Motion, inverse_dynamics
-from dynident_papers.robots import dualv, rrr
 
 T = np.linspace(0.0, 1.0, 41)
 
@@ -24,12 +24,12 @@ def _motion(dof: int, size: float) -> Motion:
 
 
 def test_a_serial_arm_gets_its_inverse_dynamics() -> None:
-    robot, motion = rrr.mechanism().with_payload(2.0), _motion(3, 0.4)
+    robot, motion = arm3(), _motion(3, 0.4)
     np.testing.assert_allclose(feedforward_torques(robot, motion), inverse_dynamics(robot, motion), atol=1e-12)
 
 
 def test_a_redundant_robot_gets_the_least_torque_and_its_preload() -> None:
-    robot, motion = dualv.mechanism(), _motion(3, 0.03)
+    robot, motion = platform(), _motion(3, 0.03)
     f, A = inverse_dynamics(robot, motion), actuator_rows(robot, motion.q)
     tau = feedforward_torques(robot, motion)
     pressed = feedforward_torques(robot, motion, preload=[5.0, -5.0, 5.0, -5.0])
@@ -40,9 +40,9 @@ def test_a_redundant_robot_gets_the_least_torque_and_its_preload() -> None:
 
 
 def test_the_motion_of_the_actuators_is_consistent() -> None:
-    robot, motion = dualv.mechanism(), _motion(3, 0.03)
+    robot, motion = platform(), _motion(3, 0.03)
     rho = actuator_motion(robot, motion)
-    np.testing.assert_allclose(rho.q, dualv.inverse_kinematics(motion.q)[:, :, 0], atol=1e-8)
+    np.testing.assert_allclose(rho.q, platform_angles(motion.q)[:, :, 0], atol=1e-8)
     fine = Motion(T, motion.q, motion.v, motion.a)
     np.testing.assert_allclose(rho.v, np.einsum("tkn,tn->tk", actuator_rows(robot, fine.q), fine.v), atol=1e-10)
     h = 1e-5
@@ -56,7 +56,7 @@ def test_the_motion_of_the_actuators_is_consistent() -> None:
 
 
 def test_friction_is_compensated_at_its_own_speed() -> None:
-    robot, motion = dualv.mechanism(), _motion(3, 0.03)
+    robot, motion = platform(), _motion(3, 0.03)
     law = (Coulomb() + Viscous()).using(fc=0.4, fv=0.05)
     plain, rho = feedforward_torques(robot, motion), actuator_motion(robot, motion)
     name = robot.actuators[1].name
@@ -73,7 +73,7 @@ def test_friction_is_compensated_at_its_own_speed() -> None:
 
 
 def test_a_dynamic_law_counts_with_its_steady_part() -> None:
-    robot, motion = rrr.mechanism().with_payload(2.0), _motion(3, 0.4)
+    robot, motion = arm3(), _motion(3, 0.4)
     law = LuGre(sigma0=1e4, sigma1=1.0, fc=0.3, fs=0.5, vs=0.1, fv=0.2)
     name = robot.coordinate_names[2]
     extra = feedforward_torques(robot, motion, friction={name: law}) - feedforward_torques(robot, motion)
@@ -113,7 +113,7 @@ def test_motors_carry_their_own_inertia_and_friction() -> None:
     ],
 )
 def test_bad_friction_is_refused(friction: object, sentence: str) -> None:
-    robot = rrr.mechanism()
+    robot = arm3()
     if isinstance(friction, dict) and "joint_1" in friction:
         friction = {robot.coordinate_names[0]: friction["joint_1"]}
     with pytest.raises(DynidentError, match=sentence):

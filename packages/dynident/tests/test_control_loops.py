@@ -7,12 +7,12 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from small_robots import arm3
 
 from dynident.checks import per_actuator
 from dynident.control import PID, Cascade, ComputedTorque, CurrentLoop, OpenLoop
 from dynident.control.tick import low_pass_share
 from dynident.errors import DynidentError
-from dynident_papers.robots import rrr
 
 
 def cascade(**changes: object) -> Cascade:
@@ -62,7 +62,7 @@ def test_gains_are_scalars_or_one_per_actuator() -> None:
         (lambda: PID(1.0, 1.0, cycle=1e-3, preload=[1.0, np.nan]), "PID: preload = nan must be a finite number"),
         (lambda: ComputedTorque("rrr", 1.0, 1.0, cycle=1e-3), "computed torque: model is a str; give a dynident.Mechanism"),
         (
-            lambda: ComputedTorque(rrr.mechanism(), 1.0, 1.0, cycle=1e-3, on="hope"),
+            lambda: ComputedTorque(arm3(), 1.0, 1.0, cycle=1e-3, on="hope"),
             "on is 'hope'; it is one of measurement, reference",
         ),
         (OpenLoop, "nothing is given; give one of torque, current, voltage"),

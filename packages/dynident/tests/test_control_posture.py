@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from small_robots import platform
 
 from dynident.control import Cascade, TaskCascade, TaskComputedTorque, TaskPID, ToolSpace
 from dynident.control.distribution import actuator_rows
@@ -20,7 +21,6 @@ from dynident.trajectory import joint_motion
 from dynident.trajectory.task import TipMotion
 from dynident_lab.servo import bandwidth
 from dynident_lab.servo.swing import Swing
-from dynident_papers.robots import dualv
 
 RNG = np.random.default_rng(11)
 CENTRE = np.array([0.2, 0.7, -0.3, -1.1, 0.4, 0.8, 0.1])
@@ -153,14 +153,14 @@ def test_the_cascade_moves_the_tool_as_asked_and_the_rest_with_least_energy(file
 
 
 def test_a_platform_with_fewer_rows_than_freedoms() -> None:
-    robot = dualv.mechanism()
+    robot = platform()
     law = TaskComputedTorque(ToolSpace("platform", rows=("x", "y")), robot, 400.0, 30.0, cycle=1e-3, posture=(50.0, 10.0))
     x, v, q, w, a = (0.05 * RNG.normal(size=3) for _ in range(5))
     A = actuator_rows(robot, x)[0]
     tau = asked(robot, law, SimpleNamespace(q=q, v=w, a=a), SimpleNamespace(x=x, v=v))
     found = forward_dynamics(robot, x, v, A.T @ tau)[0]
     J = jacobian(robot, x, "platform", "world")[0][:2]
-    e, rate = q[:2] - x[:2], w[:2] - v[:2]  # the coordinates of DualV are those of its platform
+    e, rate = q[:2] - x[:2], w[:2] - v[:2]  # the coordinates of the robot are those of its platform
     still = frame_motion(robot, Motion([0.0], x, v, np.zeros(3)), "platform")[1][0, :2]
     np.testing.assert_allclose(J @ found + still, a[:2] + 400.0 * e + 30.0 * rate, atol=1e-8)
     pull = a + 50.0 * (q - x) + 10.0 * (w - v)

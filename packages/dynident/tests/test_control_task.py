@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from small_robots import arm3, platform
 
 from dynident.control import (
     Cascade,
@@ -29,15 +30,10 @@ from dynident.mechanics import Motion, forward_kinematics, inverse_dynamics, jac
 from dynident.mechanics.inverse_kinematics_damped import pose_error
 from dynident.mechanism import Mechanism
 from dynident.simulate import VirtualRobot
-from dynident_papers.robots import dualv, rrr
 
 RNG = np.random.default_rng(7)
 REST = Motion([0.0, 0.1], np.zeros((2, 6)), np.zeros((2, 6)), np.zeros((2, 6)))
 W = 25.0  # natural frequency of the error [rad/s]
-
-
-def _rrr() -> Mechanism:
-    return rrr.mechanism().with_payload(2.0, (0.02, 0.01, 0.03), np.diag([0.01, 0.02, 0.015]))
 
 
 def _arm() -> Mechanism:
@@ -65,7 +61,7 @@ def arm() -> Mechanism:
 
 @pytest.fixture(scope="module")
 def parallel() -> Mechanism:
-    return dualv.mechanism()
+    return platform()
 
 
 def machine(mechanism: Mechanism, law: Any, ratio: float = 1.0, step: float = 1e-3, **motor: float) -> VirtualRobot:
@@ -155,7 +151,7 @@ def test_computed_torque_needs_the_rotors(arm: Mechanism) -> None:
 
 
 def test_rows_of_the_tool_can_be_chosen() -> None:
-    robot = _rrr()
+    robot = arm3()
     kp, kd = gains_for(W / (2.0 * np.pi), 1.0)
     law = TaskComputedTorque(ToolSpace(rows=("z", "x", "y")), robot, kp, kd, cycle=1e-3)
     q0, zero = np.array([0.2, -0.6, 1.0]), np.zeros(3)
@@ -307,7 +303,7 @@ def test_a_current_loop_makes_voltages_at_its_own_cycle(arm: Mechanism) -> None:
         (lambda arm: TaskComputedTorque(ToolSpace(), "arm", 1.0, 1.0, cycle=1e-3), "model is a str"),
         (lambda arm: TaskCascade(ToolSpace(), None), "loops is a NoneType"),
         (
-            lambda arm: machine(_rrr(), TaskComputedTorque(ToolSpace(), _rrr(), 1.0, 1.0, cycle=1e-3)),
+            lambda arm: machine(arm3(), TaskComputedTorque(ToolSpace(), arm3(), 1.0, 1.0, cycle=1e-3)),
             "the work space has 6 rows but robot .* has 3 coordinates; choose at most",
         ),
         (
@@ -315,7 +311,7 @@ def test_a_current_loop_makes_voltages_at_its_own_cycle(arm: Mechanism) -> None:
             r"task computed torque: gain has shape \(2,\); give one number, or 6",
         ),
         (
-            lambda arm: machine(arm, TaskComputedTorque(ToolSpace(rows="xyz"), _rrr(), 1.0, 1.0, cycle=1e-3)).simulate(REST),
+            lambda arm: machine(arm, TaskComputedTorque(ToolSpace(rows="xyz"), arm3(), 1.0, 1.0, cycle=1e-3)).simulate(REST),
             "its model .* has the coordinates",
         ),
     ],

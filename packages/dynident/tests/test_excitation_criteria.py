@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from identify_cases import LWR, PLANAR, RRR, UR10, arm
 from random_mechanisms import build
+from small_robots import five_bar, platform
 
 from dynident.errors import DynidentError
 from dynident.excitation.criteria import Criterion
@@ -19,7 +20,6 @@ from dynident.identify import OLS, Regression, base_parameters
 from dynident.mechanics import Motion, inverse_dynamics
 from dynident.mechanism import Coupling
 from dynident.trajectory import BSpline, Fourier
-from dynident_papers.robots import dualv, five_bar, prr2
 
 
 def objective(robot, criterion="d", eps=0.1, samples=120, family=None, **kw):
@@ -117,11 +117,10 @@ def test_gradient_of_coupled_joints(kind):
 
 
 LOOPS = {
-    "prr2": (prr2.mechanism, "gls"),
-    "prr2 rows": (prr2.mechanism, "independent"),
-    "five_bar": (five_bar.mechanism, "gls"),
-    "five_bar motors": (five_bar.mechanism, "motors"),
-    "dualv": (dualv.mechanism, "gls"),
+    "five_bar": (five_bar, "gls"),
+    "five_bar rows": (five_bar, "independent"),
+    "five_bar motors": (five_bar, "motors"),
+    "platform": (platform, "gls"),
 }
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from identify_cases import smooth
 from simulate_cases import excitation, geared_arm
+from small_robots import platform
 
 import dynident as di
 from dynident.errors import DescriptionError, IdentificationError
@@ -15,7 +16,6 @@ from dynident.identify import choose, fit_robot
 from dynident.mechanics import Motion, actuator_torques, close_motion
 from dynident.trajectory import random_motion
 from dynident.validate import judge
-from dynident_papers.robots import dualv
 
 CURVE = (Stribeck() + Viscous()).using(fc=1.0, fs=1.6, vs=0.15, fv=0.3)
 ARM = [(0.3, 0, 0, 0), (0.25, 0, 0, 0)]
@@ -132,7 +132,7 @@ def test_known_shapes_stay_and_shapes_that_nothing_shows_are_held() -> None:
 
 def test_laws_of_redundant_motors_are_found_whatever_their_preload() -> None:
     """Four motors on three freedoms: a preload lies in the null space of A^T, and so it is not in the projected rows."""
-    robot = dualv.mechanism()
+    robot = platform()
     laws = {a.name: CURVE.law for a in robot.actuators}
     joints = [next(iter(a.coupling)) for a in robot.actuators]
     truth = {

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from small_robots import arm6_machine, five_bar_machine
 
 import dynident as di
 from dynident.errors import IdentificationError
@@ -13,7 +14,6 @@ from dynident.friction import Coulomb, Tanh, Viscous
 from dynident.identify import fit_log, fit_robot
 from dynident.mechanics import Motion, actuator_torques, close_motion
 from dynident.trajectory import random_motion
-from dynident_papers.robots import er3a_c60, five_bar
 
 TRUTH = {"viscous.fv": 1.7e-3, "tanh.fc": 0.478, "tanh.beta": 10.78}
 
@@ -25,7 +25,7 @@ def swinging(robot: di.Mechanism, seed: int, seconds: float = 4.0) -> Motion:
 
 
 def test_friction_of_motors_and_bodies_of_a_five_bar_together():
-    robot = five_bar.machine().model
+    robot = five_bar_machine().model
     joints = [next(iter(actuator.coupling)) for actuator in robot.actuators]
     bare = robot.with_friction(dict.fromkeys(joints, Viscous())).without_friction()
     motion = swinging(robot, 3)
@@ -52,7 +52,7 @@ def test_friction_of_motors_and_bodies_of_a_five_bar_together():
 
 
 def test_passive_joints_keep_their_terms_and_driven_ones_lose_only_friction():
-    robot = five_bar.machine().model
+    robot = five_bar_machine().model
     laws = {"motor1": Viscous() + Tanh(), "motor4": Viscous() + Tanh()}
     names = robot.with_friction(laws).without_friction().parameters.names
     assert {"ia_alpha1", "ia_alpha4", "fv_elbow2", "fc_elbow3"} <= set(names)
@@ -65,15 +65,15 @@ def test_passive_joints_keep_their_terms_and_driven_ones_lose_only_friction():
 
 
 def test_a_tree_keeps_the_rotor_inertia_that_only_its_joints_state():
-    model = er3a_c60.machine().model
+    model = arm6_machine().model
     assert model.terms == ()
     names = model.with_friction(dict.fromkeys(model.coordinate_names, Coulomb())).without_friction().parameters.names
-    assert [n for n in names if n.startswith("ia_")] == [f"ia_joint_{i}" for i in range(1, 7)]
+    assert [n for n in names if n.startswith("ia_")] == [f"ia_joint{i}" for i in range(1, 7)]
     assert not [n for n in names if n.startswith(("fc_", "fv_"))]
 
 
 def test_law_of_an_unknown_motor_names_the_motors():
-    machine = five_bar.machine()
+    machine = five_bar_machine()
     log = machine.simulate(swinging(machine.mechanism, 1, 2.0), duration=1.0).log
     with pytest.raises(IdentificationError, match="motor1, motor4"):
         fit_log(machine.model, log, {"motor7": Coulomb()})

@@ -11,6 +11,7 @@ import pytest
 from random_mechanisms import PinRobot, pin_inertia
 from scipy.signal import lfilter
 from scipy.spatial.transform import Rotation
+from small_robots import arm3, two_pushes
 
 import dynident as di
 from dynident.errors import DescriptionError, DynidentError, IdentificationError
@@ -27,7 +28,6 @@ from dynident.identify import (
 )
 from dynident.mechanism import from_com
 from dynident.monitor import Monitor
-from dynident_papers.robots import dualv, rrr
 
 MASS, COM, INERTIA = 1.7, np.array([0.04, -0.02, 0.08]), np.diag([0.02, 0.015, 0.01])
 
@@ -341,7 +341,7 @@ def test_a_load_knows_how_well_the_gains_are_known() -> None:
 
 def test_two_motors_on_one_joint_are_identified_like_any_robot() -> None:
     """The first example of the DualV paper: f1 + f2 = m a, whatever the motors do against each other."""
-    robot, rng = dualv.toy(2.0), np.random.default_rng(0)
+    robot, rng = two_pushes(2.0), np.random.default_rng(0)
     t = np.arange(2500) / 500.0
     q, v, a = (x[:, None] for x in (np.sin(3 * t), 3 * np.cos(3 * t), -9 * np.sin(3 * t)))
     preload = 5.0 + np.sin(t)
@@ -364,7 +364,8 @@ def test_the_command_knows_all_three_ways(tmp_path, capsys, monkeypatch) -> None
     from dynident.cli import run
 
     monkeypatch.chdir(tmp_path)
-    demo, robot = "rrr", rrr.mechanism()
+    demo, robot = "robot.json", arm3()
+    robot.save(demo)
     tool = robot.tree.bodies[-1]
     loaded = robot.with_payload(3.0, COM, INERTIA, body=tool)
     record(robot, 1, 0.1).save("empty.csv")

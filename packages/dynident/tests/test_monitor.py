@@ -13,6 +13,7 @@ import pytest
 from random_mechanisms import PinRobot, build, close, coupled, random_motion
 from scipy.signal import butter, lfilter
 from simulate_cases import excitation, geared_arm
+from small_robots import five_bar, platform, platform_machine, platform_motion
 
 import dynident as di
 from dynident.errors import DescriptionError, DynidentError, LogError
@@ -22,7 +23,6 @@ from dynident.identify.regression.rows import Rows, unprojected
 from dynident.mechanics import actuator_jacobian, actuator_torques, close_positions, jacobian
 from dynident.mechanics.functions import function_of
 from dynident.monitor import Event, Monitor, MonitorRecord, Reading, false_alarm_rate, level_for
-from dynident_papers.robots import dualv, five_bar
 
 GCC = shutil.which("gcc")
 STRICT = ["-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-Wconversion", "-Wdouble-promotion", "-Wshadow", "-Wvla"]
@@ -335,8 +335,8 @@ def known_loops(robot: di.Mechanism, projection: str = "gls", noise: float = 1e-
 @pytest.mark.parametrize(
     ("robot", "projection", "size"),
     [
-        (five_bar.mechanism(), "gls", 0.2),
-        (five_bar.mechanism(coordinates="platform"), ("motor1", "motor4"), 0.05),
+        (five_bar(), "gls", 0.2),
+        (five_bar("platform"), ("motor1", "motor4"), 0.05),
     ],
     ids=["motors", "platform"],
 )
@@ -370,7 +370,7 @@ def test_a_robot_with_loops_is_watched_by_its_motors(robot: di.Mechanism, projec
 
 def test_a_force_on_the_platform_of_a_virtual_machine_is_measured() -> None:
     """DualV with elastic structure, friction, encoders and preload: 30 N on the platform, from logs of its motors."""
-    machine, motion, robot = dualv.machine(), dualv.excitation(), dualv.mechanism()
+    machine, motion, robot = platform_machine(), platform_motion(), platform()
     monitor = Monitor(di.WLS().fit(di.Regression.from_log(robot, machine.simulate(motion, seed=1).log)).result_)
     assert not monitor.run(machine.simulate(motion, seed=2).log).events
     force = np.array([30.0, 0.0, 0.0, 0.0, 0.0, 0.0])
@@ -386,7 +386,7 @@ def test_a_force_on_the_platform_of_a_virtual_machine_is_measured() -> None:
 
 
 def test_friction_of_loops_follows_the_temperature_of_the_motors() -> None:
-    robot = five_bar.mechanism(coordinates="platform")
+    robot = five_bar("platform")
     fit, t = known_loops(robot, noise=1e-3), np.arange(2000) / 1000.0
     motion, rho = closed_motion(robot, 0.05, t)
     hot = robot.with_parameters(robot.parameters.replace({f"{c}_alpha{i}": 0.0 for c in ("fc", "fv") for i in (1, 4)}))
@@ -403,10 +403,10 @@ def test_friction_of_loops_follows_the_temperature_of_the_motors() -> None:
 @pytest.mark.parametrize("projection", ["gls", "independent", ("motor1", "motor2", "motor3")])
 def test_errors_of_projected_equations_return_to_the_coordinates(projection: str | tuple[str, ...]) -> None:
     """S^-1 S^-T is A^T A for alike motors; named motors bring their own columns of A^T."""
-    robot = dualv.mechanism()
+    robot = platform()
     names = [actuator.name for actuator in robot.actuators]
     rows = Rows(robot, projection if isinstance(projection, str) else tuple(names[:3]))
-    q = dualv.excitation().q[:5]
+    q = platform_motion().q[:5]
     function = function_of(
         robot, "errors_back", lambda x: {"U": [entry for row in unprojected(x, rows) for entry in row]}, (rows.projection,)
     )

@@ -18,13 +18,13 @@ import pytest
 from identify_cases import RRR, arm, evidence
 from numpy.typing import NDArray
 from result_cases import CASES
+from small_robots import platform
 
 import dynident as di
 from dynident.files import _huge, parsed, read_packed
 from dynident.friction import Coulomb, FrictionLaw, Viscous
 from dynident.results import Result
 from dynident.validate import CrossValidation
-from dynident_papers.robots import dualv
 
 Array = NDArray[np.float64]
 FOLDS = CrossValidation(("a", "b"), np.array([0.1, 1.0 / 3.0]), np.array([[1.0, np.nan], [np.inf, 2.0]]), 0.2)
@@ -262,7 +262,7 @@ def test_a_sweep_from_its_file_has_numbers_and_texts(tmp_path: Path) -> None:
 
 
 def test_a_robot_from_its_file_moves_as_before(tmp_path: Path) -> None:
-    robot = dualv.mechanism()
+    robot = platform()
     again = di.Mechanism.load(robot.save(tmp_path / "robot.json"))
     rng = np.random.default_rng(0)
     q = 0.05 * rng.normal(size=(5, robot.dof))

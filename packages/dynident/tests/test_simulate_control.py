@@ -7,6 +7,7 @@ import pytest
 from loop_cases import four_bar
 from plant_cases import bare_motors, go, home, machine, plain, slide, without_terms
 from simulate_cases import arm
+from small_robots import five_bar, platform
 
 import dynident as di
 from dynident.control import PID, Cascade, ComputedTorque, CurrentLoop, OpenLoop
@@ -16,7 +17,6 @@ from dynident.friction import Coulomb, LuGre
 from dynident.mechanics import actuator_jacobian, inverse_dynamics
 from dynident.mechanics.functions import at_rest
 from dynident.simulate import Run, Sensors, VirtualRobot
-from dynident_papers.robots import dualv, five_bar
 
 
 def sine(robot: di.Mechanism, x: np.ndarray, period: float, count: int, size: float = 0.1, hertz: float = 1.0) -> di.Motion:
@@ -112,7 +112,7 @@ def test_pid_with_its_own_model_as_feedforward_stays_on_the_reference() -> None:
     assert np.abs(run.truth.motion.q - motion.q).max() > 5e-3
 
 
-@pytest.mark.parametrize("make", [arm, five_bar.mechanism, dualv.mechanism])
+@pytest.mark.parametrize("make", [arm, five_bar, platform])
 @pytest.mark.parametrize("on", ["measurement", "reference"])
 def test_computed_torque_with_the_true_model(make: object, on: str) -> None:
     robot = bare_motors(without_terms(make()))
@@ -125,7 +125,7 @@ def test_computed_torque_with_the_true_model(make: object, on: str) -> None:
 
 
 def test_redundant_motors_share_the_load_and_carry_the_preload() -> None:
-    robot = without_terms(dualv.mechanism())
+    robot = without_terms(platform())
     x = home(robot)
     motion = sine(robot, x, 1e-3, 200, 0.01)
     preload = np.array([1.0, -1.0, 1.0, -1.0])
@@ -183,7 +183,7 @@ def test_a_run_in_pieces_is_the_run_in_one_go() -> None:
 
 
 def test_loops_and_current_loops_go_on_from_an_end() -> None:
-    robot = bare_motors(five_bar.mechanism())
+    robot = bare_motors(five_bar())
     x = home(robot)
     current = CurrentLoop(2.0, 400.0, 1.25e-4)
     law = Cascade(30.0, 0.05, 1.5, position_cycle=2e-3, velocity_cycle=5e-4, current=current)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from plant_cases import go, home, machine, slide
+from small_robots import five_bar
 
 import dynident as di
 from dynident.control import OpenLoop
@@ -33,7 +34,6 @@ from dynident.friction import (
 from dynident.friction.forms import Point
 from dynident.friction.state import State
 from dynident.graph import absolute, sign
-from dynident_papers.robots import five_bar
 
 STATIC = [
     (Coulomb() + Viscous()).using(fc=1.2, fv=0.3),
@@ -187,7 +187,7 @@ def test_friction_that_grows_with_the_load_settles_at_the_load_of_the_links() ->
         rub = truth.joint_friction[-1, 0] if turns == 1.0 else turns * truth.friction[-1, 0]
         assert rub == pytest.approx(force - load, rel=1e-9)
     with pytest.raises(SimulationError, match="no drive loads that joint"):
-        go(machine(five_bar.mechanism(), friction={"elbow2": law}), 4, home(five_bar.mechanism()))
+        go(machine(five_bar(), friction={"elbow2": law}), 4, home(five_bar()))
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import pytest
 from plant_cases import slide
 from scipy.integrate import solve_ivp
 from simulate_cases import arm, excitation, geared_arm
+from small_robots import circle, five_bar_machine, platform
 
 import dynident as di
 from dynident.control import PID, Cascade, OpenLoop
@@ -18,7 +19,6 @@ from dynident.drive import Drive, Encoder, Motor, Transmission
 from dynident.friction import Viscous
 from dynident.mechanics import inverse_dynamics
 from dynident.simulate import VirtualRobot
-from dynident_papers.robots import dualv, five_bar
 
 RATIO, ETA, J, MASS, KT = 20.0, 0.7, 2e-3, 3.0, 0.2
 
@@ -139,9 +139,9 @@ def test_power_is_lost_in_the_direction_it_flows(kind: str, method: str) -> None
         drives = [replace(d, transmission=replace(d.transmission, efficiency=0.8)) for d in robot.drives]
         run = replace(robot, drives=drives).simulate(excitation(3, 2.0), method=method)
     else:
-        robot = five_bar.machine()
+        robot = five_bar_machine()
         drives = [replace(d, transmission=replace(d.transmission, efficiency=0.8)) for d in robot.drives]
-        run = replace(robot, drives=drives).simulate(five_bar.circle(turns=0.2, rest=0.0), log_cycle=5e-3, method=method)
+        run = replace(robot, drives=drives).simulate(circle(), log_cycle=5e-3, method=method)
     t, split = run.truth, run.torque_split()
     assert len(split.plot().axes) >= len(split.names)
     assert np.abs(split.rest).max() < 1e-8 * np.abs(split.total).max()
@@ -199,12 +199,10 @@ def test_the_split_closes_for_elastic_drives_and_preloads(kind: str) -> None:
         robot = geared_arm(drives=elastic(arm()), step=1.25e-4)
         run = robot.simulate(excitation(3, 2.0), disturbance=[1.0, -2.0, 0.5], wrenches={"link_3": [1.0, 2.0, 3.0, 0.1, 0, 0]})
     elif kind == "five-bar":
-        machine = five_bar.machine()
-        run = replace(machine, drives=elastic(machine.mechanism, 40.0)).simulate(
-            five_bar.circle(turns=0.2, rest=0.0), log_cycle=5e-3
-        )
+        machine = five_bar_machine()
+        run = replace(machine, drives=elastic(machine.mechanism, 40.0)).simulate(circle(), log_cycle=5e-3)
     else:
-        robot = dualv.mechanism()
+        robot = platform()
         law = PID(3000.0, 60.0, cycle=1e-3, project=True, preload=[2.0, -1.0, 1.5, 1.0])
         drives = [Drive(a.name, Motor(1.0, inertia=1e-3), encoder=Encoder(velocity="exact")) for a in robot.actuators]
         x = robot.closure.home[robot.closure.independent]

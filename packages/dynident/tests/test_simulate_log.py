@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 from simulate_cases import arm, cascade, excitation, geared_arm, geared_drives, pid
+from small_robots import ROTOR, TORQUE_CONSTANT, five_bar, platform
 
 import dynident as di
 from dynident.drive import CurrentSensor, Drive, Encoder, Motor, Transmission
 from dynident.friction import Coulomb, Viscous
 from dynident.signals import Log, prepare
 from dynident.simulate import Run, Sensors, VirtualRobot
-from dynident_papers.robots import dualv, five_bar
 from dynident_papers.robots.shared import without_terms
 
 
@@ -97,10 +97,10 @@ def test_a_coupled_wrist_is_identified_from_its_motors() -> None:
 
 def five_bar_with_geared_drives(**options: Any) -> VirtualRobot:
     friction = (Coulomb() + Viscous()).using(fc=0.4, fv=1.7e-3)
-    motor = Motor(five_bar.TORQUE_CONSTANT, inertia=five_bar.MOTOR_INERTIA)
+    motor = Motor(TORQUE_CONSTANT, inertia=ROTOR)
     drives = [Drive(f"motor{i}", motor, Transmission.gear(40.0), friction, Encoder(2e-4, filter=200.0)) for i in (1, 4)]
     law = pid(2e5, 4e3, cycle=1e-3)
-    return VirtualRobot(without_terms(five_bar.mechanism(), ("alpha1", "alpha4")), drives, law, **options)
+    return VirtualRobot(without_terms(five_bar(), ("alpha1", "alpha4")), drives, law, **options)
 
 
 def test_a_robot_with_loops_is_identified_within_its_covariance() -> None:
@@ -117,7 +117,7 @@ def test_a_robot_with_loops_is_identified_within_its_covariance() -> None:
 
 
 def test_a_redundant_robot_is_identified_whatever_its_preload() -> None:
-    machine = dualv.mechanism()
+    machine = platform()
     drives = [Drive(a.name, Motor(1.0), encoder=Encoder(1e-6, velocity="exact")) for a in machine.actuators]
     law = pid(3000.0, 60.0, cycle=1e-3, project=True, preload=[2.0, -1.0, 1.5, 1.0])
     robot = VirtualRobot(machine, drives, law, sensors=Sensors(effort_noise=0.05), step=2.5e-4)

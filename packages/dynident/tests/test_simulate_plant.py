@@ -11,15 +11,14 @@ from plant_cases import bare_motors, chain, go, home, machine, slide, without_te
 from random_mechanisms import coupled, every_kind
 from scipy.linalg import expm
 from simulate_cases import arm
+from small_robots import five_bar, platform
 
 import dynident as di
 from dynident.control import OpenLoop
 from dynident.drive import Drive, Motor, Transmission
 from dynident.errors import SimulationError, SimulationWarning
-from dynident.friction import Sigmoid
 from dynident.mechanics import actuator_jacobian, forward_dynamics
 from dynident.mechanism import Actuator, Coupling, from_com
-from dynident_papers.robots import cft, dualv, five_bar
 
 # ---- equation of motion ----------------------------------------------------------------------------------------------
 
@@ -30,9 +29,7 @@ def accelerations(robot: di.Mechanism, x: np.ndarray, v: np.ndarray, tau: np.nda
     return run.truth.motion.a[0]
 
 
-@pytest.mark.parametrize(
-    "make", [every_kind, coupled, four_bar, slider_crank, rssr, welded_four_bar, five_bar.mechanism, dualv.mechanism]
-)
+@pytest.mark.parametrize("make", [every_kind, coupled, four_bar, slider_crank, rssr, welded_four_bar, five_bar, platform])
 def test_accelerations_are_those_of_forward_dynamics(make: object) -> None:
     robot = bare_motors(make())
     rng = np.random.default_rng(2)
@@ -90,7 +87,7 @@ def test_a_coupling_function_is_simulated() -> None:
     ("robot", "x", "v"),
     [
         (chain(), [0.3, 1.0, -0.5], [1.0, 0.5, -0.8]),
-        (five_bar.mechanism(), None, [0.6, -0.4]),
+        (five_bar(), None, [0.6, -0.4]),
         (four_bar(), None, [3.0]),
     ],
 )
@@ -105,7 +102,7 @@ def test_energy_is_conserved_over_ten_seconds(robot: di.Mechanism, x: object, v:
 @pytest.mark.parametrize(("integrator", "order"), [("rk4", 4), ("midpoint", 2), ("euler", 1)])
 @pytest.mark.parametrize("name", ["tree", "loops"])
 def test_halving_the_step_shows_the_order(integrator: str, order: int, name: str) -> None:
-    robot = chain() if name == "tree" else without_terms(five_bar.mechanism())
+    robot = chain() if name == "tree" else without_terms(five_bar())
     x = np.array([0.3, 1.0, -0.5]) if name == "tree" else home(robot)
     v = np.array([1.0, 0.5, -0.8])[: robot.dof]
 
@@ -113,7 +110,7 @@ def test_halving_the_step_shows_the_order(integrator: str, order: int, name: str
         run = go(machine(robot, step=step), round(0.4 / step) + 1, x, v, integrator=integrator)
         return run.end.state["q"]
 
-    steps = 4e-3 / 2.0 ** np.arange(3)
+    steps = (4e-3 if name == "tree" else 1.6e-2) / 2.0 ** np.arange(3)  # errors well above rounding
     a, b, c = (end(step) for step in steps)
     seen = np.log2(np.linalg.norm(a - b) / np.linalg.norm(b - c))
     assert seen == pytest.approx(order, abs=0.25)
@@ -164,20 +161,6 @@ def test_steps_are_those_of_pinocchio() -> None:
         q, v = q + h / 6.0 * (v + 2.0 * v2 + 2.0 * v3 + v4), v + h / 6.0 * (k1 + 2.0 * k2 + 2.0 * k3 + k4)
     np.testing.assert_allclose(end["q"], q, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(end["v"], v, rtol=1e-9, atol=1e-9)
-
-
-def test_forward_run_of_the_cft_digest() -> None:
-    robot = cft.mechanism()
-    q0 = np.ravel(cft.joint_from_cartesian([-0.1343, 0.2766, 2.4, 0.0869]))
-    tau = cft.gravity(q0).ravel() + np.array([60.0, 20.0, -6.0, 5.0])
-    Bv, B1, B2, w1, w2 = np.asarray(cft.THETA)[12:].reshape(5, 4)
-    laws = {
-        name: Sigmoid(2).using(Bv=Bv[i], Bf1=B1[i], Bf2=B2[i], w1=w1[i], w2=w2[i])
-        for i, name in enumerate(robot.coordinate_names)
-    }
-    end = go(machine(robot, law=OpenLoop(torque=tau), step=1e-4, friction=laws), 1001, q0).truth.motion
-    np.testing.assert_allclose(end.q[-1], [0.273832, 0.030732, -1.010267, 2.003791], atol=2e-6)
-    np.testing.assert_allclose(end.v[-1], [0.044022, 0.567445, -0.256833, 0.276094], atol=2e-6)
 
 
 def test_an_elastic_drive_fed_with_a_voltage_is_the_exact_linear_response() -> None:
@@ -253,7 +236,7 @@ def geared(robot: di.Mechanism, inertia: float = 2e-3) -> list[Drive]:
     return [Drive(a.name, Motor(0.1, inertia=inertia), Transmission(50.0)) for a in robot.actuators]
 
 
-@pytest.mark.parametrize("make", [arm, five_bar.mechanism])
+@pytest.mark.parametrize("make", [arm, five_bar])
 @pytest.mark.parametrize("loop", ["exact", "iterated"])
 def test_decoupled_is_coupled(make: object, loop: str) -> None:
     robot = without_terms(make())

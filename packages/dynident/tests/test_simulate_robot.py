@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from simulate_cases import arm, cascade, excitation, geared_arm, geared_drives, pid
+from small_robots import ROTOR, circle, five_bar_machine, platform, two_pushes
 
 import dynident as di
 from dynident.control import ComputedTorque, CurrentLoop, OpenLoop
@@ -21,7 +22,6 @@ from dynident.mechanics import actuator_jacobian, forward_dynamics, inverse_dyna
 from dynident.simulate import Disturbance, VirtualRobot
 from dynident.simulate.inputs import reference_of
 from dynident.simulate.model import seen_from, terms_of
-from dynident_papers.robots import dualv, five_bar
 
 
 def ideal(mechanism: di.Mechanism, controller: Any, **options: Any) -> VirtualRobot:
@@ -95,10 +95,10 @@ def test_terms_of_laws_and_through_gears() -> None:
 
 
 def test_a_gear_in_the_mechanism_is_not_counted_twice() -> None:
-    machine = five_bar.machine()
+    machine = five_bar_machine()
     model = machine.model
     assert [actuator.ratio for actuator in model.actuators] == [40.0, 40.0]
-    assert model.parameters["ia_alpha1"] == pytest.approx(40.0**2 * five_bar.MOTOR_INERTIA)
+    assert model.parameters["ia_alpha1"] == pytest.approx(40.0**2 * ROTOR)
     assert any("more than viscous and Coulomb" in note for note in machine.model_notes)
 
 
@@ -125,13 +125,13 @@ def test_the_torque_split_adds_up_for_trees_and_loops() -> None:
     assert rms["external"].min() > 0.1
     assert np.allclose(split.mechanism + split.parts["drive_inertia"] + split.parts["drive_friction"], split.total)
     assert "joint_2" in split.summary()
-    looped = five_bar.machine().simulate(five_bar.circle(turns=0.2, rest=0.0), log_cycle=5e-3)
+    looped = five_bar_machine().simulate(circle(), log_cycle=5e-3)
     split = looped.torque_split()
     assert np.abs(split.rest).max() < 1e-6 * np.abs(split.total).max()
 
 
 def test_a_constant_torque_on_a_free_slide_is_a_parabola() -> None:
-    robot = ideal(dualv.toy(2.0), OpenLoop(torque=[3.0, 1.0]), step=1e-3)
+    robot = ideal(two_pushes(2.0), OpenLoop(torque=[3.0, 1.0]), step=1e-3)
     robot = replace(robot, sensors=replace(robot.sensors, side="joint", effort="joint_torque"))
     rest = di.Motion([0.0, 1.0], np.zeros((2, 1)), np.zeros((2, 1)), np.zeros((2, 1)))
     run = robot.simulate(rest, start={"q": [0.5], "velocity": [-1.0]})
@@ -290,7 +290,7 @@ def test_unstable_gains_are_reported_with_time_and_joint(gain: float) -> None:
 
 
 def test_a_robot_thrown_into_a_singularity_says_so() -> None:
-    machine = dualv.mechanism()
+    machine = platform()
     robot = ideal(machine, OpenLoop(torque=[50.0, 50.0, -50.0, -50.0]))
     still = di.Motion([0.0, 2.0], np.zeros((2, 3)), np.zeros((2, 3)), np.zeros((2, 3)))
     with pytest.raises(SimulationError, match=r"loops cannot be followed|instability") as caught:

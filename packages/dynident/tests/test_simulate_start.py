@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from small_robots import arm3, five_bar, platform
 
 import dynident as di
 from dynident.errors import SimulationError
 from dynident.mechanics import actuator_jacobian, close_motion, forward_kinematics, jacobian
 from dynident.simulate.start import start_state
-from dynident_papers.robots import dualv, five_bar, rrr
 
 
 def arm() -> di.Mechanism:
@@ -72,7 +72,7 @@ def test_a_pose_of_a_six_axis_arm_needs_no_closed_form() -> None:
 
 
 def test_actuators_of_a_robot_with_loops_give_its_coordinates() -> None:
-    robot = five_bar.mechanism(coordinates="platform")
+    robot = five_bar("platform")
     x0, nu0 = np.array([0.05, 0.95]), np.array([0.2, -0.1])
     closed = close_motion(robot, di.Motion([0.0], x0, nu0, np.zeros(2)))
     N, n0 = robot.actuator_matrix
@@ -83,7 +83,7 @@ def test_actuators_of_a_robot_with_loops_give_its_coordinates() -> None:
 
 
 def test_all_tree_coordinates_may_be_given_if_they_close() -> None:
-    robot = five_bar.mechanism(coordinates="platform")
+    robot = five_bar("platform")
     x0, nu0 = np.array([0.05, 0.95]), np.array([0.2, -0.1])
     closed = close_motion(robot, di.Motion([0.0], x0, nu0, np.zeros(2)))
     x, nu = start_state(robot, {"q": closed.q[0], "velocity": closed.v[0]}, (x0, nu0))
@@ -100,7 +100,7 @@ def test_all_tree_coordinates_may_be_given_if_they_close() -> None:
 
 
 def test_redundant_motors_must_agree() -> None:
-    robot = dualv.mechanism()
+    robot = platform()
     x0 = np.array([0.02, -0.01, 0.1])
     closed = close_motion(robot, di.Motion([0.0], x0, np.zeros(3), np.zeros(3)))
     rho = robot.actuator_matrix[0] @ closed.q[0]
@@ -119,8 +119,8 @@ def test_redundant_motors_must_agree() -> None:
 
 
 def test_the_pose_of_a_platform_is_solved_through_the_loops() -> None:
-    robot = five_bar.mechanism()
-    home = five_bar.mechanism().closure.home
+    robot = five_bar()
+    home = five_bar().closure.home
     q0 = home[robot.closure.independent]
     p = forward_kinematics(robot, q0, "platform")[1][0]
     target = p + np.array([0.03, -0.02, 0.0])
@@ -153,12 +153,12 @@ def test_impossible_starts_are_refused_in_one_sentence(start: object, sentence: 
 
 
 def test_starts_outside_the_limits_or_where_loops_cannot_close_are_refused() -> None:
-    robot = five_bar.mechanism(coordinates="platform")
+    robot = five_bar("platform")
     with pytest.raises(SimulationError, match="cannot close"):
         start_state(robot, {"q": [0.0, 9.0]}, (np.zeros(2), np.zeros(2)))
     with pytest.raises(SimulationError, match="cannot close"):
         start_state(robot, None, (np.array([0.0, 9.0]), np.zeros(2)))
-    limited = rrr.mechanism()
+    limited = arm3()
     from dataclasses import replace
 
     joints = tuple(replace(j, limits=di.Limits(lower=-1.0, upper=1.0)) if j.kind == "revolute" else j for j in limited.joints)

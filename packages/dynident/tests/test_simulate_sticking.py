@@ -9,6 +9,7 @@ import pytest
 from plant_cases import chain, go, home, machine, plain, slide, without_terms
 from scipy.integrate import solve_ivp
 from scipy.optimize import lsq_linear
+from small_robots import five_bar
 
 import dynident as di
 from dynident.control import OpenLoop
@@ -18,7 +19,6 @@ from dynident.mechanics import inverse_dynamics, mass_matrix
 from dynident.mechanics.functions import at_rest
 from dynident.mechanism import from_com
 from dynident.simulate import VirtualRobot
-from dynident_papers.robots import five_bar
 
 METHODS = [("coupled", "exact"), ("decoupled", "exact"), ("decoupled", "iterated"), ("decoupled", "delayed")]
 G = 9.81
@@ -175,7 +175,7 @@ def test_an_arm_under_gravity_sticks_where_friction_can_hold_it() -> None:
 
 
 def test_friction_in_passive_joints_holds_a_five_bar_linkage_at_rest() -> None:
-    robot = without_terms(five_bar.mechanism())
+    robot = without_terms(five_bar())
     start = home(robot)
     friction = {name: Coulomb().using(fc=0.4) for name in robot.tree.coordinates}  # six joints for two freedoms
     torque = [0.6, -0.5]  # more than the motors' joints hold alone

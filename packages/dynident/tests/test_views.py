@@ -9,13 +9,13 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from small_robots import platform
 from test_report_page import arm
 
 import dynident as di
 from dynident.errors import DynidentError
 from dynident.mechanism.graph import LETTER, to_svg
 from dynident.mechanism.plots import link_poses
-from dynident_papers.robots import dualv
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +94,7 @@ def chain(joints: int) -> di.Mechanism:
     return di.Mechanism.from_dh(rows)
 
 
-@pytest.mark.parametrize("robot", [arm(), chain(40), dualv.mechanism()], ids=["2", "40", "loops"])
+@pytest.mark.parametrize("robot", [arm(), chain(40), platform()], ids=["2", "40", "loops"])
 def test_the_graph_names_everything_and_nothing_overlaps(robot: di.Mechanism) -> None:
     svg = to_svg(robot)
     root = ElementTree.fromstring(svg)  # noqa: S314 - our own output
