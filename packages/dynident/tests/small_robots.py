@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -259,8 +260,7 @@ def two_pushes(mass: float = 1.0) -> di.Mechanism:
 
 # ---- three-axis arm -----------------------------------------------------------------------------------------------------
 AXES = ("waist", "shoulder", "elbow")
-TABLE = ((0.0, 0.5 * np.pi, 0.5, 0.0), (0.25, 0.0, 0.1, 0.0), (0.35, 0.0, 0.05, 0.0))  # standard: a, alpha, d, theta
-LINKS = ((12.0, 0.0, 0.08), (6.0, -0.12, 0.1), (3.0, -0.2, 0.12))  # kg, m along x, m of gyration
+ARM3 = Path(__file__).parent / "robots" / "arm3.urdf"
 ROTORS = (0.1, 0.1, 0.04)  # kg m^2
 GAINS = (12.0, 12.0, 5.0)  # N m/V: one ampere stands for one volt of the amplifier
 FRICTION = ((2.5, 2.0, 40.0), (2.0, 3.0, 40.0), (1.0, 1.5, 40.0))  # N m s/rad, N m, s/rad: viscous, and Coulomb as tanh
@@ -268,15 +268,8 @@ FRICTION = ((2.5, 2.0, 40.0), (2.0, 3.0, 40.0), (1.0, 1.5, 40.0))  # N m s/rad, 
 
 def arm3() -> di.Mechanism:
     """Return the arm with its rotors and without friction."""
-    rows = [
-        {"joint": name, **dict(zip(("a", "alpha", "d", "theta"), row, strict=True))}
-        for name, row in zip(AXES, TABLE, strict=True)
-    ]
-    robot = di.Mechanism.from_dh(rows, "standard", "arm3").with_terms(("ia", "fv", "fc"))
-    bodies = [from_com(m, [c, 0.0, 0.0], m * radius**2 * np.eye(3)) for m, c, radius in LINKS]
-    values = dict(zip(robot.parameters.names, np.concatenate(bodies), strict=False))
-    values |= {f"ia_{name}": rotor for name, rotor in zip(AXES, ROTORS, strict=True)}
-    return robot.with_parameters(robot.parameters.replace(values))
+    robot = di.Mechanism.from_urdf(ARM3).with_terms(("ia", "fv", "fc"))
+    return robot.with_parameters(robot.parameters.replace({f"ia_{name}": J for name, J in zip(AXES, ROTORS, strict=True)}))
 
 
 def arm3_machine(controller: Any = "feedforward") -> VirtualRobot:

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 from scipy.signal import lfilter
-from small_robots import arm3
+from small_robots import ARM3
 from test_identify_payload import COM, INERTIA, MASS, arm, by_nominal_gains, record, wrist
 
 import dynident as di
@@ -86,31 +86,30 @@ def test_gains_go_from_command_to_command(tmp_path, capsys, monkeypatch) -> None
     from dynident.cli import run
 
     monkeypatch.chdir(tmp_path)
-    robot, factors = arm3(), np.array([1.1, 0.9, 1.1])
-    robot.save("robot.json")
+    robot, factors = di.Mechanism.from_urdf(ARM3), np.array([1.1, 0.9, 1.1])
     tool = robot.tree.bodies[-1]
     loaded = robot.with_payload(*KNOWN, body=tool)
     for name, r, seed in (("empty", robot, 1), ("full", loaded, 3), ("none", robot, 5)):
         by_nominal_gains(record(r, seed, 0.1), factors).save(f"{name}.csv")
     runs = ["--unloaded", "empty.csv", "--link", tool, "--loaded"]
     load = ["--mass", "4", "--com", "0.04,-0.02,0.08", "--inertia", "0.02,0.015,0.01", "--strict"]
-    assert run(["gains", "robot.json", *runs, "full.csv", *load, "-o", "gains.json"]) == 0
-    assert run(["gains", "robot.json", *runs, "none.csv", *load]) == 3
+    assert run(["gains", str(ARM3), *runs, "full.csv", *load, "-o", "gains.json"]) == 0
+    assert run(["gains", str(ARM3), *runs, "none.csv", *load]) == 3
     assert "no gain is determined" in capsys.readouterr().out
     found = di.load("gains.json")
     assert isinstance(found, DriveGains)
     seen = found.std < 0.05 * found.factors
     assert seen.any()
     assert np.all(np.abs(found.factors - factors) < 4.0 * found.std)
-    assert run(["payload", "robot.json", *runs, "full.csv", "--gains", "gains.json", "--json"]) == 0
+    assert run(["payload", str(ARM3), *runs, "full.csv", "--gains", "gains.json", "--json"]) == 0
     data = json.loads(capsys.readouterr().out)
     assert abs(data["mass"] - 4.0) < 3.0 * data["mass_std"]
-    assert run(["payload", "robot.json", *runs, "full.csv", "--gains", "gains.json", "--heaviest", "3", "--strict"]) == 3
+    assert run(["payload", str(ARM3), *runs, "full.csv", "--gains", "gains.json", "--heaviest", "3", "--strict"]) == 3
     assert "above the 3 kg that are believed (--heaviest)" in " ".join(capsys.readouterr().out.split())
     with pytest.raises(DynidentError, match="--gain-std and --gains do not go together"):
-        run(["payload", "robot.json", *runs, "full.csv", "--gains", "gains.json", "--gain-std", "0.1"])
+        run(["payload", str(ARM3), *runs, "full.csv", "--gains", "gains.json", "--gain-std", "0.1"])
     with pytest.raises(DynidentError, match="--gains is for runs without and with the load"):
-        run(["payload", "robot.json", "--fit", "fit.json", "--loaded", "full.csv", "--gains", "gains.json"])
+        run(["payload", str(ARM3), "--fit", "fit.json", "--loaded", "full.csv", "--gains", "gains.json"])
 
 
 # ---- loads -----------------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import pytest
 from random_mechanisms import PinRobot, pin_inertia
 from scipy.signal import lfilter
 from scipy.spatial.transform import Rotation
-from small_robots import arm3, two_pushes
+from small_robots import ARM3, two_pushes
 
 import dynident as di
 from dynident.errors import DescriptionError, DynidentError, IdentificationError
@@ -364,8 +364,7 @@ def test_the_command_knows_all_three_ways(tmp_path, capsys, monkeypatch) -> None
     from dynident.cli import run
 
     monkeypatch.chdir(tmp_path)
-    demo, robot = "robot.json", arm3()
-    robot.save(demo)
+    demo, robot = str(ARM3), di.Mechanism.from_urdf(ARM3)
     tool = robot.tree.bodies[-1]
     loaded = robot.with_payload(3.0, COM, INERTIA, body=tool)
     record(robot, 1, 0.1).save("empty.csv")
