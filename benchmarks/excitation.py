@@ -23,7 +23,8 @@ from dynident.excitation.objective import Objective, expected_deviations
 from dynident.excitation.optimise import optimise
 from dynident.excitation.problem import Problem, feasible_start
 from dynident.parallel import one_blas_thread
-from dynident.trajectory import Curve, Fourier, Trajectory, harmonic_sines, sample
+from dynident.trajectory import Fourier, Trajectory, harmonic_sines, sample
+from dynident.trajectory.family import Curve
 from dynident_papers.robots import er3a_c60
 
 Array = NDArray[np.float64]

@@ -11,8 +11,8 @@ from benchmarks.arms import NOISE, RATE, arm, record, truth
 from benchmarks.cases import Result
 from benchmarks.timing import interleaved
 from dynident.friction import Sigmoid, Tanh, Viscous
-from dynident.identify import fit_robot
 from dynident.identify.friction.problem import Recording, assemble
+from dynident.identify.friction.robot import fit_robot
 from dynident.identify.friction.search import Evaluator, Scale, shape_bounds
 from dynident.signals.filters import Decimator
 from dynident_lab.testbench import FrictionFilter

@@ -15,7 +15,8 @@ from dynident.excitation.designs import check_motion
 from dynident.excitation.limits import Limit, State, all_excess
 from dynident.excitation.problem import Problem, posture, typical
 from dynident.parallel import one_blas_thread
-from dynident.trajectory import Curve, Multisine, Trajectory, through
+from dynident.trajectory import Multisine, Trajectory, through
+from dynident.trajectory.family import Curve
 
 Array = NDArray[np.float64]
 FADE = 1.0  # of sines, in and out [s]

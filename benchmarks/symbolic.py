@@ -19,7 +19,8 @@ import dynident as di
 from benchmarks.arms import URDF, arm, record
 from benchmarks.cases import Result, agree, compare
 from benchmarks.peers import OUR_ORDER, Pinocchio
-from dynident.symbolic import CSources, derive, to_c
+from dynident.symbolic import derive, to_c
+from dynident.symbolic.print_c import CSources
 
 Array = NDArray[np.float64]
 

@@ -1,9 +1,9 @@
 # ruff: noqa: T201 - this is a command; its output is its result
-"""The suite on other processors and under load: `python tests/matrix.py`, of some rows with `--row NAME`.
+"""Run the tests as on other processors and under load: `python tests/matrix.py`, or some rows with `--row NAME`.
 
-A row sets what rounds or schedules differently: OpenBLAS's kernels (chosen by the processor it runs on), the vector units of
-compiled code, the order of the tests, threads, and busy neighbours. It runs the rooms that such a setting can reach; `--all`
-runs every test in every row, `--fast` a handful that were red once. One line per row; the exit code is 1 when any row has a
+A row changes what rounds or schedules differently: OpenBLAS's kernels (chosen by the processor it runs on), the vector units of
+compiled code, the order of the tests, threads, and other busy processes. It runs the groups of tests that it can affect;
+`--all` runs every test in every row, `--fast` a few that failed once. One line per row; the exit code is 1 when any row has a
 failure.
 """
 
@@ -23,7 +23,8 @@ from typing import NamedTuple
 
 from defusedxml import ElementTree
 
-HERE = Path(__file__).resolve().parent
+ROOT = Path(__file__).resolve().parents[1]
+FOLDERS = [ROOT / "tests", *sorted((ROOT / "packages").glob("*/tests"))]
 NEEDED = {
     "SkylakeX": {"avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl"},
     "Haswell": {"avx2", "fma"},
@@ -91,17 +92,29 @@ TIMED = (
 
 
 class Row(NamedTuple):
-    """One setting: name, environment variables, rooms it can reach, tests that it broke once, busy processes beside it."""
+    """One setting: name, environment variables, groups of tests it affects, tests that once failed, busy processes."""
 
     name: str
     variables: dict[str, str]
-    rooms: tuple[str, ...]
+    groups: tuple[str, ...]
     sensitive: tuple[str, ...]
     busy: int = 0
 
     def files(self) -> list[str]:
-        """Return the files of its rooms."""
-        return sorted({str(file) for room in self.rooms for file in HERE.glob(f"test_{room}*.py")})
+        """Return the test files of its groups."""
+        return sorted({str(file) for group in self.groups for file in files_of(group)})
+
+
+def files_of(group: str) -> list[Path]:
+    """Return the test files of all packages whose names begin with `test_` and the group."""
+    return [file for folder in FOLDERS for file in sorted(folder.glob(f"test_{group}*.py"))]
+
+
+def path_of(name: str) -> str:
+    """Return the path of a test file, or of a test in it, by the file's name."""
+    file, *test = name.split("::")
+    (path,) = (folder / file for folder in FOLDERS if (folder / file).exists())
+    return "::".join([str(path), *test])
 
 
 def flags() -> set[str]:
@@ -149,7 +162,7 @@ def run(row: Row, arguments: list[str]) -> tuple[int, list[str]]:
         report = Path(folder) / "report.xml"
         command = [sys.executable, "-m", "pytest", "-q", f"--junitxml={report}", *arguments]
         done = subprocess.run(
-            command, cwd=HERE.parent, env={**os.environ, **row.variables}, capture_output=True, text=True, check=False
+            command, cwd=ROOT, env={**os.environ, **row.variables}, capture_output=True, text=True, check=False
         )
         if not report.exists():
             return 0, [f"pytest ended with {done.returncode} and no report: {(done.stdout + done.stderr).strip()[-500:]}"]
@@ -168,7 +181,7 @@ def main() -> int:
     parser.add_argument("--row", action="append", default=[], metavar="NAME", help="rows whose name holds this; repeatable")
     much = parser.add_mutually_exclusive_group()
     much.add_argument("--all", action="store_true", help="every test in every row")
-    much.add_argument("--fast", action="store_true", help="only the tests that were red once, in under two minutes")
+    much.add_argument("--fast", action="store_true", help="only the tests that failed once, in under two minutes")
     asked = parser.parse_args()
     chosen = [row for row in rows() if not asked.row or any(part.lower() in row.name.lower() for part in asked.row)]
     if not chosen:
@@ -176,7 +189,7 @@ def main() -> int:
     red = False
     for row in chosen:
         start = time.monotonic()
-        some = [str(HERE / name) for name in row.sensitive] if asked.fast else [] if asked.all else row.files()
+        some = [path_of(name) for name in row.sensitive] if asked.fast else [] if asked.all else row.files()
         passed, failed = run(row, some if asked.fast else ["-n", "auto", "--dist", "worksteal", *some])
         print(f"{row.name:<24} {passed:>5} passed {len(failed):>4} failed {time.monotonic() - start:>7.0f} s", flush=True)
         for name in failed:

@@ -14,7 +14,8 @@ from mechanism_oracles import quietly, random_parameters
 
 import dynident as di
 from dynident.errors import DescriptionError, DynidentError
-from dynident.export import TARGETS, Exported, export_robot
+from dynident.export import Exported, export_robot
+from dynident.export.robot import TARGETS
 from dynident.friction import Stribeck, Viscous
 from dynident.mechanism.urdf_extensions import gazebo_base
 

@@ -17,7 +17,7 @@ from dynident.errors import DescriptionError, IdentificationError, SimulationErr
 from dynident.graph import Graph
 from dynident.graph.expression import evaluate_nodes
 from dynident.graph.text import parse, write_text
-from dynident.identify import fit_robot
+from dynident.identify.friction.robot import fit_robot
 from dynident.identify.regression.rows import Rows
 from dynident.mechanics import close_motion
 from dynident.mechanism import apply_sidecar, write_sidecar

@@ -12,7 +12,8 @@ import dynident as di
 from dynident.errors import DescriptionError, IdentificationError
 from dynident.friction import Asymmetric, Coulomb, Friction, FrictionLaw, Ripple, Stribeck, Tanh, Viscous, law_of
 from dynident.friction.names import law_text
-from dynident.identify import choose, fit_robot
+from dynident.identify import choose
+from dynident.identify.friction.robot import fit_robot
 from dynident.mechanics import Motion, actuator_torques, close_motion
 from dynident.trajectory import random_motion
 from dynident.validate import judge

@@ -11,7 +11,8 @@ from small_robots import arm6_machine, five_bar_machine
 import dynident as di
 from dynident.errors import IdentificationError
 from dynident.friction import Coulomb, Tanh, Viscous
-from dynident.identify import fit_log, fit_robot
+from dynident.identify import fit_log
+from dynident.identify.friction.robot import fit_robot
 from dynident.mechanics import Motion, actuator_torques, close_motion
 from dynident.trajectory import random_motion
 

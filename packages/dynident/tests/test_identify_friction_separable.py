@@ -12,8 +12,9 @@ from identify_cases import smooth
 import dynident as di
 from dynident.errors import ConditionWarning, DynidentWarning, IdentificationError, SignalWarning
 from dynident.friction import Coulomb, LoadDependent, Offset, Sigmoid, Stribeck, Tanh, TemperatureDependent, Viscous
-from dynident.identify import fit_axis, fit_log, fit_robot
+from dynident.identify import fit_axis, fit_log
 from dynident.identify.friction.problem import Problem, Recording, assemble
+from dynident.identify.friction.robot import fit_robot
 from dynident.identify.friction.search import Evaluator, Scale, shape_bounds
 from dynident.signals.filters import Decimator
 

@@ -28,8 +28,9 @@ from dynident.pages import number, percent
 from dynident.report import write_report
 from dynident.report.model import bodies, parameters, relative_errors, standard_states
 from dynident.report.statistics import weak_directions
-from dynident.signals import Finding, Quality, autocorrelation
+from dynident.signals import Quality, autocorrelation
 from dynident.signals.dependence import effective_samples
+from dynident.signals.quality import Finding
 from dynident.validate import judge
 
 HOSTILE = "<script>alert(1)</script>$\\frac{1}"

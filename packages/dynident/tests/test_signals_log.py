@@ -8,7 +8,8 @@ import pytest
 
 import dynident as di
 from dynident.errors import LogError
-from dynident.signals import EFFORT_KINDS, Log
+from dynident.signals import Log
+from dynident.signals.log import EFFORT_KINDS
 
 
 def make(n: int = 2, samples: int = 200, **changes: object) -> Log:

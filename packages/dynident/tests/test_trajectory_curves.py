@@ -27,13 +27,12 @@ from dynident.trajectory import (
     harmonic_sines,
     join,
     joint_motion,
-    leads,
     random_multisine,
     velocity_multiprofile,
     warming,
 )
 from dynident.trajectory.join import Bridge, Joined, Room, bridge
-from dynident.trajectory.lead import Lead, resting_place
+from dynident.trajectory.lead import Lead, leads, resting_place
 from dynident_papers.robots import rrr
 from dynident_papers.trajectories import workspace_sines, write
 

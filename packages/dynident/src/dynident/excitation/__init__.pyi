@@ -1,4 +1,3 @@
-from .assumptions import Assumed as Assumed
 from .assumptions import assume_limits as assume_limits
 from .assumptions import capsules_of as capsules_of
 from .assumptions import collision_of as collision_of
@@ -25,7 +24,6 @@ from .records import refer as refer
 from .records import stage_logs as stage_logs
 
 __all__ = [
-    "Assumed",
     "Box",
     "Capsule",
     "Collision",

@@ -1,7 +1,5 @@
 from .calculus import derivative as derivative
-from .calculus import forward as forward
 from .calculus import reverse as reverse
-from .compiled import Compiled as Compiled
 from .elementary import absolute as absolute
 from .elementary import arctan2 as arctan2
 from .elementary import both as both
@@ -24,7 +22,6 @@ from .expression import Graph as Graph
 from .function import Function as Function
 
 __all__ = [
-    "Compiled",
     "Function",
     "Graph",
     "absolute",
@@ -36,7 +33,6 @@ __all__ = [
     "equal",
     "exp",
     "floor",
-    "forward",
     "log",
     "maximum",
     "minimum",

@@ -31,7 +31,22 @@ def forward(outputs: Sequence[Node], directions: Mapping[Node, Node]) -> list[No
 
 
 def reverse(outputs: Sequence[Node], weights: Sequence[Node | float], inputs: Sequence[Node]) -> list[Node]:
-    """Return sum_y w dy/dx for every input x: a symbol, or a sub-expression that counts as independent."""
+    """Return sum_y w dy/dx for every input x.
+
+    Parameters
+    ----------
+    outputs : sequence of Node
+        Expressions y.
+    weights : sequence of Node or float
+        Weight w of every output.
+    inputs : sequence of Node
+        Symbols x, or sub-expressions that count as independent.
+
+    Returns
+    -------
+    list of Node
+        One expression per input.
+    """
     wanted = {node.index for node in inputs}
     order = reachable([*outputs, *inputs])
     depends: dict[int, bool] = {}
@@ -55,7 +70,20 @@ def reverse(outputs: Sequence[Node], weights: Sequence[Node | float], inputs: Se
 
 
 def derivative(output: Node, symbol: Node) -> Node:
-    """Return the derivative of one expression by one symbol."""
+    """Return the derivative of one expression with respect to one symbol.
+
+    Parameters
+    ----------
+    output : Node
+        The expression.
+    symbol : Node
+        The symbol.
+
+    Returns
+    -------
+    Node
+        Its derivative.
+    """
     return forward([output], {symbol: symbol.graph.one})[0]
 
 

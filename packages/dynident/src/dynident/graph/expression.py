@@ -151,7 +151,15 @@ class Node:
 
 
 class Graph:
-    """The store of all nodes of one derivation, which gives up with an error at so many nodes or after so much time."""
+    """All nodes of one derivation; equal expressions are one node.
+
+    Parameters
+    ----------
+    max_nodes : int
+        Number of nodes at which the derivation stops with an error.
+    max_seconds : float
+        Time after which the derivation stops with an error.
+    """
 
     zero: Node
     one: Node

@@ -15,13 +15,27 @@ from dynident.graph.expression import Node
 
 @dataclass(frozen=True, eq=False)
 class Function:
-    """A function of arrays."""
+    """A function of arrays.
 
-    name: str  # an identifier
-    inputs: Mapping[str, int]  # arrays with one row per sample, and how many columns they have
-    outputs: Mapping[str, Sequence[Node | None]]  # the expression of every column that is written; None leaves it as it is
-    shared: Mapping[str, int] = field(default_factory=dict)  # arrays that are the same for all samples, such as parameters
-    rows: frozenset[str] = frozenset()  # inputs and outputs stored with samples last: entry k is a row over time
+    Parameters
+    ----------
+    name : str
+        An identifier.
+    inputs : mapping
+        Arrays with one row per sample, and their number of columns.
+    outputs : mapping
+        The expression of every column that is written; None leaves a column as it is.
+    shared : mapping
+        Arrays that are the same for all samples, such as parameters, and their length.
+    rows : frozenset of str
+        Inputs and outputs stored with samples last: entry k is a row over time.
+    """
+
+    name: str
+    inputs: Mapping[str, int]
+    outputs: Mapping[str, Sequence[Node | None]]
+    shared: Mapping[str, int] = field(default_factory=dict)
+    rows: frozenset[str] = frozenset()
 
     @property
     def arrays(self) -> tuple[str, ...]:

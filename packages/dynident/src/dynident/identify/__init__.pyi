@@ -24,7 +24,6 @@ from .friction.choice import choose as choose
 from .friction.choice import choose_friction as choose_friction
 from .friction.choice import choose_law as choose_law
 from .friction.robot import fit_log as fit_log
-from .friction.robot import fit_robot as fit_robot
 from .partitions import rank_partitions as rank_partitions
 from .payload.efforts import payload_of as payload_of
 from .payload.efforts import payload_on_arm as payload_on_arm
@@ -82,7 +81,6 @@ __all__ = [
     "evaluate",
     "fit_axis",
     "fit_log",
-    "fit_robot",
     "payload_from_wrench",
     "payload_of",
     "payload_on_arm",

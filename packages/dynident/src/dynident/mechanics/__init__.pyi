@@ -4,7 +4,6 @@ from .actuation import preload as preload
 from .closure import close_motion as close_motion
 from .closure import close_positions as close_positions
 from .closure import coordinates_from_actuators as coordinates_from_actuators
-from .closure import motion_from_actuators as motion_from_actuators
 from .dynamics import coriolis_matrix as coriolis_matrix
 from .dynamics import forward_dynamics as forward_dynamics
 from .dynamics import gravity as gravity
@@ -19,7 +18,6 @@ from .inverse_kinematics_damped import inverse_kinematics_numeric as inverse_kin
 from .kinematics import forward_kinematics as forward_kinematics
 from .kinematics import frame_motion as frame_motion
 from .kinematics import jacobian as jacobian
-from .matrices import energies as energies
 from .motion import Motion as Motion
 from .motion import MotionLike as MotionLike
 from .regressors import energy_regressor as energy_regressor
@@ -37,7 +35,6 @@ __all__ = [
     "close_positions",
     "coordinates_from_actuators",
     "coriolis_matrix",
-    "energies",
     "energy_regressor",
     "forward_dynamics",
     "forward_kinematics",
@@ -49,7 +46,6 @@ __all__ = [
     "jacobian",
     "mass_matrix",
     "momentum_regressor",
-    "motion_from_actuators",
     "preload",
     "reach",
     "regressor",

@@ -11,7 +11,6 @@ from .files import write_robot as write_robot
 from .force import Columns as Columns
 from .force import Force as Force
 from .graph import write_svg as write_svg
-from .inertia import Consistency as Consistency
 from .inertia import check_consistency as check_consistency
 from .inertia import from_com as from_com
 from .inertia import from_principal as from_principal
@@ -26,7 +25,6 @@ __all__ = [
     "Actuator",
     "Body",
     "Columns",
-    "Consistency",
     "Coupling",
     "Force",
     "Joint",

@@ -1,12 +1,9 @@
-from .cutoff import Cutoff as Cutoff
 from .cutoff import automatic_cutoff as automatic_cutoff
 from .dependence import autocorrelation as autocorrelation
 from .filters import butterworth as butterworth
-from .log import EFFORT_KINDS as EFFORT_KINDS
 from .log import Log as Log
 from .preparation import Prepared as Prepared
 from .preparation import prepare as prepare
-from .quality import Finding as Finding
 from .quality import Quality as Quality
 from .quality import diagnose as diagnose
 from .quality import split_at_gaps as split_at_gaps
@@ -14,15 +11,9 @@ from .smoothers import fourier as fourier
 from .smoothers import kalman_smoother as kalman_smoother
 from .smoothers import savitzky_golay as savitzky_golay
 from .smoothers import smoothing_spline as smoothing_spline
-from .stream import LogStream as LogStream
-from .tables import read_table as read_table
 
 __all__ = [
-    "EFFORT_KINDS",
-    "Cutoff",
-    "Finding",
     "Log",
-    "LogStream",
     "Prepared",
     "Quality",
     "autocorrelation",
@@ -32,7 +23,6 @@ __all__ = [
     "fourier",
     "kalman_smoother",
     "prepare",
-    "read_table",
     "savitzky_golay",
     "smoothing_spline",
     "split_at_gaps",

@@ -6,33 +6,25 @@ from .closed_loop import ClosedLoop as ClosedLoop
 from .closed_loop import reference_motion as reference_motion
 from .drives_file import read_drives as read_drives
 from .inputs import Disturbance as Disturbance
-from .inputs import Reference as Reference
 from .record import Run as Run
 from .record import TrackingError as TrackingError
-from .record import Truth as Truth
 from .record import tracking_error as tracking_error
 from .robot import VirtualRobot as VirtualRobot
 from .sensors import Sensors as Sensors
-from .split import TorqueSplit as TorqueSplit
 from .stability import small_motions as small_motions
 from .standard import standard_controller as standard_controller
 from .standard import standard_machine as standard_machine
 from .standard import with_noise as with_noise
-from .stream import StreamedRun as StreamedRun
 from .thermal import Heating as Heating
 
 __all__ = [
     "ClosedLoop",
     "Disturbance",
     "Heating",
-    "Reference",
     "Run",
     "Sensors",
-    "StreamedRun",
     "Sweep",
-    "TorqueSplit",
     "TrackingError",
-    "Truth",
     "VirtualRobot",
     "monte_carlo",
     "read_drives",

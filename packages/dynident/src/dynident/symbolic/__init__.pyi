@@ -1,5 +1,4 @@
 from .derivation import derive as derive
-from .print_c import CSources as CSources
 from .print_c import to_c as to_c
 from .print_latex import to_latex as to_latex
 from .print_python import to_casadi as to_casadi
@@ -11,7 +10,6 @@ from .write import write_model as write_model
 from .write import write_program as write_program
 
 __all__ = [
-    "CSources",
     "Program",
     "Quantity",
     "derive",

@@ -3,7 +3,6 @@ from .export import from_spec as from_spec
 from .export import to_csv as to_csv
 from .export import to_ros as to_ros
 from .export import to_ros_json as to_ros_json
-from .family import Curve as Curve
 from .family import Trajectory as Trajectory
 from .family import sample as sample
 from .fourier import Fourier as Fourier
@@ -11,7 +10,6 @@ from .fourier import random_motion as random_motion
 from .interpolated import Interpolated as Interpolated
 from .join import join as join
 from .lead import cycle as cycle
-from .lead import leads as leads
 from .moves import Moves as Moves
 from .multisine import Multisine as Multisine
 from .multisine import harmonic_sines as harmonic_sines
@@ -34,7 +32,6 @@ from .task import joint_motion as joint_motion
 __all__ = [
     "Arc",
     "BSpline",
-    "Curve",
     "Cycloid",
     "Fourier",
     "Interpolated",
@@ -53,7 +50,6 @@ __all__ = [
     "harmonic_sines",
     "join",
     "joint_motion",
-    "leads",
     "random_motion",
     "random_multisine",
     "sample",

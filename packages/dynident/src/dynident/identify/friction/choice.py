@@ -241,7 +241,26 @@ def choose_law(
     fixed: Mapping[str, ArrayLike] | None = None,
     blocks: int = 5,
 ) -> Choice:
-    """Choose the friction law of one axis from the data of `fit_axis`, in the order of time."""
+    """Choose the friction law of one axis by the error on blocks of time that were not fitted.
+
+    Parameters
+    ----------
+    effort : (N,) array
+        Torque or force of the axis, in the order of time.
+    laws : mapping
+        Candidate laws by name.
+    state : State or (N,) array
+        State of the axis, or its velocity.
+    fixed : mapping, optional
+        Further columns of the fit by name, such as the acceleration.
+    blocks : int
+        Number of blocks of time.
+
+    Returns
+    -------
+    Choice
+        The chosen law and the errors of all candidates.
+    """
     tau, given = np.asarray(effort, dtype=np.float64), State.of(state)
     columns = {name: np.asarray(values, dtype=np.float64) for name, values in (fixed or {}).items()}
 
