@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import re
+import sys
 import threading
+from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
 
 import dynident as di
-from dynident.errors import LinkError
+from dynident import plugins
+from dynident.errors import LinkError, LogError
 from dynident.excitation import Plan, Stage
 from dynident.trajectory import Moves
 from dynident_lab.campaigns import read_journal
-from dynident_lab.link import Campaign, Settings, addresses, campaign, open_controller
+from dynident_lab.link import Campaign, LynxClient, Settings, SimpleClient, campaign, open_controller
 
 PAGE = Path(__file__).parents[3] / "docs" / "link.md"
 NAMES = ("shoulder", "elbow")
@@ -86,19 +91,53 @@ def test_the_adapter_of_the_documentation_runs_a_campaign(tmp_path) -> None:
     np.testing.assert_allclose(logs[1].effort, 2.0 * logs[1].velocity)
 
 
-def test_a_protocol_of_another_package_has_an_address(monkeypatch) -> None:
-    made = []
+@pytest.fixture
+def package(tmp_path, monkeypatch) -> Iterator[ModuleType]:
+    """Install a package that registers a protocol."""
+    info = tmp_path / "thirdparty_protocol-1.0.dist-info"
+    info.mkdir()
+    (tmp_path / "thirdparty_protocol.py").write_text(
+        "made = []\ndef Controller(host, port=99, **options):\n    made.append((host, port, options))\n"
+    )
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: thirdparty-protocol\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[dynident.controllers]\nthird = thirdparty_protocol:Controller\n")
+    with monkeypatch.context() as patch:
+        patch.syspath_prepend(str(tmp_path))
+        plugins.entries.cache_clear()
+        yield import_module("thirdparty_protocol")
+    sys.modules.pop("thirdparty_protocol")
+    plugins.entries.cache_clear()
+    plugins.load.cache_clear()
 
-    class Entry:
-        def load(self):
-            return lambda *args, **options: made.append((args, options))
 
-    monkeypatch.setattr(addresses, "entry_points", lambda group, name: [Entry()] if name == "third" else [])
-    open_controller("third://robot:99?colour=red")
+def test_a_protocol_of_another_package_has_an_address(package) -> None:
+    open_controller("third://robot:7?colour=red")
     open_controller("third://robot")
-    assert made == [(("robot", 99), {"colour": "red"}), (("robot", None), {})]
-    with pytest.raises(LinkError, match="is no address"):
+    assert package.made == [("robot", 7, {"colour": "red"}), ("robot", 99, {})]
+    with pytest.raises(LinkError, match=r"no address of a known protocol \(lynx, simple_message, third\)"):
         open_controller("fourth://robot")
+
+
+def test_our_protocols_are_registered_like_those_of_others() -> None:
+    assert isinstance(open_controller("simple_message://robot"), SimpleClient)
+    assert isinstance(open_controller("lynx://robot"), LynxClient)
+    assert open_controller("lynx://robot").port == 12000
+
+
+def test_one_recording_of_a_campaign_is_refused_with_the_folder_as_remedy(tmp_path) -> None:
+    folder = tmp_path / "c"
+    Campaign.create(folder, plan(), Settings(), adapter(Node()), yes=True).run()
+    recordings = [file for file in folder.iterdir() if file.suffix in (".seg", ".parquet")]
+    assert recordings
+    for file in recordings:
+        with pytest.raises(LogError, match="is one recording of a campaign; give its folder"):
+            di.Log.read(file, effort="joint_torque")
+    kind = di.Log.read(folder).effort_kind
+    assert di.Log.read(folder, effort=kind).effort_kind == kind
+    with pytest.raises(LogError, match="gain was given, but"):
+        di.Log.read(folder, gain=2.0)
+    with pytest.raises(LogError, match="effort 'voltage' was given, but"):
+        di.Log.read(folder, effort="voltage")
 
 
 def test_connections_that_are_always_lost_end_a_campaign(tmp_path, monkeypatch) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 import warnings
 
+OURS = ("dynident", "dynident_lab", "dynident_papers")  # import packages of our distributions
+
 
 class DynidentError(ValueError):
     """Something the user gave cannot be used; the message says what, where and what to do."""
@@ -68,6 +70,6 @@ def require(value: object, kind: type, what: str) -> None:
 def warn(sentence: str, category: type[DynidentWarning]) -> None:
     """Warn at the place where a user's program called dynident."""
     frame, level = sys._getframe(1), 2
-    while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).partition(".")[0] == "dynident":
+    while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).partition(".")[0] in OURS:
         frame, level = frame.f_back, level + 1
     warnings.warn(sentence, category, stacklevel=level)

@@ -5,11 +5,11 @@ group                    what an entry is
 ======================== ==================================================================================================
 dynident.commands        a module that registers one command, or one group of commands, with the application
 dynident.robots          a robot by name: a `Robot` object or a module with the same members
-dynident.robot_readers   a reader of robot descriptions
-dynident.log_readers     a reader of logs
+dynident.robot_readers   ``matches(path) -> bool`` and ``read(path, **options) -> Mechanism``, for endings that are not ours
+dynident.log_readers     ``matches(path) -> bool`` and ``read(path, **options) -> Log``, for folders and such endings
 dynident.exporters       a target of ``dynident export --for NAME``
-dynident.friction        a friction law by name
-dynident.controllers     a controller protocol by the scheme of its address
+dynident.friction        a friction law by name: a subclass of `FrictionLaw`, a frozen dataclass
+dynident.controllers     a controller by the scheme of its address, called with host, port if given, and options
 ======================== ==================================================================================================
 
 dynident-lab and dynident-papers use these groups like any third-party package. A plug-in that cannot be imported costs one
@@ -18,8 +18,10 @@ warning and nothing else.
 
 from __future__ import annotations
 
+import os
 from functools import cache
 from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, version
+from pathlib import Path
 from typing import Any
 
 from dynident.errors import DynidentError, DynidentWarning, warn
@@ -61,6 +63,11 @@ def load_all(group: str) -> dict[str, Any]:
     """Return every plug-in of a group that can be imported, by name."""
     loaded = {name: load(group, name) for name in entries(group)}
     return {name: plugin for name, plugin in loaded.items() if plugin is not None}
+
+
+def reader_of(group: str, path: str | os.PathLike[str]) -> Any:
+    """Return the first registered reader that accepts a path, or None."""
+    return next((reader for reader in load_all(group).values() if reader.matches(Path(path))), None)
 
 
 def installed() -> dict[str, str]:

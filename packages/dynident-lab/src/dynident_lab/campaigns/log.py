@@ -43,6 +43,23 @@ def is_campaign(path: object) -> bool:
     return isinstance(path, str | os.PathLike) and (Path(path) / ABOUT).is_file()
 
 
+def matches(path: Path) -> bool:
+    """Return whether a path is a campaign or one of its recordings: this module is an entry of `dynident.log_readers`."""
+    return is_campaign(path) or (path.suffix in (".seg", ".parquet") and is_campaign(path.parent))
+
+
+def read(path: Path, **options: Any) -> CampaignLog:
+    """Read the folder of a campaign for `Log.read`."""
+    if not is_campaign(path):
+        raise LogError(f"'{path}' is one recording of a campaign; give its folder, where {ABOUT} says what it holds")
+    log = read_campaign(path)
+    effort = options.pop("effort", None)
+    if options or effort not in (None, log.effort_kind):
+        given = ", ".join(options) or f"effort '{effort}'"
+        raise LogError(f"{given} was given, but '{path / ABOUT}' describes the signals of the campaign; leave it out")
+    return log
+
+
 @dataclass(frozen=True, eq=False)
 class Recording:
     """One segment of a campaign."""

@@ -1,6 +1,7 @@
 """Friction laws as text: ``stribeck + viscous``, ``asymmetric(tanh + viscous)``, ``warm(stribeck(exponent=1), reference=25)``.
 
-A law is named by its `name` or by its class; options are numbers, tuples of numbers, None or laws. Nothing in a text is run.
+A law is named by its `name` or by its class; other packages register theirs in the group `dynident.friction`. Options are
+numbers, tuples of numbers, None or laws. Nothing in a text is run.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 from dynident.errors import DescriptionError
 from dynident.friction import laws, modifiers
 from dynident.friction.law import FrictionLaw, Sum
+from dynident.plugins import FRICTION, entries, load
 
 
 def _subclasses(of: Any) -> Iterator[type[FrictionLaw]]:
@@ -22,12 +24,22 @@ def _subclasses(of: Any) -> Iterator[type[FrictionLaw]]:
 
 
 def _known() -> dict[str, type[FrictionLaw]]:
-    """Return all laws by name and by class: those of this room and whatever else was defined."""
+    """Return all laws by name and by class: those of this package and those that the program defined."""
     assert laws, modifiers  # imported so that their laws are known
     found: dict[str, type[FrictionLaw]] = {}
     for law in _subclasses(FrictionLaw):
         if is_dataclass(law) and not law.__name__.startswith("_") and law is not Sum:
             found |= {law.__name__: law} | ({law.name: law} if isinstance(law.name, str) else {})
+    return found
+
+
+def _class(name: str) -> type[FrictionLaw] | None:
+    """Return the law of a name, which may come from another package, or None."""
+    found = _known().get(name)
+    if found is None and name in entries(FRICTION):
+        found = load(FRICTION, name)
+        if found is not None and not (isinstance(found, type) and issubclass(found, FrictionLaw) and is_dataclass(found)):
+            raise DescriptionError(f"plug-in '{name}' is no friction law; it must be a dataclass derived from FrictionLaw")
     return found
 
 
@@ -65,16 +77,15 @@ def law_of(text: str | FrictionLaw) -> FrictionLaw:
 
 
 def _law(part: ast.expr, text: str) -> FrictionLaw:
-    known = _known()
     match part:
         case ast.BinOp(left=left, op=ast.Add(), right=right):
             return _law(left, text) + _law(right, text)
-        case ast.Name(id=name) if name in known:
-            return known[name]()
-        case ast.Call(func=ast.Name(id=name), args=arguments, keywords=keywords) if name in known:
+        case ast.Name(id=name) if law := _class(name):
+            return law()
+        case ast.Call(func=ast.Name(id=name), args=arguments, keywords=keywords) if law := _class(name):
             options = {keyword.arg: _option(keyword.value, text) for keyword in keywords if keyword.arg}
-            return known[name](*(_option(argument, text) for argument in arguments), **options)
-    names = sorted({str(law.name) for law in known.values() if isinstance(law.name, str)})
+            return law(*(_option(argument, text) for argument in arguments), **options)
+    names = sorted({law.name for law in _known().values() if isinstance(law.name, str)} | set(entries(FRICTION)))
     raise DescriptionError(f"'{ast.unparse(part)[:60]}' in '{text}' is no friction law; known laws are {', '.join(names)}")
 
 

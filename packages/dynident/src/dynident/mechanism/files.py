@@ -13,6 +13,7 @@ from dynident.files import write_atomic
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.parameters import Parameters
 from dynident.mechanism.xml import read_bytes
+from dynident.plugins import ROBOT_READERS, reader_of
 
 URDF_SUFFIXES = (".urdf", ".xacro")
 MJCF_SUFFIXES = (".xml", ".mjcf")
@@ -68,7 +69,7 @@ def read_robot(
     search: Sequence[str | os.PathLike[str]] = (),
     arguments: Mapping[str, object] | None = None,
 ) -> Mechanism:
-    """Read a URDF, xacro, MJCF or SDF file.
+    """Read a URDF, xacro, MJCF or SDF file, or a format that an installed package registers (`dynident.robot_readers`).
 
     Parameters
     ----------
@@ -86,11 +87,15 @@ def read_robot(
     Mechanism
         The robot.
     """
+    from dynident.mechanism.sidecar import apply_sidecar  # noqa: PLC0415 - readers import Mechanism
+
+    known = Path(path).suffix.lower() in (*URDF_SUFFIXES, *MJCF_SUFFIXES, *SDF_SUFFIXES)
+    if not known and (reader := reader_of(ROBOT_READERS, path)):
+        mechanism = reader.read(Path(path), search=search, arguments=arguments)
+        return mechanism if sidecar is None else apply_sidecar(mechanism, sidecar)
     if is_sdf(path):
         return Mechanism.from_sdf(path, sidecar)
     if is_mjcf(path):
-        from dynident.mechanism.sidecar import apply_sidecar  # noqa: PLC0415 - readers import Mechanism
-
         mechanism = Mechanism.from_mjcf(path, search=search)
         return mechanism if sidecar is None else apply_sidecar(mechanism, sidecar)
     return Mechanism.from_urdf(path, sidecar=sidecar, search=search, arguments=arguments)

@@ -187,23 +187,20 @@ class Log(Tabular):
         position_side: str | None = None,
         name: str | None = None,
     ) -> Log:
-        """Read a log from a file, a ROS bag or MCAP, a table in memory, or the folder of a recorded campaign.
+        """Read a log from a file, a ROS bag or MCAP, or a table in memory.
 
-        Files are CSV (also .gz, .tsv), npz, MATLAB, Parquet and HDF5.
+        Files are CSV (also .gz, .tsv), npz, MATLAB, Parquet and HDF5. Installed packages add other files and folders through
+        the group `dynident.log_readers`: with dynident-lab, the folder of a recorded campaign.
         """
-        from dynident.signals.reading import read_log  # noqa: PLC0415  (only loaded when something is read)
+        from dynident.signals.reading import read_any  # noqa: PLC0415  (only loaded when something is read)
 
-        if isinstance(path, str | os.PathLike) and Path(path).is_dir():
-            from dynident_lab.campaigns import is_campaign, read_campaign  # noqa: PLC0415
-
-            if is_campaign(path):
-                return read_campaign(path)
-        overrides: dict[str, object] = {
-            "effort_kind": effort,
+        options: dict[str, object] = {
+            "effort": effort,
             "topic": topic,
             "episode": episode,
+            "schema": schema,
             "joints": joints,
-            "unit": units,
+            "units": units,
             "counts_per_unit": counts_per_unit,
             "gain": gain,
             "delay": delay,
@@ -211,7 +208,7 @@ class Log(Tabular):
             "position_side": position_side,
             "name": name,
         }
-        return read_log(path, schema, {k: v for k, v in overrides.items() if v is not None})
+        return read_any(path, {k: v for k, v in options.items() if v is not None})
 
     @classmethod
     def read_episodes(

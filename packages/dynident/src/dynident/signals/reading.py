@@ -12,12 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import LogError
+from dynident.plugins import LOG_READERS, reader_of
 from dynident.signals.channels import REQUIRED, Found, find_channels, unwrap
 from dynident.signals.log import Log, check_effort_kind
 from dynident.signals.log_parts import FIELDS
 from dynident.signals.names import ROLES, is_time, split_unit, time_name
 from dynident.signals.schema import files_beside, rules_of
-from dynident.signals.tables import NOT_READ, Table, is_key, read_table
+from dynident.signals.tables import NOT_READ, Table, has_format, is_key, read_table
 from dynident.signals.units import canonical, to_si
 
 Array = NDArray[np.float64]
@@ -30,6 +31,23 @@ SLOWEST_STEP, FASTEST_STEP = 0.5, 1e-6
 EPOCH = 1e8
 #: A clock since 1970 shows its unit by its size: these times lie between the years 2001 and 2100.
 _SINCE_1970 = {"s": (1e9, 4.1e9), "ms": (1e12, 4.1e12), "us": (1e15, 4.1e15), "ns": (1e18, 4.1e18)}
+
+
+RULES = {"effort": "effort_kind", "units": "unit"}  # arguments of Log.read that a schema writes in another way
+
+
+def read_any(path: object, options: Mapping[str, Any]) -> Log:
+    """Read with the arguments of `Log.read`: registered readers take folders and unknown endings, and what ours refuse."""
+    place = Path(path) if isinstance(path, str | os.PathLike) else None
+    ours = place is None or has_format(place)
+    if place is not None and not ours and (reader := reader_of(LOG_READERS, place)):
+        return reader.read(place, **options)  # type: ignore[no-any-return]
+    try:
+        return read_log(path, options.get("schema"), {RULES.get(k, k): v for k, v in options.items() if k != "schema"})
+    except LogError:
+        if place is None or not ours or not (reader := reader_of(LOG_READERS, place)):
+            raise
+    return reader.read(place, **options)  # type: ignore[no-any-return]
 
 
 def read_log(path: object, schema: PathLike | Mapping[str, object] | None, overrides: Mapping[str, object]) -> Log:
@@ -188,10 +206,6 @@ def find_clock(
         name = time_column(columns, notes)
     if name is None:
         if rate is None:
-            from dynident_lab.campaigns.log import COLUMNS  # noqa: PLC0415 - a campaign reads logs itself
-
-            if set(COLUMNS) <= set(columns):
-                raise LogError("this is one recording of a campaign; give its folder, where campaign.json says what it holds")
             among = f" among {', '.join(list(columns)[:12])} ..." if columns else ""
             remedy = "give rate= (--rate) in Hz, or the column by schema={'time': ...} (--schema)"
             raise LogError(f"no time column{among}; {unread}{'or ' * bool(unread)}{remedy}")

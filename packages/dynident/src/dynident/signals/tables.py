@@ -131,7 +131,7 @@ def read_table(path: str | os.PathLike[str], topics: list[str] | None = None) ->
         bag: Table = guarded(file, suffix or "a bag", lambda: read_bag(file, topics))
         return bag
     if not suffix and not file.exists():
-        raise LogError(f"cannot read '{file}': it does not exist; give a file, a bag or the folder of a campaign")
+        raise LogError(f"cannot read '{file}': it does not exist; give a file, a bag or a folder")
     if suffix not in (*TEXT, *FORMATS):
         known = ", ".join((*TEXT, ".gz of them", *(f for f in FORMATS if not f.endswith(".gz")), ".mcap", ".db3", ".bag"))
         hint = f"; {ELSEWHERE[suffix]}" if suffix in ELSEWHERE else ""
@@ -159,6 +159,11 @@ def read_table(path: str | os.PathLike[str], topics: list[str] | None = None) ->
 def is_bag(path: str | os.PathLike[str]) -> bool:
     """Whether a path is a ROS bag or MCAP file, by its ending."""
     return Path(path).is_dir() or _suffix(Path(path)) in (".mcap", ".db3", ".bag")
+
+
+def has_format(path: Path) -> bool:
+    """Whether `read_table` reads a file by its ending; a folder may be anything."""
+    return not path.is_dir() and (is_bag(path) or _suffix(path) in (*TEXT, *FORMATS))
 
 
 def guarded(file: Path, suffix: str, read: Callable[[], Any]) -> Any:

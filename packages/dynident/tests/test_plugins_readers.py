@@ -1,0 +1,151 @@
+"""An installed third-party package adds a log reader, a robot reader, a friction law and a kind of result."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dynident as di
+from dynident import plugins
+from dynident.errors import DescriptionError, LogError
+from dynident.friction import law_of
+from dynident.friction.names import law_text
+from dynident.mechanism import read_robot
+
+MODULE = '''
+"""A package that knows nothing of the tests."""
+import json
+from dataclasses import dataclass
+
+import numpy as np
+
+import dynident as di
+from dynident.friction import FrictionLaw
+from dynident.results import Result
+
+
+class Logs:
+    """Logs in files *.dump and in folders with a dump."""
+
+    @staticmethod
+    def matches(path):
+        return path.suffix == ".dump" or (path / "run.dump").is_file()
+
+    @staticmethod
+    def read(path, **options):
+        file = path / "run.dump" if path.is_dir() else path
+        table = np.array(json.loads(file.read_text()))
+        return di.Log(table[:, 0], ("a",), table[:, 1], table[:, 2], options["effort"], name=options.get("name", "dump"))
+
+
+class Robots:
+    """Arms of which a file *.arm has the link lengths."""
+
+    @staticmethod
+    def matches(path):
+        return path.suffix == ".arm"
+
+    @staticmethod
+    def read(path, **options):
+        return di.Mechanism.from_dh([(float(a), 0, 0, 0) for a in path.read_text().split()])
+
+
+@dataclass(frozen=True)
+class Square(FrictionLaw):
+    """Friction that grows with the square of the speed."""
+
+    name = "square"
+    linear = ("c",)
+
+    def torque(self, x, p):
+        return p["c"] * x.v * x.v
+
+
+@dataclass(frozen=True)
+class Wear(Result):
+    """A result of this package."""
+
+    hours: float
+    law: FrictionLaw
+'''
+ENTRIES = """
+[dynident.log_readers]
+dump = thirdparty_readers:Logs
+broken = thirdparty_readers_missing
+
+[dynident.robot_readers]
+arm = thirdparty_readers:Robots
+
+[dynident.friction]
+square = thirdparty_readers:Square
+number = math:pi
+"""
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Install the package into a folder of the path."""
+    site = tmp_path / "site"
+    info = site / "thirdparty_readers-1.0.dist-info"
+    info.mkdir(parents=True)
+    (site / "thirdparty_readers.py").write_text(MODULE)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: thirdparty-readers\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(ENTRIES)
+    monkeypatch.syspath_prepend(str(site))
+    plugins.entries.cache_clear()
+    plugins.load.cache_clear()
+    yield
+    sys.modules.pop("thirdparty_readers", None)
+    monkeypatch.undo()
+    plugins.entries.cache_clear()
+    plugins.load.cache_clear()
+
+
+@pytest.mark.usefixtures("package")
+def test_logs_of_another_package_are_read_by_ending_and_by_folder(tmp_path: Path) -> None:
+    rows = [[0.01 * k, math.sin(k), math.cos(k)] for k in range(50)]
+    folder = tmp_path / "runs"
+    folder.mkdir()
+    (folder / "run.dump").write_text(json.dumps(rows))
+    with pytest.warns(plugins.PluginWarning, match=r"plug-in 'broken' of package 'thirdparty-readers' cannot be loaded"):
+        log = di.Log.read(folder / "run.dump", effort="joint_torque", name="mine")
+    assert (log.name, log.effort_kind, len(log)) == ("mine", "joint_torque", 50)
+    np.testing.assert_array_equal(di.Log.read(folder, effort="motor_current").position[:, 0], [row[1] for row in rows])
+    with pytest.raises(LogError, match=r"ending '.other' is not one of"):
+        di.Log.read(tmp_path / "run.other", effort="joint_torque")
+
+
+def test_without_the_package_its_files_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "run.dump").write_text("[]")
+    (tmp_path / "long.arm").write_text("1 2")
+    with pytest.raises(LogError, match=r"ending '.dump' is not one of"):
+        di.Log.read(tmp_path / "run.dump", effort="joint_torque")
+    with pytest.raises(DescriptionError, match=r"ending '.arm'; known endings are"):
+        read_robot(tmp_path / "long.arm")
+
+
+@pytest.mark.usefixtures("package")
+def test_a_robot_of_another_format_takes_a_sidecar_as_ours_do(tmp_path: Path) -> None:
+    (tmp_path / "long.arm").write_text("0.3 0.2")
+    side = tmp_path / "side.toml"
+    side.write_text('[[coupling]]\njoint = "joint_2"\nof = { joint_1 = -1.0 }\n')
+    assert read_robot(tmp_path / "long.arm").dof == 2
+    assert read_robot(tmp_path / "long.arm", side).dof == 1
+
+
+@pytest.mark.usefixtures("package")
+def test_a_law_of_another_package_is_known_by_name() -> None:
+    law = law_of("coulomb + square")
+    assert law.parameters == ("coulomb.fc", "square.c")
+    assert law_of(law_text(law)) == law
+    np.testing.assert_allclose(law_of("square").value(np.array([-2.0, 3.0]), {"c": 0.5}), [2.0, 4.5])
+    with pytest.raises(DescriptionError, match="plug-in 'number' is no friction law"):
+        law_of("number")
+    with pytest.raises(DescriptionError, match=r"known laws are .*square"):
+        law_of("cubic")
