@@ -85,7 +85,7 @@ def _law(part: ast.expr, text: str) -> FrictionLaw:
         case ast.Call(func=ast.Name(id=name), args=arguments, keywords=keywords) if law := _class(name):
             options = {keyword.arg: _option(keyword.value, text) for keyword in keywords if keyword.arg}
             return law(*(_option(argument, text) for argument in arguments), **options)
-    names = sorted({law.name for law in _known().values() if isinstance(law.name, str)} | set(entries(FRICTION)))
+    names = sorted({str(law.name) for law in _known().values() if isinstance(law.name, str)} | set(entries(FRICTION)))
     raise DescriptionError(f"'{ast.unparse(part)[:60]}' in '{text}' is no friction law; known laws are {', '.join(names)}")
 
 
