@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
 from scipy.linalg import expm
 
-from dynident.control import Cascade, CurrentLoop
+from dynident.control import Cascade, CurrentLoop, pi_gains
 from dynident.drive import Drive, Encoder, Motor, Transmission
 from dynident.errors import DynidentError
 from dynident.mechanics import Motion
 from dynident.mechanism import Mechanism
+from dynident.simulate.standard import kept
 from dynident_lab.servo import Axis, cutoff_frequency, delayed_integrator, margins
 from dynident_lab.servo.chain import electric
 
@@ -197,6 +199,22 @@ def test_the_lifted_loops_are_the_compiled_simulation() -> None:
     simulated = np.interp(t, run.truth.t, run.truth.motion.q[:, 0])
     np.testing.assert_allclose(lifted, simulated, atol=1e-9)
     assert np.abs(simulated).max() > 0.03
+
+
+def test_the_standard_cascade_keeps_the_margins_of_the_frequency_response() -> None:
+    """The core asks for stability at other gains and phases; margins of the open loop's response are the oracle."""
+    cases = list(product((0.01, 10.0, 50.0), (0.3, 4.0), (0.05, 0.5, 5.0), (True, False)))
+    found, expected = [], []
+    for bandwidth, level, rate, exact in cases:
+        proportional, integral = pi_gains(level, 0.0, 1.0, 5.0 * bandwidth)
+        loops = Cascade(2.0 * np.pi * bandwidth, proportional, integral, position_cycle=1e-3, velocity_cycle=2.5e-4)
+        encoder = Encoder(velocity="exact" if exact else "difference")
+        axis = Axis(Drive("direction", Motor(1.0, inertia=1.0 / rate), encoder=encoder), loops)
+        both = (axis.margins("velocity"), axis.margins("position"))
+        expected.append(axis.stable() and all(m.gain >= 2.0 and m.phase >= 30.0 for m in both))
+        found.append(kept(loops, rate, exact))
+    assert found == expected
+    assert 10 < sum(found) < len(cases) - 10
 
 
 def test_fast_cycles_approach_the_continuous_loops() -> None:

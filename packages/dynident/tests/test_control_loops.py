@@ -11,7 +11,7 @@ from small_robots import arm3
 
 from dynident.checks import per_actuator
 from dynident.control import PID, Cascade, ComputedTorque, CurrentLoop, OpenLoop
-from dynident.control.tick import low_pass_share
+from dynident.control.tick import low_pass_coefficient
 from dynident.errors import DynidentError
 
 
@@ -92,15 +92,15 @@ def test_open_loop_tables_are_private_copies() -> None:
     assert OpenLoop(voltage=[24.0, 0.0]).table.shape == (1, 2)
 
 
-def test_the_low_pass_share_is_the_sampled_step_response() -> None:
+def test_the_low_pass_coefficient_is_the_sampled_step_response() -> None:
     f, T = 30.0, 1e-3
     t = np.arange(50) * T
-    y, share = 0.0, float(low_pass_share(f, T))
+    y, share = 0.0, float(low_pass_coefficient(f, T))
     for k in range(50):
         assert y == pytest.approx(1.0 - np.exp(-2.0 * np.pi * f * t[k]), abs=1e-12)
         y += share * (1.0 - y)
-    assert low_pass_share([0.0, 1e9], T).tolist() == [1.0, 1.0]
+    assert low_pass_coefficient([0.0, 1e9], T).tolist() == [1.0, 1.0]
     with pytest.raises(DynidentError, match=r"cycle is 0.0"):
-        low_pass_share(1.0, 0.0)
+        low_pass_coefficient(1.0, 0.0)
     with pytest.raises(DynidentError, match=r"frequency is -1.0 Hz"):
-        low_pass_share([1.0, -1.0], T)
+        low_pass_coefficient([1.0, -1.0], T)

@@ -1,8 +1,9 @@
 """One axis as linear systems: winding, masses, current, velocity and position loop [Roldan2017, sections 3.2 and 3.3.1].
 
 Continuous: loops without sampling, a dead time as a Pade approximation of order 5. Sampled: every loop with its own cycle,
-lifted exactly to the cycle of its outermost loop (`sampled.py`). Both are `drive.StateSpace`; ``to_control()`` makes
-python-control systems. Limits, play, quantisation, Coulomb friction and efficiency are left out: they are not linear.
+lifted exactly to the cycle of its outermost loop. Both are derivatives of the expressions that simulation compiles
+(`dynident.control.period`). ``to_control()`` makes python-control systems. Limits, play, quantisation, Coulomb friction and
+efficiency are left out: they are not linear.
 
 Blocks are joined by wires, algebraic loops included:
 
@@ -14,26 +15,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from operator import attrgetter
-from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.checks import number
 from dynident.control import Cascade
+from dynident.control.period import ENTRIES, INPUTS, OUTPUTS, AxisLoops, Loop, Part, Plant, period_map
 from dynident.drive import Chain, Drive
 from dynident.errors import DynidentError, require
 from dynident_lab.servo.chain import receptance, state_space
 from dynident_lab.servo.linear import StateSpace, TransferFunction
 from dynident_lab.servo.margins import Margins, cutoff_frequency, margins
-from dynident_lab.servo.sampled import lift
 
 Array = NDArray[np.float64]
 Complex = NDArray[np.complex128]
-Loop = Literal["position", "velocity", "current"]
 LOOPS = ("position", "velocity", "current")
-GAINS = ("position_gain", "velocity_gain", "velocity_integral", "velocity_feedforward", "position_filter", "velocity_filter")
 OUTPUT = {"position": "rho", "velocity": "omega", "current": "current"}
 Row = Sequence[float] | Array
 Wire = Mapping[str, float]
@@ -94,13 +91,11 @@ class Axis:
     @cached_property
     def gains(self) -> dict[str, float]:
         """Gains, corners of filters and feed-forward shares of this axis alone, by their names in the loops."""
-        found = {}
-        for name in GAINS if self.loops.current is None else (*GAINS, "current.gain", "current.integral"):
-            values = np.asarray(attrgetter(name)(self.loops), dtype=np.float64)
-            if values.ndim and not 0 <= self.actuator < values.size:
-                raise DynidentError(f"axis: actuator = {self.actuator}, but {name} is given for {values.size}; count from 0")
-            found[name] = float(values[self.actuator] if values.ndim else values)
-        return found
+        return self._loops.gains
+
+    @cached_property
+    def _loops(self) -> AxisLoops:
+        return AxisLoops(self.loops, self.drive.encoder, self.actuator)
 
     @property
     def dead_time(self) -> float:
@@ -128,9 +123,15 @@ class Axis:
     def loop(self, loop: Loop = "position", *, sampled: bool = False, open: bool = False) -> StateSpace:
         """Return one loop with all loops inside it."""
         self._check(loop)
-        if sampled:
-            return lift(self, loop, open)
-        return self._continuous(loop, open)
+        if not sampled:
+            return self._continuous(loop, open)
+        plant = self.plant()
+        ratio = self.drive.transmission.ratio
+        period = period_map(self._loops, Plant(plant.A, plant.B, plant.C, plant.D), loop, ratio=ratio, delay=self.dead_time)
+        if open:
+            return StateSpace(period.A, period.B[:, :1], period.C, np.zeros((1, 1)), ("error",), ("measured",), period.cycle)
+        names = "reference", *INPUTS[1:]
+        return StateSpace(period.closed().real, period.B, period.outputs, np.zeros((3, 3)), names, OUTPUTS, period.cycle)
 
     def _check(self, loop: str) -> None:
         if loop not in LOOPS:
@@ -157,40 +158,31 @@ class Axis:
             "current.in": {"command": 1.0, "rotor": -motor.emf_constant},
         }
 
+    def _part(self, part: Part, name: str) -> StateSpace:
+        """Return one part of the continuous loops, with the inputs ``name.error`` and so on."""
+        return StateSpace(*self._loops.continuous(part), tuple(f"{name}.{entry}" for entry in ENTRIES[part]), (name,))
+
     def _continuous(self, loop: Loop, open: bool) -> StateSpace:
-        k, ratio = self.gains, self.drive.transmission.ratio
+        ratio, ideal = self.drive.transmission.ratio, self.loops.current is None
         blocks, wires = self._machine()
-        keep = 0.0 if open else -1.0  # sign of the feedback that `open` cuts
-        entry = "error" if open else "reference"
         blocks += [delay_block(self.dead_time, "command")]
-        if self.loops.current is not None:
-            blocks += [block([k["current.gain"], k["current.integral"]], [1.0, 0.0], "volts")]
+        if not ideal:
+            blocks += [self._part("current", "volts")]
+            wires["volts.error"] = {"amperes": 1.0, "current": -1.0}
         if loop != "current":
-            blocks += [
-                low_pass_block(self.drive.encoder.filter, "speed"),
-                block([k["velocity_gain"], k["velocity_integral"]], [1.0, 0.0], "velocity"),
-                low_pass_block(k["velocity_filter"], "amperes"),
-            ]
+            blocks += [self._part("encoder", "speed"), self._part("velocity", "amperes")]
+            wires |= {"speed.rate": {"omega": 1.0}, "amperes.error": {"wanted": ratio, "speed": -1.0}}
         if loop == "position":
-            blocks += [low_pass_block(k["position_filter"], "issued"), delay_block(self.loops.position_delay, "wanted")]
+            blocks += [self._part("position", "issued"), delay_block(self.loops.position_delay, "wanted")]
             wires["wanted.in"] = {"issued": 1.0}
-        if self.loops.current is not None:
-            wires["volts.in"] = {"amperes": 1.0, "current": -1.0}
-        wires["command.in"] = {"amperes" if self.loops.current is None else "volts": 1.0}
-        if loop != "current":
-            wires |= {"speed.in": {"omega": 1.0}, "amperes.in": {"velocity": 1.0}}
-            wires["velocity.in"] = {"wanted": 1.0, "speed": -1.0}
-        if loop == "position":
-            measured = {"theta": 1.0 / ratio}
-            wires["issued.in"] = {entry: k["position_gain"] * ratio, "theta": keep * k["position_gain"]}
-            wires["issued.in"] |= {} if open else {"reference_velocity": k["velocity_feedforward"] * ratio}
-        elif loop == "velocity":
-            wires["velocity.in"], measured = {entry: 1.0, "speed": keep}, {"speed": 1.0}
-        else:
-            wires["volts.in"], measured = {entry: 1.0, "current": keep}, {"current": 1.0}
+            wires["issued.slope"] = {} if open else {"reference_velocity": 1.0}
+        wires["command.in"] = {"amperes" if ideal else "volts": 1.0}
+        cut = {"position": "issued.error", "velocity": "amperes.error", "current": "volts.error"}[loop]
+        measured = {"position": {"theta": 1.0 / ratio}, "velocity": {"speed": 1.0}, "current": {"current": 1.0}}[loop]
         if open:
-            wires["tau_d"] = {}
-            return connect(blocks, wires, (entry,), {"measured": measured})
+            wires |= {cut: {"error": 1.0}, "tau_d": {}}
+            return connect(blocks, wires, ("error",), {"measured": measured})
+        wires[cut] = {"reference": 1.0} | {name: -value for name, value in measured.items()}
         outputs = {"rho": {"load": 1.0}, "omega": {"omega": 1.0}, "current": {"current": 1.0}}
         return connect(blocks, wires, ("reference", "reference_velocity", "disturbance"), outputs)
 
@@ -242,11 +234,6 @@ def block(numerator: Row, denominator: Row, name: str, time: float = 1.0) -> Sta
     A[-1:], B[-1:] = -d[:0:-1] / d[0], 1.0 / d[0]
     C = (n - through * d)[None, :0:-1]
     return StateSpace(A / time, B / time, C, np.array([[through]]), (f"{name}.in",), (name,))
-
-
-def low_pass_block(frequency: float, name: str) -> StateSpace:
-    """Return a first-order low-pass; y = u where its corner is 0."""
-    return block([1.0], [1.0, 1.0], name, 1.0 / (2.0 * np.pi * frequency)) if frequency else block([1.0], [1.0], name)
 
 
 def delay_block(delay: float, name: str) -> StateSpace:

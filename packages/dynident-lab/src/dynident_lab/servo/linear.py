@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.checks import number, numbers, row
+from dynident.control.period import Plant
 from dynident.errors import DescriptionError, DynidentError, missing_extra
 from dynident_lab.servo.bode import Bode, plot_bode
 
@@ -63,18 +64,11 @@ class StateSpace:
 
     def discretise(self, cycle: float) -> StateSpace:
         """Exact model at sampling times with inputs held in between, ``exp([[A, B], [0, 0]] cycle)``."""
-        from scipy.linalg import expm, matrix_balance  # noqa: PLC0415 - scipy is loaded on first use
-
         if self.cycle > 0.0:
             raise DynidentError(f"the model is sampled already, every {self.cycle:g} s; discretise the continuous one")
         h = number("cycle", cycle, above=0.0, unit="s")
-        n, m = self.B.shape
-        block = np.zeros((n + m, n + m))
-        block[:n, :n], block[:n, n:] = self.A, self.B
-        # Angles and speeds differ by the resonance's 6000 rad/s; balancing by powers of two keeps that out of the rounding.
-        balanced, (scale, _) = matrix_balance(block * h, permute=False, separate=True)
-        held = expm(balanced) * scale[:, None] / scale[None, :]
-        return StateSpace(held[:n, :n], held[:n, n:], self.C, self.D, self.inputs, self.outputs, h)
+        A, B = Plant(self.A, self.B, self.C, self.D).held(h)
+        return StateSpace(A, B, self.C, self.D, self.inputs, self.outputs, h)
 
     def simulate(self, u: ArrayLike, start: ArrayLike | None = None) -> Array:
         """Outputs of a sampled model."""

@@ -24,9 +24,10 @@ from numpy.typing import NDArray
 
 from dynident.control import Cascade, ControlWarning, CurrentLoop, pi_gains
 from dynident.control.gains import above, not_below
+from dynident.control.period import Loop
 from dynident.drive import Drive
 from dynident.errors import DynidentError, require, warn
-from dynident_lab.servo.axis import Axis, Loop
+from dynident_lab.servo.axis import Axis
 
 Array = NDArray[np.float64]
 WIDEST = 1e4  # position gain over the wanted bandwidth, or its inverse, up to which a rigid axis is looked for

@@ -15,7 +15,7 @@ from dynident.control.distribution import actuator_rows, coupling_rows
 from dynident.control.feedforward import feedforward_torques
 from dynident.control.laws import PID, Cascade, ComputedTorque, OpenLoop
 from dynident.control.task import TaskCascade, TaskComputedTorque, TaskPID, bound_space
-from dynident.control.tick import low_pass_share
+from dynident.control.tick import low_pass_coefficient
 from dynident.drive.drive import Drive
 from dynident.errors import SimulationError
 from dynident.mechanics.dynamics import inverse_dynamics, mass_matrix
@@ -142,8 +142,8 @@ def fill(put: Put, law: Any, shape: LawShape, drives: Sequence[Drive], step: flo
             gains["kpc"] = per_actuator(loops.current.gain, k, f"{name}: kpc")
             gains["kic"] = per_actuator(loops.current.integral, k, f"{name}: kic")
         slow = per_actuator(loops.position_filter, rows, f"{name}: position_filter")
-        gains["slow_out"] = low_pass_share(slow, loops.position_cycle)
-        gains["slow_in"] = low_pass_share(per_actuator(loops.velocity_filter, k, "velocity_filter"), loops.velocity_cycle)
+        gains["slow_out"] = low_pass_coefficient(slow, loops.position_cycle)
+        gains["slow_in"] = low_pass_coefficient(per_actuator(loops.velocity_filter, k, "velocity_filter"), loops.velocity_cycle)
     elif isinstance(law, PID | ComputedTorque | TaskPID | TaskComputedTorque):
         count = n if isinstance(law, ComputedTorque) else rows
         name = getattr(law, "owner", "PID" if isinstance(law, PID) else "computed torque")
@@ -153,7 +153,7 @@ def fill(put: Put, law: Any, shape: LawShape, drives: Sequence[Drive], step: flo
         gains |= {label: per_actuator(getattr(law, label), count, gain) for label in ("kp", "kd", "ki")}
         gains["preload"] = per_actuator(law.preload, k, f"{name}: preload")
         slow = per_actuator(law.derivative_filter, count, f"{name}: derivative_filter")
-        gains["slow_out"] = low_pass_share(slow, law.cycle)
+        gains["slow_out"] = low_pass_coefficient(slow, law.cycle)
     elif not isinstance(law, OpenLoop):
         plan["sense"] = plan["outer"] = ticks(float(getattr(law, "cycle", step)), step, "cycle of the controller")
     plan["every"] = plan["sense"]
@@ -208,7 +208,7 @@ def _fill_sensors(put: Put, drives: Sequence[Drive], cycle: float) -> None:
     put("resolution", [e.resolution for e in encoders])
     put("on_motor", [float(e.side == "motor") for e in encoders])
     put("exact_speed", [float(e.velocity == "exact") for e in encoders])
-    put("blend", [float(low_pass_share(np.array(e.filter), cycle)) for e in encoders])
+    put("blend", [float(low_pass_coefficient(np.array(e.filter), cycle)) for e in encoders])
     put("current_step", [m.resolution for m in meters])
     put("current_gain", [1.0 + m.gain_error for m in meters])
 

@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.checks import choice
 from dynident.control.gains import gains_for, pi_gains
 from dynident.control.laws import PID, Cascade, ComputedTorque
+from dynident.control.period import AxisLoops, Loop, period_map, rigid_plant
 from dynident.drive.drive import Drive
 from dynident.drive.encoder import Encoder
 from dynident.drive.motor import Motor
@@ -39,7 +40,6 @@ from dynident.simulate.model import identified_model, joint_side
 from dynident.simulate.results import notify
 from dynident.simulate.robot import VirtualRobot
 from dynident.simulate.sensors import Sensors
-from dynident_lab.servo import Axis
 
 Array = NDArray[np.float64]
 CONTROLLERS = ("computed_torque", "feedforward", "pd", "cascade")
@@ -280,12 +280,10 @@ def _loops(bandwidth: float, level: float, *, damping: float, cycle: float) -> C
 
 def kept(loops: Cascade, rate: float, exact: bool = True, room: float = 1.0) -> bool:
     """Tell whether the sampled loops of one direction keep the margins of this module."""
-    encoder = Encoder(velocity="exact" if exact else "difference")
-    axis = Axis(Drive("direction", Motor(1.0, inertia=1.0 / rate), encoder=encoder), loops)
-    for loop in (axis.margins("velocity"), axis.margins("position")):
-        if loop.gain < room * GAIN_MARGIN or loop.phase < room * PHASE_MARGIN:
-            return False
-    return axis.stable()
+    axis, plant = AxisLoops(loops, Encoder(velocity="exact" if exact else "difference")), rigid_plant(1.0 / rate)
+    turned = complex(np.exp(-1j * np.radians(room * PHASE_MARGIN)))
+    both: tuple[Loop, ...] = ("velocity", "position")
+    return all(period_map(axis, plant, loop).stable(gain) for loop in both for gain in (1.0, room * GAIN_MARGIN, turned))
 
 
 def _all(loops: Cascade, rates: tuple[float, float], exact: bool) -> bool:

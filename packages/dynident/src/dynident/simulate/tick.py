@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from dynident.control.tick import clip, current_loop, low_pass_step, pid_law, velocity_loop
+from dynident.control.tick import clip, current_loop, low_pass_step, pid_law, position_loop, sensed_speed, velocity_loop
 from dynident.drive.encoder import sensed_current, sensed_position
 from dynident.graph.elementary import both, either, equal, floor, minimum, opposite, where
 from dynident.graph.expression import Node
@@ -80,8 +80,8 @@ class Tick:
             ratio, motor = r.get("p.ratio", a), r.get("p.on_motor", a) > 0.0
             seen = sensed_position(r.get("w.theta", a), r.get("w.rho", a), noise(a), r.get("p.resolution", a), motor, ratio)
             true = where(motor, r.get("w.omega", a) / ratio, r.get("w.rho_v", a))
-            rate = where(r.get("p.exact_speed", a) > 0.0, true, (seen - r.get("s.sensed", a)) / time)
-            smooth = low_pass_step(r.get("s.sensed_v", a), rate, r.get("p.blend", a))
+            last, before, exact = r.get("s.sensed", a), r.get("s.sensed_v", a), r.get("p.exact_speed", a) > 0.0
+            smooth = sensed_speed(seen, last, true, exact, before, time, r.get("p.blend", a))
             sensed.append(seen)
             slow.append(where(equal(step, 0.0), true, smooth))
         currents = self._sensed_currents(r)
@@ -185,9 +185,9 @@ class Tick:
             if self.task is not None:
                 self._task_speeds(r, self.task)
             for a in range(k if self.task is None else 0):
-                speed = r.get("p.kp", a) * (row(a) - r.get("s.sensed", a)) + r.get("p.share", a) * row(k + a)
-                wanted = clip(speed, r.get("p.speed_limit", a))
-                r.put("s.issued", low_pass_step(r.get("s.issued", a), wanted, self._first(r, "slow_out", a)), a)
+                gains = r.get("p.kp", a), r.get("p.share", a), self._first(r, "slow_out", a)
+                error, before = row(a) - r.get("s.sensed", a), r.get("s.issued", a)
+                r.put("s.issued", position_loop(error, row(k + a), before, gains, r.get("p.speed_limit", a)), a)
         inner = r.get("p.inner")
         with r.when(self._due(step, inner)):
             self._wishes(r, step / inner)
