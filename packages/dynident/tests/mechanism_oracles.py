@@ -11,8 +11,48 @@ import numpy as np
 
 from dynident.errors import DescriptionWarning
 from dynident.mechanics import Motion, inverse_dynamics
-from dynident.mechanism import Mechanism, Parameters, Placement
+from dynident.mechanism import Joint, Mechanism, Parameters, Placement
+from dynident.mechanism.elements import rotation_exp
 from dynident.mechanism.inertia import from_pseudo_inertia
+
+
+def moved_joint(joint: Joint, x: np.ndarray) -> Placement:
+    """Pose of a child frame in its joint frame by Rodrigues' formula, joint kind by joint kind."""
+    if joint.kind in ("revolute", "continuous"):
+        return Placement(rotation_exp(joint.axis * x[0]))
+    if joint.kind == "prismatic":
+        return Placement(np.eye(3), joint.axis * x[0])
+    if joint.kind == "universal":
+        return Placement(rotation_exp(joint.axis * x[0]) @ rotation_exp(joint.axis2 * x[1]))
+    if joint.kind == "planar":
+        first, second = joint.plane
+        return Placement(rotation_exp(joint.axis * x[2]), first * x[0] + second * x[1])
+    if joint.kind == "spherical":
+        return Placement(rotation_exp(x))
+    if joint.kind == "free":
+        return Placement(rotation_exp(x[3:]), x[:3])
+    return Placement()
+
+
+def loop_gaps(mechanism: Mechanism, q: np.ndarray) -> np.ndarray:
+    """By how much a tree configuration (n_tree,) misses the loops and couplings, from the poses of the links alone."""
+    named = dict(zip(mechanism.tree.coordinates, q, strict=True))
+    links = poses(mechanism, named)
+    gaps = []
+    for loop in mechanism.loops:
+        A, B = links[loop.body_a] @ loop.placement_a, links[loop.body_b] @ loop.placement_b
+        apart, across = A.translation - B.translation, np.linalg.svd(loop.axis[None])[2][1:]
+        if loop.kind in ("prismatic", "weld"):
+            gaps += [A.rotation[:, i] @ B.rotation[:, (i + 1) % 3] for i in range(3)]
+        if loop.kind == "prismatic":
+            gaps += [apart @ A.rotation @ side for side in across]
+        else:
+            gaps += apart.tolist()
+        partners = {"revolute": across, "universal": loop.axis2[None]}.get(loop.kind, ())
+        gaps += [(A.rotation @ loop.axis) @ (B.rotation @ other) for other in partners]
+    for coupling in mechanism.couplings:
+        gaps.append(named[coupling.joint] - sum(c * named[name] for name, c in coupling.of.items()) - coupling.offset)
+    return np.array(gaps)
 
 
 def poses(mechanism: Mechanism, q: Mapping[str, float]) -> dict[str, Placement]:
@@ -23,7 +63,7 @@ def poses(mechanism: Mechanism, q: Mapping[str, float]) -> dict[str, Placement]:
         joint = next(j for j in waiting if j.parent in found)
         waiting.remove(joint)
         x = [q.get(c, 0.0) for c in joint.coordinates]
-        found[joint.child] = found[joint.parent] @ joint.placement @ joint.transform(x)
+        found[joint.child] = found[joint.parent] @ joint.placement @ moved_joint(joint, np.array(x))
     return found
 
 

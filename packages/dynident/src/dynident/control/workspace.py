@@ -20,10 +20,10 @@ from dynident.errors import DynidentError
 from dynident.graph.calculus import derivative_matrix, forward
 from dynident.graph.elementary import arctan2, both, sqrt, where
 from dynident.graph.expression import Node
+from dynident.graph.vectors import dot, times
 from dynident.mechanics.equations import Equations
 from dynident.mechanics.kinematics import end_frame
 from dynident.mechanics.solving import NodeRows
-from dynident.mechanics.vectors import dot, times
 from dynident.mechanism.mechanism import Mechanism
 
 Array = NDArray[np.float64]

@@ -21,10 +21,10 @@ from dynident.excitation.limits import Limit, State
 from dynident.graph.compiled import Compiled
 from dynident.graph.elementary import either, maximum, minimum, sqrt, where
 from dynident.graph.expression import Node
+from dynident.graph.vectors import Vector, dot, plus, scale, times, vector
 from dynident.mechanics.closure import close_positions
 from dynident.mechanics.equations import Equations
 from dynident.mechanics.functions import Outputs, function_of
-from dynident.mechanics.vectors import Vector, dot, plus, scale, times, vector
 from dynident.mechanism.mechanism import Mechanism
 
 Array = NDArray[np.float64]

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
 
 from dynident.graph.expression import reachable
 from dynident.graph.function import Function
@@ -100,6 +103,15 @@ def numpy_function(
                 if not node.is_const(0.0):
                     lines.append(f"    {array}[..., {place}] = {text}")
     return "\n".join([*lines, f"    return {', '.join(function.outputs)}", ""])
+
+
+def numpy_callable(function: Function, shapes: Mapping[str, tuple[int, ...]] | None = None) -> Callable[..., Any]:
+    """Return `numpy_function` ready to be called: for a few evaluations, for which machine code would take too long."""
+    text = numpy_function(function, shapes=shapes)
+    names: dict[str, Any] = {"np": np}
+    exec("\n".join([*numpy_helpers(text), text]), names)
+    code: Callable[..., Any] = names[function.name]
+    return code
 
 
 def _labels(function: Function) -> dict[str, tuple[str, str]]:

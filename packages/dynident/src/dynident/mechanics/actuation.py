@@ -17,10 +17,10 @@ from dynident.graph.compiled import Compiled
 from dynident.graph.elementary import absolute, minimum
 from dynident.graph.expression import Graph, Node, total
 from dynident.graph.function import Function
+from dynident.graph.vectors import dot
 from dynident.mechanics.closure import close_positions, projector
 from dynident.mechanics.functions import coordinates
 from dynident.mechanics.solving import NodeRows, solve_general, solve_symmetric
-from dynident.mechanics.vectors import dot
 from dynident.mechanism.mechanism import Mechanism
 
 Array = NDArray[np.float64]

@@ -15,7 +15,6 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.graph.calculus import derivative_matrix
 from dynident.graph.compiled import Compiled
 from dynident.graph.elementary import absolute, maximum, minimum
 from dynident.graph.elementary import both as both_hold
@@ -27,7 +26,6 @@ from dynident.mechanics.equations import Equations
 from dynident.mechanics.functions import cached
 from dynident.mechanics.solving import eliminate
 from dynident.mechanism.mechanism import Mechanism
-from dynident.mechanism.tree import FREE, SPHERICAL
 
 Array = NDArray[np.float64]
 
@@ -83,10 +81,7 @@ class Branch:
         self.bound = np.setdiff1d(np.arange(self.width), self.free)
         x = Equations(mechanism)
         cuts = x.loops(closure.selected)
-        J = cuts.jacobian
-        if np.isin(mechanism.tree.arrays.kind, (SPHERICAL, FREE)).any():  # there v is not the rate of the coordinates
-            J = derivative_matrix(cuts.residuals, x.x)
-        block = [[row[int(i)] for i in self.bound] for row in J]
+        block = [[row[int(i)] for i in self.bound] for row in cuts.derivatives]
         steps, size, side = eliminate(block, [[-phi] for phi in cuts.residuals])
         ratio = side * size
         size = x.graph.zero

@@ -15,14 +15,15 @@ from dynident.friction.terms import TERMS
 from dynident.graph.calculus import derivative, forward
 from dynident.graph.elementary import absolute, where
 from dynident.graph.expression import Graph, Node, substitute, total
-from dynident.mechanics.geometry import Geometry
-from dynident.mechanics.matrices import coriolis_matrix, energies, mass_matrix
+from dynident.graph.vectors import dot
 from dynident.mechanics.moving_tree import MovingTree
+from dynident.mechanics.newton_euler import coriolis_matrix, energies, inverse_dynamics, mass_matrix, regressor
 from dynident.mechanics.solving import NodeRows
-from dynident.mechanics.vectors import Inertia, dot, moved
 from dynident.mechanism.force import Force
+from dynident.mechanism.inertia import Inertia, moved
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.tree import FREE, NODE_DOF, SPHERICAL
+from dynident.mechanism.tree_state import Geometry
 
 LOAD = "load"  # symbol of a load that nobody gave
 
@@ -58,7 +59,7 @@ class Equations(MovingTree):
 
     def bodies(self, phi: Sequence[Node]) -> list[Inertia | None]:
         """Return the inertial parameters of every node, in its own frame."""
-        found: list[Inertia | None] = [None] * self.recursion.nodes
+        found: list[Inertia | None] = [None] * self.state.nodes
         for k, body in enumerate(self.mechanism.tree.bodies):
             node, pose = self.geometry.frames[body]
             own = tuple(phi[10 * k : 10 * k + 10])
@@ -175,7 +176,7 @@ class Equations(MovingTree):
     def tree_torques(self, phi: Sequence[Node] | None = None) -> list[Node]:
         """Return the torques of all tree coordinates."""
         values = self.phi if phi is None else phi
-        tau = self.recursion.inverse_dynamics(self.bodies(values))
+        tau = inverse_dynamics(self.state, self.bodies(values))
         return [x + y for x, y in zip(tau, self.tree_terms(values), strict=True)]
 
     def tree_terms(self, values: Sequence[Node], rotors: bool = True) -> list[Node]:
@@ -223,7 +224,7 @@ class Equations(MovingTree):
             node, pose = self.geometry.frames[body]
             units = {c: moved(tuple(self.graph.const(float(i == c - 10 * k)) for i in range(10)), *pose) for c in own}
             made |= {c: [zero] * width for c in own}
-            for d, block in self.recursion.regressor(node).items():
+            for d, block in regressor(self.state, node).items():
                 for c in own:
                     made[c][d] = dot(block, units[c])
         for column, _, entries in self._terms():
@@ -239,7 +240,7 @@ class Equations(MovingTree):
                 f"force '{heavy[0]}' depends on accelerations, so the mass matrix does not know it; describe it as a rotor "
                 "inertia ('ia') or as a body"
             )
-        M = mass_matrix(self.recursion, self.bodies(self.phi))
+        M = mass_matrix(self.state, self.bodies(self.phi))
         for column, symbol, d, _ in self.joint_columns:
             if TERMS[symbol].rotor:
                 M[d][d] = M[d][d] + self.phi[column]
@@ -255,7 +256,7 @@ class Equations(MovingTree):
 
     def coriolis_matrix(self) -> NodeRows:
         """Return C(q, v) of the Christoffel symbols: G^T (C_t G + M_t Gdot) where G depends on q."""
-        C = self.sandwich(coriolis_matrix(self.recursion, self.bodies(self.phi)))
+        C = self.sandwich(coriolis_matrix(self.state, self.bodies(self.phi)))
         if self.G is None or all(c.function is None for c in self.mechanism.couplings):
             return C
         rates = forward([x for row in self.G for x in row], dict(zip(self.x, self.v, strict=True)))
@@ -266,12 +267,12 @@ class Equations(MovingTree):
     def gravity(self) -> list[Node]:
         """Return g(q), bodies only."""
         zero = [self.graph.zero] * len(self.tree_q)
-        still = self._recursion(self.tree_q, zero, zero, True)
-        return self.project(still.inverse_dynamics(self.bodies(self.phi)))
+        still = self._tree_state(self.tree_q, zero, zero, True)
+        return self.project(inverse_dynamics(still, self.bodies(self.phi)))
 
     def energies(self) -> tuple[Node, Node]:
         """Return kinetic and potential energy of bodies, rotors, springs and constant torques."""
-        kinetic, potential = energies(self.recursion, self.bodies(self.phi))
+        kinetic, potential = energies(self.state, self.bodies(self.phi))
         arrays = self.mechanism.tree.arrays
         kind = {int(f) + k: int(c) for c, f in zip(arrays.kind, arrays.dof, strict=True) for k in range(NODE_DOF[int(c)])}
         for column, symbol, d, _ in self.joint_columns:

@@ -84,7 +84,7 @@ def _poses(mechanism: Mechanism, arrays: dict[str, Array]) -> tuple[Array, Array
     k = int(mechanism.tree.arrays.parent.size)
 
     def make(x: Equations) -> Outputs:
-        poses = [x.recursion.world(i) for i in range(k)]
+        poses = [x.state.world(i) for i in range(k)]
         return {"R": [entry for R, _ in poses for row in R for entry in row], "p": [entry for _, p in poses for entry in p]}
 
     out = run(function_of(mechanism, "poses", make), arrays, None, {"R": (k, 3, 3), "p": (k, 3)})

@@ -16,14 +16,12 @@ import numpy as np
 from dynident.errors import DescriptionError
 from dynident.graph.calculus import derivative_matrix, forward
 from dynident.graph.expression import Graph, Node, total
-from dynident.mechanics.geometry import Geometry, Pose, compose, numeric_geometry
-from dynident.mechanics.loops import Loops
-from dynident.mechanics.recursion import Recursion
+from dynident.graph.vectors import Vector, back, cross, dot, plus, vector
 from dynident.mechanics.solving import NodeRows, eliminate
-from dynident.mechanics.vectors import Vector, back, cross, dot, plus, vector
 from dynident.mechanism.coupling import Coupling
-from dynident.mechanism.loops import LoopArrays
+from dynident.mechanism.loops import LoopArrays, LoopEquations
 from dynident.mechanism.mechanism import Mechanism
+from dynident.mechanism.tree_state import Geometry, Pose, TreeState, compose, numeric_geometry
 
 
 class MovingTree:
@@ -32,7 +30,7 @@ class MovingTree:
     def __init__(self, mechanism: Mechanism, graph: Graph | None = None, geometry: Geometry | None = None) -> None:
         self.mechanism = mechanism
         self.graph = Graph() if graph is None else graph
-        self.geometry = numeric_geometry(self.graph, mechanism) if geometry is None else geometry
+        self.geometry = numeric_geometry(self.graph, mechanism.tree) if geometry is None else geometry
         self.x = self.graph.symbols("q", positions_of(mechanism))
         self.v, self.a = self.graph.symbols("v", mechanism.dof), self.graph.symbols("a", mechanism.dof)
 
@@ -105,18 +103,18 @@ class MovingTree:
             G[i], gap[i] = row[:-1], row[-1]
         # The bias belongs to velocities on the closure; the same elimination is made again with it on the right.
         rates = [dot(row, self.v) for row in G]
-        moving = self._recursion(self.x, rates, [graph.zero] * len(self.x), False)
-        biases = Loops(moving, closure.selected).biases
+        moving = self._tree_state(self.x, rates, [graph.zero] * len(self.x), False)
+        biases = LoopEquations(moving, closure.selected).biases
         both, _, _ = eliminate([[row[i] for i in bound] for row in J], [[*r, b] for r, b in zip(right, biases, strict=True)])
         b = [graph.zero] * len(self.x)
         for i, row in zip(bound, both, strict=True):
             b[i] = row[-1]
         return G, b, pivot, branch, gap
 
-    def loops(self, equations: LoopArrays) -> Loops:
+    def loops(self, equations: LoopArrays) -> LoopEquations:
         """Return closure equations at the positions alone, velocities zero."""
         still = [self.graph.zero] * len(self.x)
-        return Loops(self._recursion(self.x, still, still, False), equations)
+        return LoopEquations(self._tree_state(self.x, still, still, False), equations)
 
     @cached_property
     def tree_v(self) -> list[Node]:
@@ -130,19 +128,19 @@ class MovingTree:
             return self.a
         return [dot(row, self.a) + b for row, b in zip(self.G, self.bias, strict=True)]
 
-    def _recursion(self, q: Sequence[Node], v: Sequence[Node], a: Sequence[Node], gravity: bool) -> Recursion:
-        down = self.geometry.gravity if gravity else vector(self.graph, (0.0, 0.0, 0.0))
-        return Recursion(self.graph, self.mechanism, self.geometry, q, v, a, down)
+    def _tree_state(self, q: Sequence[Node], v: Sequence[Node], a: Sequence[Node], gravity: bool) -> TreeState:
+        down = self.geometry.gravity if gravity else None
+        return TreeState(self.graph, self.mechanism.tree.arrays, self.geometry, q, v, a, down)
 
     @cached_property
-    def recursion(self) -> Recursion:
+    def state(self) -> TreeState:
         """The tree in motion, with gravity."""
-        return self._recursion(self.tree_q, self.tree_v, self.tree_a, True)
+        return self._tree_state(self.tree_q, self.tree_v, self.tree_a, True)
 
     @cached_property
-    def free_motion(self) -> Recursion:
+    def free_motion(self) -> TreeState:
         """The tree in motion, without gravity."""
-        return self._recursion(self.tree_q, self.tree_v, self.tree_a, False)
+        return self._tree_state(self.tree_q, self.tree_v, self.tree_a, False)
 
     def project(self, rows: Sequence[Node]) -> list[Node]:
         """Return G^T x: forces of the tree coordinates on the independent ones."""
@@ -172,14 +170,14 @@ class MovingTree:
     def pose(self, link: str) -> Pose:
         """Return the pose of a link in the base frame."""
         node, own = self.geometry.frames[link]
-        return compose(self.recursion.world(node), own)
+        return compose(self.state.world(node), own)
 
     def jacobian(self, link: str) -> NodeRows:
         """Return J (6, n) of a link's origin in its own axes, linear rows first."""
         node, (P, lever) = self.geometry.frames[link]
         n = len(self.tree_q)
         columns: list[tuple[Node, ...]] = [(self.graph.zero,) * 6] * n
-        for d, (w, u) in (self.recursion.columns[node] if node >= 0 else {}).items():
+        for d, (w, u) in (self.state.columns[node] if node >= 0 else {}).items():
             columns[d] = *back(P, plus(u, cross(w, lever))), *back(P, w)
         return [self.project([columns[d][i] for d in range(n)]) for i in range(6)]
 

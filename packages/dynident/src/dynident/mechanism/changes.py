@@ -18,6 +18,7 @@ from dynident.mechanism import inertia as inertial
 from dynident.mechanism.elements import Body, Joint, frozen
 from dynident.mechanism.force import Columns, Force
 from dynident.mechanism.parameters import Parameters
+from dynident.mechanism.tree_state import joint_transform
 from dynident.mechanism.xml import unique_name
 
 if TYPE_CHECKING:
@@ -253,7 +254,7 @@ def lock(self: Mechanism, positions: Mapping[str, ArrayLike]) -> Mechanism:
         if any(at_rest) and not all(at_rest):
             raise DescriptionError(f"joint '{joint.name}' would be held in some of its coordinates only; lock it too")
         if any(at_rest):
-            placement = joint.placement @ joint.transform([held[name] for name in joint.coordinates])
+            placement = joint.placement @ joint_transform(joint, [held[name] for name in joint.coordinates])
             joints.append(Joint(joint.name, "fixed", joint.parent, joint.child, placement))
         else:
             joints.append(joint)

@@ -223,24 +223,6 @@ class Joint(Frozen):
         """Two unit vectors spanning the plane of a `planar` joint, right-handed with its axis."""
         return perpendicular(self.axis)
 
-    def transform(self, q: ArrayLike) -> Placement:
-        """Return the pose of the child frame in the joint frame."""
-        x = frozen(np.atleast_1d(np.asarray(q, dtype=np.float64)), (len(self.coordinates),), f"joint '{self.name}': position")
-        if self.kind in ("revolute", "continuous"):
-            return Placement(rotation_exp(self.axis * x[0]))
-        if self.kind == "prismatic":
-            return Placement(np.eye(3), self.axis * x[0])
-        if self.kind == "universal":
-            return Placement(rotation_exp(self.axis * x[0]) @ rotation_exp(self.axis2 * x[1]))
-        if self.kind == "planar":
-            first, second = self.plane
-            return Placement(rotation_exp(self.axis * x[2]), first * x[0] + second * x[1])
-        if self.kind == "spherical":
-            return Placement(rotation_exp(x))
-        if self.kind == "free":
-            return Placement(rotation_exp(x[3:]), x[:3])
-        return Placement()
-
 
 @dataclass(frozen=True, eq=False)
 class Loop:

@@ -12,14 +12,19 @@ and a body is physically possible when P is positive semi-definite [Wensing2018]
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DescriptionError
+from dynident.graph.expression import Node
+from dynident.graph.vectors import S, Square, Triple, plus, product, scale, times, transposed
 
 Array = NDArray[np.float64]
+Inertia = tuple[Node, ...]
+"""The ten parameters as expressions."""
 
 SYMBOLS: tuple[str, ...] = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")
 UNITS: tuple[str, ...] = ("kg", *("kg m",) * 3, *("kg m^2",) * 6)
@@ -132,14 +137,37 @@ def from_pseudo_inertia(P: ArrayLike) -> Array:
     return _pack(float(matrix[3, 3]), matrix[:3, 3], np.trace(sigma) * np.eye(3) - sigma)
 
 
-def transform(phi: ArrayLike, rotation: ArrayLike, translation: ArrayLike) -> Array:
-    """Return phi of the same body in another frame A, given in frame B.
+def moved(phi: Sequence[S], R: Square[S], r: Triple[S]) -> tuple[S, ...]:
+    """Return inertial parameters seen from another frame, x' = R x + r, as expressions or numbers.
 
-    With pose (R, p) of B in A:  P_A = T P_B T^T,  T = [[R, p], [0, 1]].
+    h' = R h + m r,   I' = R I R^T + (2 r.Rh + m r.r) 1 - r (Rh)^T - (Rh) r^T - m r r^T
     """
-    T = np.eye(4)
-    T[:3, :3], T[:3, 3] = rotation, translation
-    return from_pseudo_inertia(T @ pseudo_inertia(phi) @ T.T)
+    m, h = phi[0], times(R, (phi[1], phi[2], phi[3]))
+    turned = product(product(R, tensor(phi)), transposed(R))
+    first = plus(h, scale(r, m))
+    # With b = Rh + h': r.b and r b^T hold all three shifts at once.
+    b = plus(h, first)
+    x, y, z = r[0] * b[0], r[1] * b[1], r[2] * b[2]
+    xy = turned[0][1] - (r[0] * first[1] + h[0] * r[1])
+    xz = turned[0][2] - (r[0] * first[2] + h[0] * r[2])
+    yz = turned[1][2] - (r[1] * first[2] + h[1] * r[2])
+    return m, first[0], first[1], first[2], turned[0][0] + (y + z), xy, xz, turned[1][1] + (x + z), yz, turned[2][2] + (x + y)
+
+
+def tensor(phi: Sequence[S]) -> Square[S]:
+    """Return the inertia tensor of ten parameters."""
+    return (phi[4], phi[5], phi[6]), (phi[5], phi[7], phi[8]), (phi[6], phi[8], phi[9])
+
+
+def transform(phi: ArrayLike, rotation: ArrayLike, translation: ArrayLike) -> Array:
+    """Return phi of the same body in another frame A, given in frame B, with the pose (R, p) of B in A."""
+    x, y, z = np.asarray(rotation, dtype=np.float64).tolist()
+    return np.array(moved(_check(phi).tolist(), (x, y, z), np.asarray(translation, dtype=np.float64).tolist()))
+
+
+def transform_matrix(rotation: ArrayLike, translation: ArrayLike) -> Array:
+    """Return the matrix (10, 10) of `transform`."""
+    return np.column_stack([transform(unit, rotation, translation) for unit in np.eye(10)])
 
 
 @dataclass(frozen=True)

@@ -12,16 +12,23 @@ configurations tells how many count, hence the degrees of freedom, and which row
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import DescriptionError
-from dynident.mechanism.elements import Loop, Placement, perpendicular, rotation_exp
-from dynident.mechanism.tree import FREE, PRISMATIC, REVOLUTE, SPHERICAL, Tree
+from dynident.graph.calculus import derivative_matrix
+from dynident.graph.expression import Graph, Node
+from dynident.graph.function import Function
+from dynident.graph.print_python import numpy_callable
+from dynident.graph.vectors import Vector, cross, dot, plus, scale, snapped, times, vector
+from dynident.mechanism.elements import Loop, Placement, perpendicular
+from dynident.mechanism.tree import FREE, NODE_DOF, SPHERICAL, Tree
+from dynident.mechanism.tree_state import SNAP, Pose, TreeState, Twist, compose, numeric_geometry
 
 if TYPE_CHECKING:
     from dynident.mechanism.mechanism import Mechanism
@@ -31,7 +38,7 @@ Array = NDArray[np.float64]
 POINT, SLIDE, DOT, LINEAR = 0, 1, 2, 3
 CLOSED = 1e-10  # residual of a closed configuration [m, or dot product of unit vectors]
 RANK = 1e-7  # relative size below which a pivot of the constraint Jacobian counts as zero
-DIFFERENCE = 1e-6  # rad or m
+REACH = 0.5  # largest change of a coordinate [rad or m] that one solution may bridge
 
 
 class LoopArrays(NamedTuple):
@@ -111,79 +118,185 @@ def _equations(loop: Loop, A: Placement, B: Placement) -> list[tuple[int, Array,
     return points + axes
 
 
-def residual(tree: Tree, loops: LoopArrays, q: Array) -> Array:
-    """Return Phi (..., m) of configurations q (..., n_tree)."""
-    R, p = _poses(tree, q)
-    (Ra, pa), (Rb, pb) = ((R[..., nodes, :, :], p[..., nodes, :]) for nodes in (loops.node_a, loops.node_b))
-    gap = pa + _turned(Ra, loops.point_a) - pb - _turned(Rb, loops.point_b)
-    u, e = _turned(Ra, loops.vector_a), _turned(Rb, loops.vector_b)
-    by_kind = {
-        POINT: np.sum(loops.vector_b * gap, axis=-1),
-        SLIDE: -np.sum(u * gap, axis=-1),
-        DOT: np.sum(u * e, axis=-1),
-        LINEAR: np.sum(loops.linear * q[..., None, :], axis=-1) - loops.offset,
-    }
-    return np.choose(loops.kind, [by_kind[kind] for kind in range(4)])
+class LoopEquations:
+    """Closure equations Phi(q_t) = 0 of a tree at q, v, from the twists of its coordinates at the base origin, in base axes."""
+
+    def __init__(self, state: TreeState, cuts: LoopArrays) -> None:
+        self.state, self.cuts, self.graph = state, cuts, state.graph
+
+    @cached_property
+    def _worlds(self) -> dict[int, Pose]:
+        """Pose of every node and of the base, -1, from the base outward: what a branch shares is computed once."""
+        found: dict[int, Pose] = {-1: self.state.world(-1)}
+        for i in range(self.state.nodes):
+            found[i] = compose(found[int(self.state.tree.parent[i])], self.state.poses[i])
+        return found
+
+    def _constant(self, values: Sequence[float], direction: bool = False) -> Vector:
+        return vector(self.graph, snapped(values, SNAP) if direction else values)
+
+    def _turned(self, node: int, values: Sequence[float]) -> Vector:
+        """Return a direction of a node in base axes."""
+        return times(self._worlds[node][0], self._constant(values, True))
+
+    def _point(self, node: int, values: Sequence[float]) -> Vector:
+        """Return a point of a node in base axes."""
+        R, p = self._worlds[node]
+        return plus(p, times(R, self._constant(values)))
+
+    @cached_property
+    def _twists(self) -> dict[int, Twist]:
+        """Twist (angular, linear at the base origin) of every coordinate."""
+        found: dict[int, Twist] = {}
+        for i in range(self.state.nodes):
+            R, p = self._worlds[i]
+            first = int(self.state.tree.dof[i])
+            for d in range(first, first + NODE_DOF[int(self.state.tree.kind[i])]):
+                w, u = self.state.columns[i][d]
+                axis = times(R, w)
+                found[d] = axis, plus(times(R, u), cross(p, axis))
+        return found
+
+    @cached_property
+    def _motions(self) -> dict[int, tuple[Twist, Twist]]:
+        """Twist and acceleration without joint accelerations of every node and of the base, -1."""
+        zero = self.state.zero
+        found: dict[int, tuple[Twist, Twist]] = {-1: ((zero, zero), (zero, zero))}
+        for i in range(self.state.nodes):
+            (om, li), (al, ac) = found[int(self.state.tree.parent[i])]
+            w, u = zero, zero
+            first = int(self.state.tree.dof[i])
+            for d in range(first, first + NODE_DOF[int(self.state.tree.kind[i])]):
+                axis, shift = self._twists[d]
+                w, u = plus(w, scale(axis, self.state.v[d])), plus(u, scale(shift, self.state.v[d]))
+            bias = plus(al, cross(om, w)), plus(ac, plus(cross(om, u), cross(li, w)))
+            found[i] = (plus(om, w), plus(li, u)), bias
+        return found
+
+    def _row(self, i: int) -> tuple[Node, list[Node], tuple[Vector, Vector]]:
+        """Return Phi, dPhi/dq and the wrench of a unit multiplier of equation i."""
+        cuts, none = self.cuts, self.state.zero
+        kind, a, b = int(cuts.kind[i]), int(cuts.node_a[i]), int(cuts.node_b[i])
+        jacobian = [self.graph.zero] * len(self.state.q)
+        if kind == LINEAR:
+            jacobian = [self.graph.node(float(c)) for c in cuts.linear[i]]
+            return dot(jacobian, self.state.q) - float(cuts.offset[i]), jacobian, (none, none)
+        if kind == DOT:
+            u, e = self._turned(a, cuts.vector_a[i]), self._turned(b, cuts.vector_b[i])
+            self._add(jacobian, a, cross(u, e), none, 1.0)
+            self._add(jacobian, b, cross(u, e), none, -1.0)
+            return dot(u, e), jacobian, (none, cross(u, e))
+        xa, xb = self._point(a, cuts.point_a[i]), self._point(b, cuts.point_b[i])
+        gap = plus(xa, scale(xb, -1.0))
+        if kind == POINT:
+            e = self._constant(cuts.vector_b[i], True)
+            self._add(jacobian, a, cross(xa, e), e, 1.0)
+            self._add(jacobian, b, cross(xb, e), e, -1.0)
+            return dot(e, gap), jacobian, (e, none)
+        u = self._turned(a, cuts.vector_a[i])  # SLIDE
+        moment, force = cross(u, xb), scale(u, -1.0)
+        self._add(jacobian, a, moment, force, 1.0)
+        self._add(jacobian, b, moment, force, -1.0)
+        return -dot(u, gap), jacobian, (force, cross(u, plus(xb, scale(xa, -1.0))))
+
+    def _bias(self, i: int) -> Node:
+        """Return -Phi_dot_dot of equation i at joint accelerations zero."""
+        cuts = self.cuts
+        kind, a, b = int(cuts.kind[i]), int(cuts.node_a[i]), int(cuts.node_b[i])
+        if kind == LINEAR:
+            return self.graph.zero
+        if kind == DOT:
+            u, e = self._turned(a, cuts.vector_a[i]), self._turned(b, cuts.vector_b[i])
+            (u1, u2), (e1, e2) = self._turning(a, u), self._turning(b, e)
+            return -(dot(u2, e) + 2.0 * dot(u1, e1) + dot(u, e2))
+        xa, xb = self._point(a, cuts.point_a[i]), self._point(b, cuts.point_b[i])
+        (va, aa), (vb, ab) = self._moving(a, xa), self._moving(b, xb)
+        if kind == POINT:
+            return -dot(self._constant(cuts.vector_b[i], True), plus(aa, scale(ab, -1.0)))
+        u = self._turned(a, cuts.vector_a[i])  # SLIDE
+        u1, u2 = self._turning(a, u)
+        relative = dot(u1, plus(va, scale(vb, -1.0)))
+        return dot(u2, plus(xa, scale(xb, -1.0))) + 2.0 * relative + dot(u, plus(aa, scale(ab, -1.0)))
+
+    def _add(self, row: list[Node], node: int, moment: Vector, force: Vector, sign: float) -> None:
+        """Add sign (moment . w_d + force . l_d) for all coordinates d that move a node."""
+        if node < 0:
+            return
+        for d in self.state.support(node):
+            w, u = self._twists[d]
+            row[d] = row[d] + (dot(moment, w) + dot(force, u)) * sign
+
+    def _turning(self, node: int, u: Vector) -> tuple[Vector, Vector]:
+        """Return first and second derivative of a direction fixed in a node."""
+        (om, _), (al, _) = self._motions[node]
+        first = cross(om, u)
+        return first, plus(cross(al, u), cross(om, first))
+
+    def _moving(self, node: int, x: Vector) -> tuple[Vector, Vector]:
+        """Return velocity and acceleration of a point fixed in a node."""
+        (om, li), (al, ac) = self._motions[node]
+        v = plus(li, cross(om, x))
+        return v, plus(ac, plus(cross(al, x), cross(om, v)))
+
+    @cached_property
+    def _rows(self) -> list[tuple[Node, list[Node], tuple[Vector, Vector]]]:
+        return [self._row(i) for i in range(int(self.cuts.kind.size))]
+
+    @property
+    def residuals(self) -> list[Node]:
+        """Phi."""
+        return [phi for phi, _, _ in self._rows]
+
+    @property
+    def jacobian(self) -> list[list[Node]]:
+        """Rows of dPhi/dq."""
+        return [jacobian for _, jacobian, _ in self._rows]
+
+    @property
+    def derivatives(self) -> list[list[Node]]:
+        """Rows of dPhi by the coordinates, whose rates are not the velocities of spherical and free joints."""
+        if np.isin(self.state.tree.kind, (SPHERICAL, FREE)).any():
+            return derivative_matrix(self.residuals, self.state.q)
+        return self.jacobian
+
+    @property
+    def biases(self) -> list[Node]:
+        """-Phi_dot_dot at joint accelerations zero."""
+        return [self._bias(i) for i in range(int(self.cuts.kind.size))]
+
+    @property
+    def wrenches(self) -> list[tuple[Vector, Vector]]:
+        """(force, moment) on body a at its point, base axes, of a unit multiplier of every equation."""
+        return [wrench for _, _, wrench in self._rows]
 
 
-def _turned(R: Array, x: Array) -> Array:
-    """Return R x of matrices (..., 3, 3) and vectors (..., 3)."""
-    return np.asarray(np.sum(R * x[..., None, :], axis=-1))
+def closure_function(tree: Tree, cuts: LoopArrays) -> Callable[[Array], tuple[Array, Array]]:
+    """Return Phi (m,) and dPhi/dq (m, n) as a function of q (n,), without machine code."""
+    graph, n = Graph(), len(tree.coordinates)
+    q, still = graph.symbols("q", n), [graph.zero] * n
+    loops = LoopEquations(TreeState(graph, tree.arrays, numeric_geometry(graph, tree), q, still, still), cuts)
+    outputs = {"phi": loops.residuals, "J": [entry for row in loops.derivatives for entry in row]}
+    return numpy_callable(Function("closure", {"q": n}, outputs), {"J": (len(loops.residuals), n)})
 
 
-def _poses(tree: Tree, q: Array) -> tuple[Array, Array]:
-    """Return orientations (..., nodes + 1, 3, 3) and origins of all nodes in the base frame, and last, at -1, of the base."""
-    arrays = tree.arrays
-    count, batch = arrays.parent.size, q.shape[:-1]
-    orientations, origins = np.empty((*batch, count + 1, 3, 3)), np.zeros((*batch, count + 1, 3))
-    orientations[..., -1, :, :] = np.eye(3)
-    for i in range(count):
-        kind, d, parent = arrays.kind[i], arrays.dof[i], arrays.parent[i]  # -1 is the base
-        R, p = arrays.rotation[i], arrays.translation[i]
-        if kind == REVOLUTE:
-            angle = q[..., d, None, None]
-            R = arrays.turn[i, 0] + np.cos(angle) * arrays.turn[i, 1] + np.sin(angle) * arrays.turn[i, 2]
-        elif kind == PRISMATIC:
-            p = p + _turned(R, arrays.axis[i]) * q[..., d, None]
-        elif kind == SPHERICAL:
-            R = R @ _rotations(q[..., d : d + 3])
-        elif kind == FREE:
-            R, p = R @ _rotations(q[..., d + 3 : d + 6]), p + _turned(R, q[..., d : d + 3])
-        before = orientations[..., parent, :, :]
-        orientations[..., i, :, :] = np.sum(before[..., :, :, None] * R[..., None, :, :], axis=-2)
-        origins[..., i, :] = origins[..., parent, :] + _turned(before, p)
-    return orientations, origins
-
-
-def _rotations(r: Array) -> Array:
-    """Return exp [r]x of rotation vectors (..., 3)."""
-    return np.array([rotation_exp(one) for one in r.reshape(-1, 3)]).reshape(*r.shape, 3)
-
-
-def constraint_jacobian(tree: Tree, loops: LoopArrays, q: Array) -> Array:
-    """Return dPhi/dq by central differences, accurate enough to count ranks."""
-    moves = DIFFERENCE * np.eye(q.size)
-    return np.asarray(residual(tree, loops, q + moves) - residual(tree, loops, q - moves)).T / (2.0 * DIFFERENCE)
-
-
-def assemble(tree: Tree, loops: LoopArrays, start: Array, iterations: int = 100) -> tuple[Array, float]:
-    """Close the loops from a guess by damped Gauss-Newton steps of minimum length."""
-    q = start.copy()
-    phi = residual(tree, loops, q)
-    for _ in range(iterations):
+def assemble(closure: Callable[[Array], tuple[Array, Array]], start: Array) -> tuple[Array, Array, Array]:
+    """Close the loops from a guess by damped Gauss-Newton steps of minimum length; return q, Phi and dPhi/dq."""
+    q = start
+    phi, J = closure(q)
+    for _ in range(100):
         if np.max(np.abs(phi), initial=0.0) < 1e-13:
             break
-        step = -np.linalg.lstsq(constraint_jacobian(tree, loops, q), phi, rcond=1e-8)[0]
-        step *= min(1.0, 0.5 / max(float(np.max(np.abs(step))), 1e-300))
+        step = -np.linalg.lstsq(J, phi, rcond=1e-8)[0]
+        step *= min(1.0, REACH / max(float(np.max(np.abs(step))), 1e-300))
         for _ in range(12):
-            trial = residual(tree, loops, q + step)
-            if np.linalg.norm(trial) < np.linalg.norm(phi):
+            trial = closure(q + step)
+            if np.linalg.norm(trial[0]) < np.linalg.norm(phi):
                 break
             step = 0.5 * step
         else:
             break
-        q, phi = q + step, trial
-    return q, float(np.max(np.abs(phi), initial=0.0))
+        q, (phi, J) = q + step, trial
+    return q, phi, J
 
 
 def find_closure(mechanism: Mechanism, independent: Sequence[str]) -> Closure:
@@ -191,19 +304,21 @@ def find_closure(mechanism: Mechanism, independent: Sequence[str]) -> Closure:
     tree = mechanism.tree
     arrays, names = loop_arrays(mechanism)
     guess = np.array([float(mechanism.home.get(name, 0.0)) for name in tree.coordinates])
-    home, error = assemble(tree, arrays, guess)
+    equations = closure_function(tree, arrays)
+    home, phi, J = assemble(equations, guess)
+    error = np.max(np.abs(phi), initial=0.0)
     if error > CLOSED:
-        worst = names[int(np.argmax(np.abs(residual(tree, arrays, home))))]
+        worst = names[int(np.argmax(np.abs(phi)))]
         raise DescriptionError(
             f"robot '{mechanism.name}': no configuration near home closes loop '{worst}' (gap {error:.3g}); "
             "check its frames, or give a better home position"
         )
     generator = np.random.default_rng(0)
-    stack = [constraint_jacobian(tree, arrays, home)]
+    stack = [J]
     for _ in range(4):  # generic configurations beside home, which may be special
-        q, error = assemble(tree, arrays, home + generator.uniform(-0.1, 0.1, home.size))
-        if error < CLOSED:
-            stack.append(constraint_jacobian(tree, arrays, q))
+        _, phi, J = assemble(equations, home + generator.uniform(-0.1, 0.1, home.size))
+        if np.max(np.abs(phi), initial=0.0) < CLOSED:
+            stack.append(J)
     ranks = [int(np.linalg.matrix_rank(J, tol=RANK * np.linalg.norm(J, 2))) for J in stack]
     rank, J = max(ranks), stack[int(np.argmax(ranks))]
     free = tree.arrays.support.shape[1] - rank

@@ -24,6 +24,7 @@ from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.mjcf_file import TENDONS, UNSUPPORTED, MjcfFile, load_mjcf, polynomial_head
 from dynident.mechanism.mjcf_geoms import UnreadableShapeError, geom_inertia
 from dynident.mechanism.mjcf_links import read_actuators, read_constraints
+from dynident.mechanism.tree_state import joint_transform
 from dynident.mechanism.xml import naming_file, number, numbers, parse_numbers, quoted, unique_name, warn_description
 
 if TYPE_CHECKING:
@@ -218,7 +219,7 @@ def _read_joints(
         child = body if last and not np.any(anchor.translation) else unique_name(f"{body}/{name}", here.__contains__)
         joint = Joint(name, KINDS[kind], carrier, child, placement @ offset, axis)
         if reference:
-            joint = replace(joint, placement=joint.placement @ joint.transform(-reference))
+            joint = replace(joint, placement=joint.placement @ joint_transform(joint, -reference))
         limits = _limits(tree.file, attributes, kind, where)
         tree.joints.append(replace(joint, limits=limits, terms=_terms(tree, attributes, kind, where)))
         if child != body:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.mechanism.elements import Joint, Placement
-from dynident.mechanism.inertia import skew, transform
+from dynident.mechanism.inertia import transform, transform_matrix
 
 if TYPE_CHECKING:
     from dynident.mechanism.mechanism import Mechanism
@@ -37,7 +37,6 @@ class TreeArrays(NamedTuple):
     rotation: Array  # Joint frame in the parent node's frame
     translation: Array  # Joint frame in the parent node's frame
     axis: Array  # Axis in the joint frame
-    turn: Array
     support: NDArray[np.int64]  # Coordinates that move the node, in order from the base
     support_count: NDArray[np.int64]  # How many of them
     gravity: Array  # Gravity in the base frame [m/s^2]
@@ -55,7 +54,7 @@ class Tree:
     frames: Mapping[str, tuple[int, Placement]]
 
 
-def _primitives(joint: Joint) -> list[tuple[int, Array]]:
+def primitives(joint: Joint) -> list[tuple[int, Array]]:
     """Return the chain of simple nodes, (kind, axis) each, that makes the joint."""
     if joint.kind in ("revolute", "continuous"):
         return [(REVOLUTE, joint.axis)]
@@ -118,7 +117,7 @@ def build_tree(mechanism: Mechanism) -> Tree:
         if joint.kind == "fixed" and joint.child not in separate:
             frames[joint.child] = (node, placement)
         else:
-            for i, (code, direction) in enumerate(_primitives(joint)):
+            for i, (code, direction) in enumerate(primitives(joint)):
                 parent.append(node)
                 kind.append(code)
                 dof.append(len(coordinates) + i)
@@ -143,29 +142,24 @@ def build_tree(mechanism: Mechanism) -> Tree:
         np.array(rotation).reshape(k, 3, 3),
         np.array(translation).reshape(k, 3),
         np.array(axis).reshape(k, 3),
-        *_precompute(parent, kind, dof, rotation, axis, len(coordinates)),
+        *_support(parent, kind, dof, len(coordinates)),
         np.array(mechanism.gravity, dtype=np.float64),
     )
     flat = np.concatenate(inertias) if inertias else np.zeros(0)
     return Tree(arrays, tuple(bodies), flat, _to_node(poses), tuple(coordinates), frames)
 
 
-def _precompute(
-    parent: list[int], kind: list[int], dof: list[int], rotation: list[Array], axis: list[Array], n: int
-) -> tuple[Array, NDArray[np.int64], NDArray[np.int64]]:
-    """Return turn, support and support_count of `TreeArrays`."""
+def _support(parent: list[int], kind: list[int], dof: list[int], n: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return support and support_count of `TreeArrays`."""
     k = len(parent)
-    turn = np.zeros((k, 3, 3, 3))
     support = np.zeros((k, n), dtype=np.int64)
     count = np.zeros(k, dtype=np.int64)
     for i in range(k):
-        along = np.outer(axis[i], axis[i])
-        turn[i] = rotation[i] @ np.array([along, np.eye(3) - along, skew(axis[i])])
         inherited = support[parent[i], : count[parent[i]]].tolist() if parent[i] >= 0 else []
         own = range(dof[i], dof[i] + NODE_DOF[kind[i]])
         count[i] = len(inherited) + len(own)
         support[i, : count[i]] = [*inherited, *own]
-    return turn, support, count
+    return support, count
 
 
 def _to_node(poses: list[Placement]) -> Array | None:
@@ -174,6 +168,5 @@ def _to_node(poses: list[Placement]) -> Array | None:
         return None
     result = np.zeros((10 * len(poses), 10 * len(poses)))
     for i, pose in enumerate(poses):
-        block = np.column_stack([transform(unit, pose.rotation, pose.translation) for unit in np.eye(10)])
-        result[10 * i : 10 * i + 10, 10 * i : 10 * i + 10] = block
+        result[10 * i : 10 * i + 10, 10 * i : 10 * i + 10] = transform_matrix(pose.rotation, pose.translation)
     return result

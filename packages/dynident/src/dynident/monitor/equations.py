@@ -27,7 +27,7 @@ from dynident.graph.expression import Graph, Node, reachable, total
 from dynident.graph.function import Function
 from dynident.identify.regression.rows import Rows, actuation, unprojected
 from dynident.mechanics.equations import Equations
-from dynident.mechanics.matrices import energies
+from dynident.mechanics.newton_euler import energies
 from dynident.mechanics.solving import eliminate, solve_general
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.tree import FREE, SPHERICAL
@@ -77,7 +77,7 @@ def _momentum(mechanism: Mechanism, rest: float) -> Function:
     x = Equations(mechanism, Graph())
     x.rest, x.a = rest, [x.graph.zero] * mechanism.dof
     kinetic, _ = x.energies()
-    _, potential = energies(x.recursion, x.bodies(x.phi))
+    _, potential = energies(x.state, x.bodies(x.phi))
     p = reverse([kinetic], [1.0], x.v)
     u = reverse([kinetic - potential], [1.0], x.x)
     u = x.project(u) if mechanism.loops else u  # along the closure q_t moves with the coordinates by G

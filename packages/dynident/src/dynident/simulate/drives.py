@@ -17,9 +17,10 @@ from dynident.control.tick import clip
 from dynident.friction.terms import TERMS
 from dynident.graph.elementary import both, equal, maximum, minimum, where
 from dynident.graph.expression import Graph, Node, total
+from dynident.graph.vectors import cross, dot, plus, scale
 from dynident.mechanics.equations import Equations
+from dynident.mechanics.newton_euler import inverse_dynamics
 from dynident.mechanics.solving import NodeRows
-from dynident.mechanics.vectors import cross, dot, plus, scale
 from dynident.simulate.friction import Given, Owner, Side, force_of
 from dynident.simulate.lumping import lumped_symbols
 from dynident.simulate.shape import INDUCTIVE, RESISTIVE, Memory, Shape, starts
@@ -57,7 +58,7 @@ def along(row: Sequence[float], x: Sequence[Node]) -> Node:
 
 def inertial_torques(eq: Equations) -> list[Node]:
     """Return the torques of bodies, rotors and force elements on the tree's coordinates."""
-    tree = eq.recursion.inverse_dynamics(eq.bodies(eq.phi))
+    tree = inverse_dynamics(eq.state, eq.bodies(eq.phi))
     for column, symbol, d, _ in eq.joint_columns:
         if TERMS[symbol].rotor:
             tree[d] = tree[d] + eq.phi[column] * eq.tree_a[d]

@@ -16,10 +16,10 @@ from dynident.control.tick import clip
 from dynident.graph.elementary import absolute, both, equal, minimum, opposite, where
 from dynident.graph.expression import Node, total
 from dynident.graph.function import Function
+from dynident.graph.vectors import dot
 from dynident.mechanics.equations import Equations
-from dynident.mechanics.matrices import energies
+from dynident.mechanics.newton_euler import energies
 from dynident.mechanics.solving import NodeRows, factor_symmetric, solve_factored
-from dynident.mechanics.vectors import dot
 from dynident.simulate.drives import Drives, along, inertial_torques, within
 from dynident.simulate.friction import Owner
 from dynident.simulate.shape import own_positions, parts_of
@@ -280,7 +280,7 @@ class Dynamics(Drives):
 
     def _energy(self, eq: Equations) -> tuple[Node, Node]:
         """Return kinetic and potential energy: bodies, rotors, shaft masses, shafts, springs."""
-        kinetic, potential = energies(eq.recursion, eq.bodies(self.p("phi")))
+        kinetic, potential = energies(eq.state, eq.bodies(self.p("phi")))
         kinetic, potential = kinetic + eq.rotor_energy(), potential + eq.force_energy()
         for i, part, number, _ in parts_of(self.shape.owners):
             if part.what == "k" and self.shape.owners[i].motor < 0:

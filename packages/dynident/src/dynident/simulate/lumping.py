@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dynident.graph.expression import Node
 from dynident.mechanics.functions import cached, node_values
-from dynident.mechanism.inertia import pseudo_inertia
+from dynident.mechanism.inertia import transform_matrix
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.tree import FIXED, PRISMATIC, REVOLUTE, SPHERICAL
 
@@ -55,7 +55,7 @@ def lumping(mechanism: Mechanism) -> Array:
         alike = _alike(int(tree.kind[i]), tree.axis[i]) @ own
         if parent >= 0:
             above = int(tree.column[parent])
-            L[above : above + 10] += _seen_from(tree.rotation[i], tree.translation[i]) @ alike
+            L[above : above + 10] += transform_matrix(tree.rotation[i], tree.translation[i]) @ alike
         own -= alike
     return L
 
@@ -73,15 +73,3 @@ def _alike(kind: int, axis: Array) -> Array:
         one, other = np.delete(MOMENTS, along[0])
         part[one, other] = part[other, other] = 1.0
     return part
-
-
-def _seen_from(rotation: Array, translation: Array) -> Array:
-    """Return the map of ten parameters into the frame in which theirs is given."""
-    T = np.eye(4)
-    T[:3, :3], T[:3, 3] = rotation, translation
-    columns = []
-    for unit in np.eye(10):
-        P = T @ pseudo_inertia(unit) @ T.T
-        tensor = np.trace(P[:3, :3]) * np.eye(3) - P[:3, :3]
-        columns.append([P[3, 3], *P[:3, 3], *tensor[np.triu_indices(3)]])
-    return np.array(columns).T

@@ -23,13 +23,13 @@ from dynident.graph.elementary import minimum, opposite, where
 from dynident.graph.expression import Node, total
 from dynident.graph.function import Function
 from dynident.graph.routine import Place
+from dynident.graph.vectors import dot
 from dynident.mechanics.actuation import internal, least_norm, least_squares
 from dynident.mechanics.equations import Equations
 from dynident.mechanics.functions import cached, node_values, tree_motion
 from dynident.mechanics.motion import Motion
 from dynident.mechanics.moving_tree import positions_of
 from dynident.mechanics.solving import NodeRows, solve_general, solve_symmetric
-from dynident.mechanics.vectors import dot
 from dynident.simulate.drives import along, inertial_torques
 from dynident.simulate.dynamics import Dynamics
 from dynident.simulate.friction import Given, softened

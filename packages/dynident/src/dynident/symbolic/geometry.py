@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from dynident.graph.expression import Graph
 from dynident.graph.names import identifiers
-from dynident.mechanics.geometry import Geometry, Pose, compose
-from dynident.mechanics.vectors import matrix, plus, scale, snapped, vector
+from dynident.graph.vectors import matrix, plus, scale, snapped, vector
 from dynident.mechanism.elements import Joint
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.tree import FIXED
+from dynident.mechanism.tree_state import Geometry, Pose, compose
 
 Array = NDArray[np.float64]
 
