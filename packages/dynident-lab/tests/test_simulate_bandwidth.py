@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from simulate_cases import geared_arm
 
 import dynident as di
 from dynident.control import PID, Cascade, ComputedTorque
@@ -191,3 +192,7 @@ def test_mast_bandwidth_falls_when_the_mechanism_is_attached() -> None:
     assert whole.bandwidth < alone.bandwidth - 0.03 < linear.bandwidth - 0.1
     assert np.all(whole.magnitude < alone.magnitude) and np.all(alone.magnitude < linear.magnitude)
     assert whole.bandwidth > 3.5 and linear.bandwidth < 5.0
+
+
+def test_a_corner_outside_the_measured_frequencies_is_said() -> None:
+    assert "bandwidth above 5 Hz" in str(bandwidth(geared_arm(), "joint_1", 0.02, [2.0, 5.0], settle=0.5))

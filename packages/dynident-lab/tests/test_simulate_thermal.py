@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from plant_cases import slide
 from scipy.integrate import solve_ivp
 from simulate_cases import pid
 
@@ -169,3 +170,24 @@ def test_a_warm_run_is_read_back_with_its_thermal_model(tmp_path: Path) -> None:
     again = Run.load(run.save(tmp_path / "run.json"))
     assert again.robot.thermal["joint_1"].model == MODEL
     assert again.truth.checksum() == run.truth.checksum()
+
+
+@pytest.mark.parametrize("cut", [2.0, 1.3])
+def test_warming_goes_on_from_an_end_and_shows_all_zones(cut: float) -> None:
+    law = (Coulomb() + Viscous()).using(fc=4.0, fv=2.0)
+    model = SecondOrder(alpha=-0.01, beta=1.0, K1=1.0, K2=1.0, C1=60.0, C2=600.0)
+    t = np.linspace(0.0, 4.0, 401)
+    x = np.sin(3.0 * t)[:, None]
+    motion = di.Motion(t, x, 3.0 * np.cos(3.0 * t)[:, None], -9.0 * x)
+    from dynident.control import PID
+
+    robot = VirtualRobot(
+        slide(), [Drive("s", Motor(1.0))], PID(4000.0, 200.0, cycle=1e-3), friction={"s": law}, thermal={"s": model}, step=1e-3
+    )
+    one = robot.simulate(motion)
+    assert one.truth.zones["s"].shape == (one.truth.t.size, 2)
+    assert np.all(np.diff(one.truth.zones["s"][-1000:, 0]) > 0.0)
+    first = robot.simulate(motion, duration=cut)
+    second = robot.simulate(motion, start=first.end)
+    np.testing.assert_allclose(second.truth.motion.q, one.truth.motion.q[round(cut * 1000) :], rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(second.end.heat.state["s"], one.end.heat.state["s"], rtol=1e-12)

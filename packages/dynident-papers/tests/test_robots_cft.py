@@ -8,6 +8,7 @@ from plant_cases import go, machine
 
 import dynident as di
 from dynident.control import OpenLoop
+from dynident.errors import SimulationError
 from dynident.friction import Sigmoid
 from dynident_papers.robots import cft
 from dynident_papers.robots.cft import data
@@ -440,3 +441,18 @@ def test_forward_run_of_the_cft_digest() -> None:
     end = go(machine(robot, law=OpenLoop(torque=tau), step=1e-4, friction=laws), 1001, q0).truth.motion
     np.testing.assert_allclose(end.q[-1], [0.273832, 0.030732, -1.010267, 2.003791], atol=2e-6)
     np.testing.assert_allclose(end.v[-1], [0.044022, 0.567445, -0.256833, 0.276094], atol=2e-6)
+
+
+def test_the_published_cft_model_is_blamed_where_its_mass_matrix_fails() -> None:
+    t = np.linspace(5.0, 10.0, 1001)
+    reference = cft.cartesian_reference(t, *cft.excitation(t))
+    with pytest.raises(SimulationError, match=r"mass matrix is not positive definite at t = 0\.7\d+ s \(of joint 'q\d'"):
+        cft.machine("pd", bandwidth=8.0).simulate(reference)
+
+
+def test_a_run_that_rests_where_the_mass_matrix_is_indefinite_stops_at_once() -> None:
+    xc = np.tile([-0.28, 0.0, 2.4, 0.08], (2, 1))
+    held = cft.cartesian_reference([0.0, 0.1], xc, 0.0 * xc, 0.0 * xc)
+    with pytest.raises(SimulationError, match=r"not positive definite at t = 0 s .* so accelerations have no meaning"):
+        cft.machine().simulate(held)
+    assert len(cft.machine(added_inertia=0.2).simulate(held).log)

@@ -8,10 +8,11 @@ from importlib import import_module
 import numpy as np
 import pytest
 
+import dynident as di
 from dynident.control import OpenLoop
 from dynident.control.feedforward import actuator_motion
 from dynident.drive import Drive, Motor
-from dynident.errors import DynidentError
+from dynident.errors import DynidentError, SimulationError
 from dynident.mechanics import Motion, actuator_jacobian, inverse_dynamics, mass_matrix
 from dynident.mechanics.actuation import generalised_efforts
 from dynident.simulate import VirtualRobot
@@ -312,3 +313,27 @@ def test_cft_follows_its_excitation_where_table_4_is_repaired_and_says_so_where_
     with pytest.raises(DynidentError, match=r"instability|mass") as error:
         cft.machine().simulate(reference)
     assert "\n" not in str(error.value)
+
+
+def _without_friction(robot: VirtualRobot) -> VirtualRobot:
+    """Return a machine that does not rub, although its controller believes so."""
+    smooth = {name: 0.0 for name in robot.mechanism.parameters.names if name.startswith(("fc_", "fv_"))}
+    bare = robot.mechanism.with_parameters(robot.mechanism.parameters.replace(smooth))
+    return replace(robot, mechanism=bare, drives=tuple(replace(drive, friction=None) for drive in robot.drives))
+
+
+def test_dualv_with_a_payload_is_stable() -> None:
+    t = np.linspace(0.0, 0.5, 501)
+    x = np.stack([0.05 * (1.0 - np.cos(4.0 * np.pi * t)), 0.0 * t, 0.0 * t], axis=1)
+    motion = di.Motion(t, x, np.gradient(x, t, axis=0), np.gradient(np.gradient(x, t, axis=0), t, axis=0))
+    for controller in ("feedforward", "computed torque"):
+        run = dualv.machine(controller, payload=True).simulate(motion)
+        assert max(run.saturation.values()) == 0.0
+        knocked = _without_friction(dualv.machine(controller, payload=True))
+        still = di.Motion([0.0, 0.3], np.zeros((2, 3)), np.zeros((2, 3)), np.zeros((2, 3)))
+        error = np.abs(knocked.simulate(still, start={"q": [1e-4, 1e-4, 1e-3]}).truth.motion.q).max(axis=1)
+        assert error[-50:].max() < 0.05 * error[0], "the loops are stable by themselves, not by what rubs"
+    robot = dualv.machine(payload=True)
+    law = replace(robot.controller, kp=2.5 * np.array(robot.controller.kp), kd=2.5 * np.array(robot.controller.kd))
+    with pytest.raises(SimulationError, match=r"instability: joint 'platform\.\w+' swings between the limits of the motors"):
+        replace(robot, controller=law).simulate(motion)

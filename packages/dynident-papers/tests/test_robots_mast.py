@@ -24,6 +24,9 @@ from dynident.mechanics import (
 from dynident.mechanism import Body, Joint, Loop, Mechanism, Placement, from_com
 from dynident.mechanism.elements import rotation_exp
 from dynident.mechanism.inertia import inertia_matrix, transform
+from dynident.simulate import with_noise
+from dynident.trajectory import random_motion
+from dynident_lab.servo import bandwidth, delayed_integrator
 from dynident_papers.robots import mast, tripod
 from dynident_papers.robots.tripod_dynamics import body_jacobians
 
@@ -442,3 +445,31 @@ def test_bad_input_is_answered_by_one_sentence(call, sentence):
     with pytest.raises(DynidentError, match=sentence) as error:
         call()
     assert "\n" not in str(error.value)
+
+
+def test_mast_loses_the_phase_of_its_dead_time() -> None:
+    """The response k_v e^{-sT} / (s + k_v e^{-sT}) with 22.8 1/s and 8.8 ms explains the measured points."""
+    found = bandwidth(mast.machine(), "z", 1e-4, [0.4, 5.0, 10.0], mechanism=False, friction=False)
+    fit = delayed_integrator(22.8, 8.8e-3, found.frequency)
+    np.testing.assert_allclose(found.magnitude, np.abs(fit), atol=0.01)
+    np.testing.assert_allclose(found.phase, np.degrees(np.angle(fit)), atol=2.0)
+
+
+STANDSTILL = 0.1
+
+
+def deviations(robot: di.Mechanism, fit: di.Fit) -> np.ndarray:
+    """Return (found - true) / std of the base parameters."""
+    return np.asarray((fit.values - fit.base.values(robot.parameters.values)) / fit.std)
+
+
+def test_shaking_table_with_elastic_drives():
+    machine = mast.machine(position_cycle=1e-3)  # the log of 1 kHz is warned of when the command steps every 17 ms
+    home = [machine.mechanism.home[name] for name in machine.mechanism.coordinate_names]
+    train, test = (random_motion(home, [0.04, 0.2, 0.2], seed=s, duration=8.0) for s in (1, 2))
+    motors = [drive.actuator for drive in machine.drives]
+    log = with_noise(machine, train, 0.01).simulate(train, seed=0).log
+    options = {"projection": motors, "standstill": STANDSTILL, "cutoff": 30.0}  # rows shorter than the time between reversals
+    fit = di.WLS().fit(di.Regression.from_log(machine.model, log, **options)).result_
+    assert np.abs(deviations(machine.model, fit)).max() < 4.0
+    assert fit.score(machine.simulate(test, duration=6.0).log).metrics.relative < 0.01

@@ -314,9 +314,19 @@ def _described() -> di.Mechanism:
     return example().robot
 
 
+def askew(phi: np.ndarray) -> np.ndarray:
+    """Return a body with its centre of mass off all axes and its principal axes turned, so that no parameter is zero."""
+    m, c = phi[0], phi[1:4] / phi[0]
+    tensor = np.array([[phi[4], phi[5], phi[6]], [phi[5], phi[7], phi[8]], [phi[6], phi[8], phi[9]]])
+    R = rotation_exp([0.1, 0.2, -0.15])
+    central = tensor - m * (c @ c * np.eye(3) - np.outer(c, c))
+    return from_com(m, np.add(c, [0.004, -0.006, 0.005]), R @ central @ R.T)
+
+
 def arm6() -> di.Mechanism:
     """Return the arm of the demo with gears, rotors and friction: the best straight line through the cubic of each joint."""
     robot = _described()
+    bodies = [body if body.name == robot.root else replace(body, inertia=askew(body.inertia)) for body in robot.bodies]
     joints = []
     for joint, rotor, gear, law in zip(robot.joints, ARM_ROTORS, GEARS, CUBIC, strict=True):
         v = np.linspace(0.01, 1.0, 100) * joint.limits.velocity
@@ -326,7 +336,7 @@ def arm6() -> di.Mechanism:
         di.Actuator(f"motor_{i}", {joint.name: 1.0}, float(gear), gain=float(gain))
         for i, (joint, gear, gain) in enumerate(zip(joints, GEARS, ARM_CONSTANTS, strict=True), start=1)
     ]
-    return replace(robot, joints=tuple(joints), actuators=tuple(motors), terms=("ia", "fv", "fc"))
+    return replace(robot, bodies=tuple(bodies), joints=tuple(joints), actuators=tuple(motors), terms=("ia", "fv", "fc"))
 
 
 def arm6_limits(robot: di.Mechanism | None = None, **changes: Any) -> MotionLimits:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from identify_cases import DOWN_Y, PLANAR, arm
+from small_robots import arm6_machine
 
 from dynident.control import ComputedTorque
 from dynident.errors import DynidentWarning, IdentificationError, LogError, SimulationError
@@ -55,9 +56,7 @@ def test_the_loop_of_the_true_model_is_the_machine(robot, machine, run):
 
 
 def test_drives_hand_their_inertia_and_friction_to_the_model():
-    from dynident_papers.robots import er3a_c60
-
-    machine = er3a_c60.machine()
+    machine = arm6_machine()
     loop = ClosedLoop(machine, Motion([0.0, 1.0], *(np.zeros((2, machine.mechanism.dof)) for _ in range(3))))
     bare = loop.machine_of(machine.model)
     assert all(drive.motor.inertia == 0.0 and drive.friction is None for drive in bare.drives)

@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from identify_cases import UR10
+from small_robots import NOISE, arm6, arm6_limits
 
 import dynident as di
 from dynident.errors import DynidentError
@@ -18,19 +20,18 @@ from dynident.excitation.optimise import smoothed
 from dynident.excitation.problem import Problem, feasible_start, typical
 from dynident.excitation.sqp import Budget, Descent, quadratic_program, update
 from dynident.trajectory import Fourier, Multisine, Trajectory, sample
-from dynident_papers.robots import er3a_c60
 
-FAMILY = Fourier(er3a_c60.FUNDAMENTAL, er3a_c60.HARMONICS)
+FAMILY = Fourier(0.1, 5)
 
 
 @pytest.fixture(scope="module")
-def er3a():
-    robot = er3a_c60.mechanism()
-    return robot, er3a_c60.limits(robot), di.base_parameters(robot)
+def six():
+    robot = arm6()
+    return robot, arm6_limits(robot), di.base_parameters(robot)
 
 
-def problem_of(er3a, criterion="d", samples=150, **options):
-    _, limits, base = er3a
+def problem_of(six, criterion="d", samples=150, **options):
+    _, limits, base = six
     t = np.arange(samples) / samples * FAMILY.duration
     return Problem(Objective(RobotEquations(base, 0.04), FAMILY, Criterion.parse(criterion, **options), t), limits)
 
@@ -82,8 +83,8 @@ def test_descent_finds_the_optimum_of_a_known_problem():
     assert np.hypot(a, b)[0, 0] == pytest.approx(2.0, rel=2e-3)
 
 
-def test_smoothing_is_left_at_the_end(er3a):
-    objective = problem_of(er3a, "cond").objective
+def test_smoothing_is_left_at_the_end(six):
+    objective = problem_of(six, "cond").objective
     soft = smoothed(objective, 4.0, 40.0)
     assert soft.equations.eps == 40.0 * objective.equations.eps and soft.criterion.power == 4.0
     assert smoothed(objective, np.inf, 1.0).criterion == objective.criterion
@@ -91,8 +92,8 @@ def test_smoothing_is_left_at_the_end(er3a):
     assert smoothed(plain, 4.0, 40.0).equations is plain.equations
 
 
-def test_every_step_is_better_and_inside(er3a):
-    problem = problem_of(er3a)
+def test_every_step_is_better_and_inside(six):
+    problem = problem_of(six)
     start = feasible_start(problem, np.random.default_rng(0))
     costs = []
     descent = Descent(problem.limits, typical(problem), start)
@@ -116,10 +117,10 @@ def by_hand(limits):
     raise AssertionError("no size of the hand-made motion is inside the limits")
 
 
-def test_the_proof_that_it_matters(er3a):
+def test_the_proof_that_it_matters(six):
     """Mean relative deviation at least 2 x smaller after 100 steps from one start (benchmark: 3 x), as WLS finds."""
-    robot, limits, base = er3a
-    noise, size = er3a_c60.assumed("noise"), relative_sizes(base, 0.0)
+    robot, limits, base = six
+    noise, size = NOISE, relative_sizes(base, 0.0)
     options = {"samples": 150, "noise": noise, "base": base, "starts": 1, "workers": 1, "seed": 1, "iterations": 100}
     found = design(robot, limits, "d", family=FAMILY, **options)
     assert min(found.margins().values()) >= limits.margin - 1e-6
@@ -137,16 +138,16 @@ def test_the_proof_that_it_matters(er3a):
         assert 0.8 < np.sqrt(np.mean(np.square(errors))) < 1.25  # deviations are what was expected
 
 
-def test_relative_scale(er3a):
-    robot, _, base = er3a
+def test_relative_scale(six):
+    robot, _, base = six
     size, beta = relative_sizes(base), np.abs(base.values(robot.parameters.values))
     assert np.all(size >= beta) and np.all(size > 0.0) and np.array_equal(relative_sizes(base, 0.0), beta)
     inertia = np.array([robot.parameters.units[int(c)] == "kg m^2" for c in base.columns])
     assert size[inertia].min() == pytest.approx(1e-3 * beta[inertia].max())
-    bare = di.Mechanism.from_dh(er3a_c60.dh_table(), "modified")
+    bare = di.Mechanism.from_dh(UR10)
     with pytest.raises(DynidentError, match="has no prior values of parameters in"):
         relative_sizes(di.base_parameters(bare))
-    one = problem_of(er3a, "a", scale=size.tolist())
+    one = problem_of(six, "a", scale=size.tolist())
     x = feasible_start(one, np.random.default_rng(0))
     R = one.objective.factor(x)
     assert one.objective.value(x)["a"] == pytest.approx(np.sum(np.diag(np.linalg.inv(R.T @ R)) / size**2), rel=1e-6)
@@ -155,7 +156,7 @@ def test_relative_scale(er3a):
 @pytest.mark.parametrize(
     ("changes", "options", "words"),
     [
-        ({"tool": {"frame": "link_6", "height": 2.0}}, {}, "no feasible motion: limit 'position of link_6.z' cannot be kept"),
+        ({"tool": {"frame": "link6", "height": 2.0}}, {}, "no feasible motion: limit 'position of link6.z' cannot be kept"),
         ({"margin": 0.99}, {}, "no feasible motion"),
         ({"bandwidth": 0.4}, {}, "frequencies up to 0.5 Hz but the drives follow 0.4 Hz only"),
         ({}, {"rate": 0.9}, "Nyquist"),
@@ -165,14 +166,14 @@ def test_relative_scale(er3a):
         ({}, {"scale": "relativ"}, "scale is 'relativ'"),
     ],
 )
-def test_bad_input(er3a, changes, options, words):
-    robot, _, base = er3a
+def test_bad_input(six, changes, options, words):
+    robot, _, base = six
     with pytest.raises(DynidentError, match=words):
-        design(robot, er3a_c60.limits(robot, **changes), "d", 2.0, FAMILY, base=base, samples=60, workers=1, **options)
+        design(robot, arm6_limits(robot, **changes), "d", 2.0, FAMILY, base=base, samples=60, workers=1, **options)
 
 
-def test_limits_are_needed(er3a):
-    robot = er3a[0]
+def test_limits_are_needed(six):
+    robot = six[0]
     joints = tuple(replace(joint, limits=type(joint.limits)()) for joint in robot.joints)
-    with pytest.raises(DynidentError, match="joint 'joint_1' has no position limits"):
+    with pytest.raises(DynidentError, match="joint 'joint1' has no position limits"):
         design(replace(robot, joints=joints), None, "d", 2.0, FAMILY)

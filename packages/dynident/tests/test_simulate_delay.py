@@ -13,8 +13,6 @@ from dynident.control import PID, Cascade, ComputedTorque, CoordinateSpace, Curr
 from dynident.drive import Drive, Encoder, Motor, Transmission
 from dynident.errors import DynidentError, SimulationError
 from dynident.simulate import VirtualRobot
-from dynident_lab.servo import Axis, bandwidth, delayed_integrator, tune_cascade
-from dynident_papers.robots import mast
 
 H = 1.25e-4
 MOTOR = Motor(0.1, 0.6, 1e-3, inertia=1e-4)
@@ -23,7 +21,6 @@ LOOPS = Cascade(
     25.0, 0.08, 2.0, position_cycle=2e-3, velocity_cycle=5e-4, current=CurrentLoop(0.8, 200.0, 2.5e-4), position_filter=60.0
 )
 IDEAL = replace(LOOPS, current=None)
-F = np.array([0.5, 3.0, 11.0, 40.0])
 
 
 def wave(seconds: float, cycle: float, size: float = 0.02) -> di.Motion:
@@ -55,40 +52,6 @@ def test_a_delayed_p_loop_on_an_integrator_is_its_recursion(steps: int) -> None:
 
 
 @pytest.mark.parametrize("loops", [LOOPS, IDEAL])
-def test_the_phase_of_an_open_loop_falls_by_omega_delay(loops: Cascade) -> None:
-    """Sampled: z^-d exactly, in every loop; continuous: e^{-s d} by a Pade approximation."""
-    late, far = replace(loops, delay=4 * 5e-4), replace(loops, position_delay=8 * 5e-4)
-    inner = "velocity" if loops.current is None else "current"
-    turn = np.exp(-2j * np.pi * F * 2e-3)
-    for sampled in (True, False):
-
-        def response(loop: str, law: Cascade, sampled: bool = sampled) -> np.ndarray:
-            return Axis(DRIVE, law).loop(loop, sampled=sampled, open=True).response(F)[:, 0, 0]  # type: ignore[arg-type]
-
-        tolerance = 1e-9 if sampled else 1e-6
-        np.testing.assert_allclose(response(inner, late), response(inner, loops) * turn, rtol=tolerance)
-        moved = response("position", far) / response("position", loops)
-        np.testing.assert_allclose(moved, np.exp(-2j * np.pi * F * 4e-3), rtol=tolerance)
-        np.testing.assert_allclose(response("velocity", far), response("velocity", loops), rtol=1e-9)
-
-
-@pytest.mark.parametrize("loops", [LOOPS, IDEAL])
-@pytest.mark.parametrize("delays", [{"delay": 3 * H}, {"position_delay": 3e-3}, {"delay": 4 * H, "position_delay": 5e-4}])
-def test_the_simulated_loops_are_the_lifted_ones(loops: Cascade, delays: dict[str, float]) -> None:
-    law = replace(loops, **delays)
-    axis, motion = Axis(DRIVE, law, load=4.0 / 80.0**2), wave(0.4, law.position_cycle)
-    run = VirtualRobot(slide(4.0), [DRIVE], law, step=H).simulate(motion, log_cycle=2e-3)
-    system, z, lifted = axis.loop(sampled=True), 0.0, []
-    z = np.zeros(len(system.A))
-    for wanted in motion.q[:, 0]:
-        lifted.append((system.C @ z)[0])
-        z = system.A @ z + system.B[:, 0] * wanted
-    np.testing.assert_allclose(run.truth.motion.q[:, 0], lifted, atol=1e-8)
-    without = VirtualRobot(slide(4.0), [DRIVE], loops, step=H).simulate(motion, log_cycle=2e-3)
-    assert np.abs(run.truth.motion.q - without.truth.motion.q).max() > 1e-5
-
-
-@pytest.mark.parametrize("loops", [LOOPS, IDEAL])
 def test_a_delayed_cascade_in_the_coordinates_is_the_plain_one(loops: Cascade) -> None:
     """The cascade in a work space that is the coordinates themselves."""
     law, drive = replace(loops, delay=4 * H, position_delay=2e-3), replace(DRIVE, encoder=Encoder(velocity="exact"))
@@ -111,37 +74,6 @@ def test_laws_with_a_model_and_in_work_space_are_late_too() -> None:
         prompt, slow = (VirtualRobot(robot, [DRIVE], x, step=H).simulate(wave(0.1, 1e-3)) for x in (law, late))  # type: ignore[arg-type]
         assert (slow.truth.current[:3] == 0.0).all()
         np.testing.assert_allclose(slow.truth.current[3], prompt.truth.current[0], rtol=1e-9)
-
-
-def test_margins_of_python_control_see_the_delay() -> None:
-    control = pytest.importorskip("control")
-    for delay in (0.0, 1e-3):
-        axis = Axis(DRIVE, replace(IDEAL, delay=delay, position_delay=delay))
-        ours = axis.margins("velocity")
-        theirs = axis.loop("velocity", sampled=True, open=True).to_control()
-        assert isinstance(theirs, control.StateSpace)
-        at = theirs(np.exp(2j * np.pi * np.array([ours.phase_frequency, ours.gain_frequency]) * theirs.dt))
-        np.testing.assert_allclose(np.abs(at), [1.0, 1.0 / ours.gain], rtol=1e-6)
-        np.testing.assert_allclose(np.degrees(np.angle(-at)), [ours.phase, 0.0], atol=1e-4)
-        closed = axis.loop("velocity", sampled=True).to_control()
-        assert np.abs(control.poles(closed)).max() < 1.0 + 1e-7
-    without, late = (Axis(DRIVE, replace(IDEAL, delay=d)).margins("velocity") for d in (0.0, 1e-3))
-    assert without.phase - late.phase == pytest.approx(360.0 * without.phase_frequency * 1e-3, rel=1e-6)
-
-
-def test_tuning_carries_the_delay_into_the_loops() -> None:
-    loops = tune_cascade(DRIVE, 2.0, position_cycle=2e-3, velocity_cycle=5e-4, delay=1e-3)
-    assert loops.delay == 1e-3
-    assert Axis(DRIVE, loops).margins("velocity") == Axis(DRIVE, loops, delay=1e-3).margins("velocity")
-    assert Axis(DRIVE, loops, delay=0.0).margins("velocity").phase > Axis(DRIVE, loops).margins("velocity").phase + 5.0
-
-
-def test_mast_loses_the_phase_of_its_dead_time() -> None:
-    """The response k_v e^{-sT} / (s + k_v e^{-sT}) with 22.8 1/s and 8.8 ms explains the measured points."""
-    found = bandwidth(mast.machine(), "z", 1e-4, [0.4, 5.0, 10.0], mechanism=False, friction=False)
-    fit = delayed_integrator(22.8, 8.8e-3, found.frequency)
-    np.testing.assert_allclose(found.magnitude, np.abs(fit), atol=0.01)
-    np.testing.assert_allclose(found.phase, np.degrees(np.angle(fit)), atol=2.0)
 
 
 def test_a_delay_that_does_not_fit_is_one_sentence() -> None:

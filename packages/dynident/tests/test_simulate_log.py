@@ -11,14 +11,13 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 from simulate_cases import arm, cascade, excitation, geared_arm, geared_drives, pid
-from small_robots import ROTOR, TORQUE_CONSTANT, five_bar, platform
+from small_robots import ROTOR, TORQUE_CONSTANT, bare, five_bar, platform
 
 import dynident as di
 from dynident.drive import CurrentSensor, Drive, Encoder, Motor, Transmission
 from dynident.friction import Coulomb, Viscous
 from dynident.signals import Log, prepare
 from dynident.simulate import Run, Sensors, VirtualRobot
-from dynident_papers.robots.shared import without_terms
 
 
 def identify(run: Run, **options: Any) -> tuple[di.Fit, np.ndarray, float]:
@@ -100,7 +99,7 @@ def five_bar_with_geared_drives(**options: Any) -> VirtualRobot:
     motor = Motor(TORQUE_CONSTANT, inertia=ROTOR)
     drives = [Drive(f"motor{i}", motor, Transmission.gear(40.0), friction, Encoder(2e-4, filter=200.0)) for i in (1, 4)]
     law = pid(2e5, 4e3, cycle=1e-3)
-    return VirtualRobot(without_terms(five_bar(), ("alpha1", "alpha4")), drives, law, **options)
+    return VirtualRobot(bare(five_bar()), drives, law, **options)
 
 
 def test_a_robot_with_loops_is_identified_within_its_covariance() -> None:

@@ -10,15 +10,12 @@ import pytest
 from plant_cases import go, machine, slide
 from simulate_cases import excitation, geared_arm
 
-import dynident as di
 from dynident.control import OpenLoop
 from dynident.drive import Drive, Motor, Transmission
 from dynident.errors import SimulationError
 from dynident.friction import Coulomb, Viscous
 from dynident.signals import Log
-from dynident.simulate import Sensors, VirtualRobot, stream
-from dynident_lab.thermal import SecondOrder
-from dynident_papers.robots import dualv
+from dynident.simulate import Sensors, stream
 
 
 def test_pieces_on_disk_are_the_run_in_one_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,27 +47,6 @@ def test_a_run_that_memory_does_not_hold_is_told_to_stream() -> None:
         go(robot, 10**9)
 
 
-@pytest.mark.parametrize("cut", [2.0, 1.3])
-def test_warming_goes_on_from_an_end_and_shows_all_zones(cut: float) -> None:
-    law = (Coulomb() + Viscous()).using(fc=4.0, fv=2.0)
-    model = SecondOrder(alpha=-0.01, beta=1.0, K1=1.0, K2=1.0, C1=60.0, C2=600.0)
-    t = np.linspace(0.0, 4.0, 401)
-    x = np.sin(3.0 * t)[:, None]
-    motion = di.Motion(t, x, 3.0 * np.cos(3.0 * t)[:, None], -9.0 * x)
-    from dynident.control import PID
-
-    robot = VirtualRobot(
-        slide(), [Drive("s", Motor(1.0))], PID(4000.0, 200.0, cycle=1e-3), friction={"s": law}, thermal={"s": model}, step=1e-3
-    )
-    one = robot.simulate(motion)
-    assert one.truth.zones["s"].shape == (one.truth.t.size, 2)
-    assert np.all(np.diff(one.truth.zones["s"][-1000:, 0]) > 0.0)
-    first = robot.simulate(motion, duration=cut)
-    second = robot.simulate(motion, start=first.end)
-    np.testing.assert_allclose(second.truth.motion.q, one.truth.motion.q[round(cut * 1000) :], rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(second.end.heat.state["s"], one.end.heat.state["s"], rtol=1e-12)
-
-
 # ---- mended ----------------------------------------------------------------------------------------------------------
 
 
@@ -93,27 +69,3 @@ def test_nothing_creeps_at_rest_behind_a_gear_with_losses(elastic: bool, fc: flo
             assert np.ptp(late) < 1e-13
         else:
             assert np.ptp(late) > 1e-3
-
-
-def _without_friction(robot: VirtualRobot) -> VirtualRobot:
-    """Return a machine that does not rub, although its controller believes so."""
-    smooth = {name: 0.0 for name in robot.mechanism.parameters.names if name.startswith(("fc_", "fv_"))}
-    bare = robot.mechanism.with_parameters(robot.mechanism.parameters.replace(smooth))
-    return replace(robot, mechanism=bare, drives=tuple(replace(drive, friction=None) for drive in robot.drives))
-
-
-def test_dualv_with_a_payload_is_stable() -> None:
-    t = np.linspace(0.0, 0.5, 501)
-    x = np.stack([0.05 * (1.0 - np.cos(4.0 * np.pi * t)), 0.0 * t, 0.0 * t], axis=1)
-    motion = di.Motion(t, x, np.gradient(x, t, axis=0), np.gradient(np.gradient(x, t, axis=0), t, axis=0))
-    for controller in ("feedforward", "computed torque"):
-        run = dualv.machine(controller, payload=True).simulate(motion)
-        assert max(run.saturation.values()) == 0.0
-        knocked = _without_friction(dualv.machine(controller, payload=True))
-        still = di.Motion([0.0, 0.3], np.zeros((2, 3)), np.zeros((2, 3)), np.zeros((2, 3)))
-        error = np.abs(knocked.simulate(still, start={"q": [1e-4, 1e-4, 1e-3]}).truth.motion.q).max(axis=1)
-        assert error[-50:].max() < 0.05 * error[0], "the loops are stable by themselves, not by what rubs"
-    robot = dualv.machine(payload=True)
-    law = replace(robot.controller, kp=2.5 * np.array(robot.controller.kp), kd=2.5 * np.array(robot.controller.kd))
-    with pytest.raises(SimulationError, match=r"instability: joint 'platform\.\w+' swings between the limits of the motors"):
-        replace(robot, controller=law).simulate(motion)

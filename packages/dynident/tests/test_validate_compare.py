@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from identify_cases import DOWN_Y, PLANAR, arm, simulated_log, smooth
+from small_robots import five_bar_machine
 
 import dynident as di
 from dynident.cli import run as command
@@ -90,9 +91,7 @@ def test_a_refusal_is_a_row_and_the_end_is_held_out(robot, logs):
 
 
 def test_filters_say_why_they_cannot_serve_a_robot_with_loops():
-    from dynident_papers.robots import five_bar
-
-    machine = five_bar.machine()
+    machine = five_bar_machine()
     log, other = (machine.simulate(random_motion([0.0, 0.9], [0.05, 0.05], i, duration=1.0), seed=i).log for i in (1, 2))
     chosen = standard_estimators(SampledRegression.from_log(machine.model, log))
     found = di.compare(machine.model, log, other, estimators={name: chosen[name] for name in ("WLS", "EKF", "UKF")})
