@@ -1,1 +1,1 @@
-"""Fuzzers: mutated files, wrong calls, kills and disk faults, counted and with fixed seeds (``make fuzz``)."""
+"""Fuzzers: mutated files and packets, hostile options, kills and disk faults, counted and with fixed seeds (``make fuzz``)."""

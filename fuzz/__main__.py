@@ -8,17 +8,15 @@ import sys
 import time
 from functools import partial
 
-from fuzz.calls import fuzz_calls
 from fuzz.disk import fuzz_disk
 from fuzz.inputs import fuzz_formats
 from fuzz.kills import fuzz_kills
 from fuzz.options import fuzz_options
 from fuzz.watch import Tally, in_children, table
 
-# The calls and options are all there are of a catalogue of wrong values; a smaller count draws some of them.
+# The options are a finite catalogue; a smaller count draws some of them.
 FUZZERS = {
     "inputs": (fuzz_formats, 20_000),
-    "calls": (fuzz_calls, 300_000),
     "options": (fuzz_options, 10_000),
     "kills": (fuzz_kills, 200),
     "disk": (fuzz_disk, 50),

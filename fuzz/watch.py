@@ -19,7 +19,7 @@ from typing import Any
 SECONDS = 20  # of this process's own time: neighbours do not make a hang
 WAITING = 30  # as much longer may pass on the clock, for what waits and computes nothing: a busy machine is no hang
 BYTES = 1 << 30
-GOOD = ("success", "sentence", "unclear")  # unclear: a call fails alike without the wrong argument
+GOOD = ("success", "sentence")
 OUTCOMES = (*GOOD, "internal", "hang", "memory", "mixed")
 
 
@@ -66,7 +66,7 @@ def table(tallies: list[Tally]) -> str:
 
 def place_of(error: BaseException) -> str:
     """Return where in dynident an exception was raised."""
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if f"{os.sep}dynident{os.sep}" in f.filename]
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if f"{os.sep}dynident" in f.filename]
     where = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else "outside"
     return f"{type(error).__name__} at {where}: {str(error)[:100]!r}"
 

@@ -129,7 +129,7 @@ def test_results_have_one_protocol(name: str, tmp_path: Path) -> None:
         assert type(again) is type(made)
         assert json.dumps(again.to_dict()) == written
         assert again.summary() == made.summary()
-    assert made.to_dict()["kind"] == f"testbench.{name}"
+    assert made.to_dict()["kind"] == f"dynident_lab.testbench.{name}"
     assert escape(made.summary().splitlines()[0]) in made._repr_html_()
 
 

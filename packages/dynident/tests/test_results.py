@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import copy
 import json
 import pickle
+import pkgutil
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -17,13 +19,13 @@ import numpy as np
 import pytest
 from identify_cases import RRR, arm, evidence
 from numpy.typing import NDArray
-from result_cases import CASES
+from result_cases import CASES, check_result
 from small_robots import platform
 
 import dynident as di
 from dynident.files import _huge, parsed, read_packed
 from dynident.friction import Coulomb, FrictionLaw, Viscous
-from dynident.results import Result
+from dynident.results import Result, class_of, kind_of
 from dynident.validate import CrossValidation
 
 Array = NDArray[np.float64]
@@ -165,46 +167,25 @@ def test_what_no_file_can_hold_is_told(tmp_path: Path) -> None:
 
 
 # ---- every result ------------------------------------------------------------------------------------------------------
-def public() -> dict[str, type]:
-    """All public classes by room and name."""
-    doors = {room: import_module(f"dynident.{room}") for room in di.ROOMS}
-    found = {f"{room}.{name}": getattr(door, name) for room, door in doors.items() for name in door.__all__}
-    return {name: cls for name, cls in found.items() if isinstance(cls, type)}
+def subclasses(cls: type) -> set[type]:
+    return {cls, *(below for child in cls.__subclasses__() for below in subclasses(child))}
 
 
-def test_no_result_is_forgotten() -> None:
-    classes = {name for name, cls in public().items() if issubclass(cls, Result)}
-    bench = {name for name in classes if name.startswith("testbench.")}  # test_testbench_results.py
-    assert classes - bench == set(CASES)
-
-
-def test_what_is_summed_up_or_drawn_is_a_result() -> None:
-    """But nouns with files of another kind, curves, which are written as `spec()`, and estimators."""
-    shown = {name: cls for name, cls in public().items() if hasattr(cls, "summary") or hasattr(cls, "plot")}
-    others = {name for name, cls in shown.items() if not issubclass(cls, Result) and not hasattr(cls, "spec")}
-    assert others == {
-        "drive.TransferFunction",
-        "identify.RLS",
-        "mechanics.Motion",
-        "signals.CampaignLog",
-        "signals.Log",
-        "trajectory.TipMotion",
-    }
+def test_every_result_of_the_core_has_a_case_and_is_found_by_its_kind() -> None:
+    for found in pkgutil.walk_packages(di.__path__, "dynident."):
+        with contextlib.suppress(ImportError):  # modules that moved, and packages that are not installed
+            import_module(found.name)
+    classes = [cls for cls in subclasses(Result) - {Result} if cls.__module__.startswith("dynident.")]
+    assert {kind_of(cls) for cls in classes} == set(CASES)
+    assert all(class_of(kind_of(cls)) is cls for cls in classes)
 
 
 @pytest.mark.parametrize("kind", CASES)
 def test_results_are_saved_loaded_copied_pickled_and_shown(kind: str, tmp_path: Path) -> None:
-    made = CASES[kind]()
-    written = json.dumps(made.to_dict())  # NaN equals itself as text
-    assert made.to_dict()["kind"] == kind
-    for again in (di.load(made.save(tmp_path / "x.json")), copy.deepcopy(made), pickle.loads(pickle.dumps(made))):  # noqa: S301
-        assert type(again) is type(made)
-        assert json.dumps(again.to_dict()) == written
-        assert again.summary() == made.summary() != ""
-    assert made._repr_html_().startswith(("<div>", "<svg", "<figure"))
+    check_result(CASES[kind](), kind, tmp_path)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in CASES if kind != "reproduce.Reproduction"])
+@pytest.mark.parametrize("kind", CASES)
 def test_results_with_curves_are_drawn_without_arguments(kind: str) -> None:
     pytest.importorskip("matplotlib", reason="figures need matplotlib: pip install 'dynident[report]'")
     made = CASES[kind]()
@@ -212,15 +193,14 @@ def test_results_with_curves_are_drawn_without_arguments(kind: str) -> None:
         assert made.plot().axes
 
 
-def test_a_modal_fit_is_not_drawn_over_a_response_without_frequencies() -> None:
-    with pytest.raises(di.DynidentError, match="frf is given without frequency"):
-        CASES["drive.ModalFit"]().plot(frf=[1.0])
+def test_a_result_of_a_package_that_is_not_installed_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(name: str) -> Any:
+        raise ModuleNotFoundError(f"No module named {name!r}", name="dynident_lab")
 
-
-def test_no_result_writes_json_by_hand() -> None:
-    """Beside its file, a run and a design tell their numbers without the signals."""
-    found = {name for name, cls in public().items() if hasattr(cls, "to_json")}
-    assert found == {"simulate.Run", "mechanism.Parameters", "excitation.Design"}
+    monkeypatch.setattr("dynident.results.import_module", absent)
+    (tmp_path / "x.json").write_text('{"kind": "dynident_lab.fleet.FleetResult"}', encoding="utf-8")
+    with pytest.raises(di.DynidentError, match=r"pip install 'dynident\[lab\]'"):
+        di.load(tmp_path / "x.json")
 
 
 def test_a_run_from_its_file_goes_on_as_the_run_itself(tmp_path: Path) -> None:

@@ -1,8 +1,8 @@
 """One protocol for every result: ``summary()``, ``plot()``, ``to_dict()``, ``save(path)`` and ``load(path)``.
 
 A result is a frozen dataclass of numbers, texts, arrays, tuples, mappings and other dataclasses. Its file is JSON, and the
-field ``kind`` names its class as users import it: "testbench.FrictionStudy" is ``dynident.testbench.FrictionStudy``. Reading
-calls the constructors of such classes with the types of their fields, and nothing else.
+field ``kind`` names its class: "identify.Fit" is ``dynident.identify.Fit``, and a class of another package begins with the name
+of that package. Reading calls the constructors of such classes with the types of their fields, and nothing else.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import inspect
 import json
 import math
 import os
+import re
 import reprlib
 import types
 from collections.abc import Callable, Mapping, Sequence
@@ -33,6 +34,31 @@ __all__ = ["Result", "load"]
 
 LOGS = (".csv", ".csv.gz", ".npz", ".parquet", ".mat", ".mcap")  # what Log.save writes; a Regression is an .npz too
 LONGEST = 512  # numbers of an array that are written as text; longer ones are packed
+MODULES = {
+    "excitation.FunctionEquations": "dynident.excitation.equations",
+    "excitation.RobotEquations": "dynident.excitation.equations",
+    "identify.AxisFit": "dynident.identify.friction.axis",
+    **dict.fromkeys(("identify.Choice", "identify.FrictionChoice"), "dynident.identify.friction.choice"),
+    "identify.BiasDiagnosis": "dynident.identify.estimators.bias",
+    "identify.Partitions": "dynident.identify.partitions",
+    "identify.Visible": "dynident.identify.estimators.output_error",
+    "friction.Dissipation": "dynident.friction.passivity",
+    "friction.Response": "dynident.friction.dynamic",
+    "simulate.TorqueSplit": "dynident.simulate.split",
+    # Before the split into three packages:
+    **dict.fromkeys(("control.Margins", "drive.Bode", "drive.Modes", "simulate.MachineFit"), "dynident_lab.servo"),
+    **dict.fromkeys(("simulate.SineResponse", "simulate.Sizing", "simulate.StepMetrics"), "dynident_lab.servo"),
+    **dict.fromkeys(("friction.WarmFriction", "friction.Warming"), "dynident_lab.thermal"),
+    "mechanics.Conditioning": "dynident_lab.joint_reactions",
+    **dict.fromkeys(("control.ZoneTuning", "drive.ActuatorFit", "drive.ModalFit"), "dynident_papers.servo"),
+    **dict.fromkeys(("identify.Individual", "identify.Statistics"), "dynident_papers.identify"),
+    **dict.fromkeys(("identify.JointReduction", "identify.Reduction"), "dynident_papers.identify"),
+    "mechanics.FlexureRequirements": "dynident_papers.flexures",
+    **dict.fromkeys(("mechanics.Singularity", "mechanics.WorkspaceMap"), "dynident_papers.workspace"),
+}
+"""Modules of the classes that the subpackage in their `kind` does not export."""
+MOVED = {"testbench": "dynident_lab.testbench", "fleet": "dynident_lab.fleet", "reproduce": "dynident_papers.reproduce"}
+PACKAGES = {"dynident_lab": "lab", "dynident_papers": "papers"}
 
 
 class Frozen:
@@ -136,17 +162,30 @@ def load(path: str | os.PathLike[str], mechanism: Any = None) -> Any:
 
 
 def kind_of(cls: type) -> str:
-    """Return the name under which a class is imported, without the package."""
-    return f"{cls.__module__.split('.')[1]}.{cls.__name__}" if cls.__module__.startswith("dynident.") else cls.__qualname__
+    """Return the name of a class in files: its subpackage and its name, after the package unless that is the core."""
+    package, _, rest = cls.__module__.partition(".")
+    place = rest.partition(".")[0]
+    if package == "dynident":
+        return f"{place}.{cls.__name__}"
+    return f"{package}.{place}.{cls.__name__}" if package in PACKAGES else cls.__qualname__
 
 
 def class_of(kind: str) -> type:
-    """Return the dataclass that a room exports under a name."""
-    room, _, name = kind.partition(".")
+    """Return the dataclass that `kind_of` names."""
+    place, _, name = kind.rpartition(".")
+    package = place.partition(".")[0]
+    default = place if package in PACKAGES else MOVED.get(place, f"dynident.{place}")
+    module = MODULES.get(kind, default)
     found = None
-    if room in import_module("dynident").ROOMS:
-        door = import_module(f"dynident.{room}")
-        found = getattr(door, name) if name in door.__all__ else None
+    if re.fullmatch(r"\w+(\.\w+)+", module):
+        try:
+            found = getattr(import_module(module), name, None)
+        except ModuleNotFoundError as error:
+            extra = PACKAGES.get(str(error.name))
+            if extra:
+                raise DynidentError(f"kind is '{kind}'; to read it, run  pip install 'dynident[{extra}]'") from error
+        except ImportError:  # a module that was moved
+            found = None
     if not isinstance(found, type) or not is_dataclass(found):
         raise DynidentError(f"kind is '{kind[:80]}', which this version of dynident does not know; write the file again")
     return found
