@@ -10,27 +10,32 @@ other; the samples between them start from a curve through the stations and are 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dynident.graph.compiled import Compiled
-from dynident.graph.elementary import absolute, maximum, minimum
-from dynident.graph.elementary import both as both_hold
+from dynident.graph.elementary import absolute, both, maximum, minimum, opposite
 from dynident.graph.expression import Graph, Node
 from dynident.graph.function import Function
 from dynident.graph.print_routine import compile_routines
 from dynident.graph.routine import Routine
-from dynident.mechanics.equations import Equations
 from dynident.mechanics.functions import cached
+from dynident.mechanics.moving_tree import MovingTree
 from dynident.mechanics.solving import eliminate
+from dynident.mechanism.loops import REACH
 from dynident.mechanism.mechanism import Mechanism
 
 Array = NDArray[np.float64]
 
-REACH = 0.5  # largest change of a dependent coordinate [rad or m] that one Newton solve may bridge
 CLOSE = 1e-7  # size of a Newton step after which the next one would be of order 1e-14
+STEPS = 20  # iterations of a solution within reach
+FAR_STEP, FAR_STEPS = (
+    0.1,
+    200,
+)  # from far away: largest step [rad or m], as short ones go straight and keep the branch; how many
 APART = 48  # samples between two stations, at most
 WAY = 0.05  # [rad or m] way of the independent coordinates between two stations, at most
 
@@ -60,6 +65,49 @@ def curve(chosen: NDArray[np.int64], known: Array) -> Array:
     return np.asarray(known[piece] + s * (slopes[piece] + s * (bend[piece] + s * twist[piece])))
 
 
+def newton_step(x: MovingTree, bound: Sequence[int], name: str) -> Function:
+    """Return the Newton step that closes the loops by moving some tree coordinates.
+
+    From all positions ``q`` it makes the ``next`` ones and a ``report``: the ratio of the smallest to the largest pivot with
+    the sign of the determinant, and the size of the step.
+    """
+    cuts = x.loops(x.mechanism.closure.selected)
+    block = [[row[i] for i in bound] for row in cuts.derivatives]
+    steps, ratio, side = eliminate(block, [[-phi] for phi in cuts.residuals])
+    following, size = list(x.x), x.graph.zero
+    for i, (step,) in zip(bound, steps, strict=True):
+        following[i], size = following[i] + step, maximum(size, absolute(step))
+    return Function(name, {"q": len(x.x)}, {"next": following, "report": [side * ratio, size]})
+
+
+def closing_routine(newton: Function, name: str, far: bool = False) -> Routine:
+    """Return close(q, ..., result), which repeats a step such as `newton_step` until the loops are closed.
+
+    Further inputs are those of the step. The result is the step's signed ratio, 0 when the loops did not close within reach,
+    or at all if the start may be `far` away.
+    """
+    graph, more = Graph(), {given: given for given in newton.inputs if given != "q"}
+    close = Routine(graph, name, ["q", *more, "result"])
+    n = newton.inputs["q"]
+    following, report, moved = close.local("following", n), close.local("report", 2), close.local("moved", 1)
+    close.store("result", 0, 0.0)
+    close.store(moved, 0, 0.0)
+    with close.until(FAR_STEPS if far else STEPS):
+        close.call(newton, q="q", next=following, report=report, **more)
+        ratio, size = close.load_all(report, 0, 2)
+        way, then = close.load(moved, 0) + size, close.load_all(following, 0, n)
+        close.store(moved, 0, way)
+        close.leave(opposite(both(way < (math.inf if far else REACH), absolute(ratio) > 0.0)))  # not a number is neither
+        if far:
+            share = FAR_STEP / maximum(size, FAR_STEP)
+            then = [x + share * (y - x) for x, y in zip(close.load_all("q", 0, n), then, strict=True)]
+        close.store_all("q", 0, then)
+        with close.when(size < CLOSE):
+            close.store("result", 0, ratio)
+        close.leave(size < CLOSE)
+    return close
+
+
 def branch_routine(mechanism: Mechanism, label: str = "") -> Routine:
     """Return follow(head, given, start, work, out) of a robot with loops, to be printed with other code.
 
@@ -74,29 +122,17 @@ class Branch:
     """Closed positions of one robot with loops, some coordinates of whose tree are given; `label` ends its functions' names."""
 
     def __init__(self, mechanism: Mechanism, given: Sequence[str], label: str = "") -> None:
-        closure = mechanism.closure
         index = {name: i for i, name in enumerate(mechanism.tree.coordinates)}
         self.width = len(index)
         self.free = np.array([index[name] for name in given], dtype=np.int64)
-        self.bound = np.setdiff1d(np.arange(self.width), self.free)
-        x = Equations(mechanism)
-        cuts = x.loops(closure.selected)
-        block = [[row[int(i)] for i in self.bound] for row in cuts.derivatives]
-        steps, size, side = eliminate(block, [[-phi] for phi in cuts.residuals])
-        ratio = side * size
-        size = x.graph.zero
-        for step in steps:
-            size = maximum(size, absolute(step[0]))
-        following = list(x.x)
-        for i, step in zip(self.bound, steps, strict=True):
-            following[int(i)] = following[int(i)] + step[0]
-        newton = Function(f"newton{label}", {"q": self.width}, {"next": following, "report": [ratio, size]})
+        bound = [i for i in range(self.width) if i not in self.free]
+        x = MovingTree(mechanism)
+        newton = newton_step(x, bound, f"newton{label}")
         self._newton = Compiled(newton)
-        self.follow = self._follow(x.graph, newton, label)
+        self.follow = self._follow(closing_routine(newton, f"close{label}"), label)
         self._walk = compile_routines([self.follow], "loop closure")[self.follow.name]
-        rest = x.loops(closure.arrays).residuals
         largest = x.graph.zero
-        for phi in rest:
+        for phi in x.loops(mechanism.closure.arrays).residuals:
             largest = maximum(largest, absolute(phi))
         self._gap = Compiled(Function("gap", {"q": self.width}, {"gap": [largest]}))
 
@@ -119,21 +155,32 @@ class Branch:
         return self._followed(x, start)
 
     def side_by_side(self, guess: Array) -> tuple[Array, Array]:
-        """Return closed positions near guesses (N, n_tree), each on its own, and signed pivot ratios, 0 where none is near."""
+        """Return closed positions near guesses (N, n_tree), each on its own, and signed pivot ratios, 0 where none is near.
+
+        It is `closing_routine` for many samples at once.
+        """
         now, moved, side = np.array(guess), np.zeros(len(guess)), np.zeros(len(guess))
-        open_ = np.arange(len(guess))
-        for _ in range(20):
-            if not open_.size:
+        left = np.arange(len(guess))
+        for _ in range(STEPS):
+            if not left.size:
                 break
-            following, report = np.empty((open_.size, self.width)), np.empty((open_.size, 2))
-            self._newton(open_.size, {"q": np.ascontiguousarray(now[open_]), "next": following, "report": report})
-            moved[open_] += report[:, 1]
-            near = (moved[open_] < REACH) & (np.abs(report[:, 0]) > 0.0)  # false for NaN too
-            now[open_[near]] = following[near]
-            done = near & (report[:, 1] < CLOSE)
-            side[open_[done]] = report[done, 0]
-            open_ = open_[near & ~done]
+            after, ratio, size = self._step(now if left.size == len(now) else now[left])
+            moved[left] += size
+            near = (moved[left] < REACH) & (np.abs(ratio) > 0.0)  # false for NaN too
+            if left.size == len(now) and near.all():
+                now = after
+            else:
+                now[left[near]] = after[near]
+            done = near & (size < CLOSE)
+            side[left[done]] = ratio[done]
+            left = left[near & ~done]
         return now, side
+
+    def _step(self, q: Array) -> tuple[Array, Array, Array]:
+        """Return the positions after a Newton step (N, n_tree), signed pivot ratios and sizes of the steps."""
+        following, report = np.empty(q.shape), np.empty((len(q), 2))
+        self._newton(len(q), {"q": np.ascontiguousarray(q), "next": following, "report": report})
+        return following, report[:, 0], report[:, 1]
 
     def _followed(self, x: Array, start: Array) -> tuple[Array, int]:
         """Follow the motion sample after sample."""
@@ -148,27 +195,15 @@ class Branch:
         """Close all samples side by side from a curve through the stations; None where the branch could have been left."""
         guess = curve(chosen, known)
         guess[:, self.free] = x
-        now, following, report = guess, np.empty_like(guess), np.empty((len(x), 2))
-        side = np.empty((1, 2))
-        self._newton(1, {"q": known[:1], "next": np.empty_like(known[:1]), "report": side})
-        for _ in range(6):
-            self._newton(len(x), {"q": now, "next": following, "report": report})
-            if not np.max(report[:, 1]) < REACH:
-                return None
-            now, following = following, now if now is not guess else np.empty_like(guess)
-            if np.max(report[:, 1]) < CLOSE:
-                break
-        else:
-            return None
-        same = report[:, 0] * side[0, 0] > 0.0
+        now, side = self.side_by_side(guess)
+        same = side * self._step(known[:1])[1] > 0.0
         near = np.max(np.abs(now - guess)) < 0.2 * REACH
         return now if near and same.all() else None
 
-    def _follow(self, graph: Graph, newton: Function, label: str) -> Routine:
+    def _follow(self, close: Routine, label: str) -> Routine:
         """Return follow(head, given, start, work, out): head[0] samples; head[1] becomes the first that fails."""
         n, r = self.width, self.free.size
-        close = self._close_one(graph, newton, label)
-        walk = Routine(graph, f"follow{label}", ["head", "given", "start", "work", "out"])
+        walk = Routine(close.graph, f"follow{label}", ["head", "given", "start", "work", "out"])
         trial, last = 0, n  # places in `work`
         SIDE, DONE, SHARE, SMOOTH, GOOD = (2 * n + k for k in range(5))
         start = walk.load_all("start", 0, n)
@@ -198,7 +233,7 @@ class Branch:
                         walk.store("work", trial + int(i), goal)
                 walk.call(close, q=("work", trial), result=("work", GOOD))
                 good, side = walk.load("work", GOOD), walk.load("work", SIDE)
-                with walk.when(both_hold(absolute(good) > 0.0, good * side >= 0.0)):
+                with walk.when(both(absolute(good) > 0.0, good * side >= 0.0)):
                     walk.store("work", SIDE, good)
                     walk.store_all("work", last, walk.load_all("work", trial, n))
                     walk.store("work", DONE, target)
@@ -229,23 +264,3 @@ class Branch:
                     walk.store("work", smooth, 0.0)
         with walk.when(walk.load("work", smooth) <= 0.0):
             walk.store_all("work", trial, walk.load_all("work", last, n))
-
-    def _close_one(self, graph: Graph, newton: Function, label: str) -> Routine:
-        """Return close(q, result): Newton from q; result is the signed pivot ratio, 0 when it did not close within reach."""
-        n = self.width
-        close = Routine(graph, f"close{label}", ["q", "result"])
-        following, report, moved = close.local("following", n), close.local("report", 2), close.local("moved", 1)
-        close.store("result", 0, 0.0)
-        close.store(moved, 0, 0.0)
-        with close.until(20):
-            close.call(newton, q="q", next=following, report=report)
-            size, ratio = close.load(report, 1), close.load(report, 0)
-            way = close.load(moved, 0) + size
-            close.store(moved, 0, way)
-            close.leave(graph.one - both_hold(way < REACH, absolute(ratio) > 0.0))
-            for i in self.bound:
-                close.store("q", int(i), close.load(following, int(i)))
-            with close.when(size < CLOSE):
-                close.store("result", 0, ratio)
-            close.leave(size < CLOSE)
-        return close

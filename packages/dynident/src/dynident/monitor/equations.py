@@ -144,7 +144,7 @@ def _rubbing(x: Equations, rows: Rows, joint: str) -> tuple[Node, Node, list[Nod
 def _closing(rows: Rows) -> Function:
     """Return a step towards positions with closed loops whose motors are nearest to the measured ones.
 
-    ``report`` is the size of the step [rad, m] and the sign that a branch keeps.
+    ``report`` is the sign that a branch keeps and the size of the step [rad, m].
     """
     robot = rows.mechanism
     x = Equations(robot, Graph())
@@ -168,7 +168,7 @@ def _closing(rows: Rows) -> Function:
     size = x.graph.zero
     for after, before in zip(moved, x.x, strict=True):
         size = maximum(size, absolute(after - before))
-    return Function("closing", {"q": len(x.x), "rho": len(N)}, {"next": moved, "report": [size, side]})
+    return Function("closing", {"q": len(x.x), "rho": len(N)}, {"next": moved, "report": [side, size]})
 
 
 def _drive(rows: Rows) -> Function:

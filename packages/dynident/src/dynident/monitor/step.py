@@ -24,10 +24,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.graph.elementary import absolute, both, either, maximum, opposite, sqrt, where
+from dynident.graph.elementary import absolute, either, maximum, opposite, sqrt, where
 from dynident.graph.expression import Graph, Node, total
 from dynident.graph.print_routine import compile_routines
 from dynident.graph.routine import Place, Routine
+from dynident.mechanics.branch import closing_routine
 from dynident.monitor.equations import Terms
 
 Array = NDArray[np.float64]
@@ -43,9 +44,6 @@ THIRD = 0.5  # and of the second-order part of one of third order
 WORST = 1.5  # the response of r to a push is at most so many times that of three equal poles, at any time after it
 TINY = 1e-300  # age after the first sample
 SETTLED = 20.0  # times 1/w until the filter has forgotten that it did not know the velocity
-REACH = 0.1  # largest step of a coordinate [rad, m] towards closed loops: short ones go straight and keep the branch
-CLOSE = 1e-9  # step [rad, m] after which the loops are closed
-STEPS = 200  # most of them in one sample
 
 
 class Layout:
@@ -152,21 +150,14 @@ class _Sample:
         assert self.terms.closing is not None and self.home is not None
         one.local("next", w)
         one.local("report", 2)
-        places: dict[str, str | Place] = {"q": ("state", at.pose), "rho": "q", "next": "next", "report": "report"}
+        one.local("closed", 1)
+        places: dict[str, str | Place] = {"q": ("state", at.pose), "rho": "q"}
         with one.when(opposite(began)):
             one.store_all("state", at.pose, self.home.tolist())
-            one.call(self.terms.closing, **places)
-            one.store("state", at.pose + w, one.load("report", 1))
-        with one.until(STEPS):
-            one.call(self.terms.closing, **places)
-            size = one.load("report", 0)
-            share = REACH / maximum(size, REACH)
-            old, new = one.load_all("state", at.pose, w), one.load_all("next", 0, w)
-            one.store_all("state", at.pose, [a + share * (b - a) for a, b in zip(old, new, strict=True)])
-            one.leave(size < CLOSE)
-        same = one.load("report", 1) * one.load("state", at.pose + w) > 0.0
-        closed: Node = both(one.load("report", 0) < CLOSE, same)
-        return closed
+            one.call(self.terms.closing, **places, next="next", report="report")
+            one.store("state", at.pose + w, one.load("report", 0))
+        one.call(closing_routine(self.terms.closing, f"{one.name}_close", far=True), **places, result="closed")
+        return one.load("closed", 0) * one.load("state", at.pose + w) > 0.0
 
     def _judge(self, tau: list[Node], variance: list[Node], pose: str | Place) -> None:
         """Take a sample behind the low-pass to the observers and say what they see."""

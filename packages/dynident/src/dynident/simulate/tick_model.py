@@ -19,12 +19,13 @@ from dynident.control.distribution import coupling_rows
 from dynident.control.task import bound_space
 from dynident.control.workspace import Bound, own_coordinates
 from dynident.graph.compiled import Compiled
-from dynident.graph.elementary import minimum, opposite, where
+from dynident.graph.elementary import equal, minimum, where
 from dynident.graph.expression import Node, total
 from dynident.graph.function import Function
-from dynident.graph.routine import Place
+from dynident.graph.routine import Place, Routine
 from dynident.graph.vectors import dot
 from dynident.mechanics.actuation import internal, least_norm, least_squares
+from dynident.mechanics.branch import closing_routine, newton_step
 from dynident.mechanics.equations import Equations
 from dynident.mechanics.functions import cached, node_values, tree_motion
 from dynident.mechanics.motion import Motion
@@ -38,8 +39,6 @@ from dynident.simulate.shape import LOST_CLOSURE, Fields, LawShape, MachineRouti
 
 POSES = 6  # Gauss-Newton steps from the last pose to the sensed one
 NEAR = 1e-9  # step at which they have converged
-REACH = 0.5  # largest correction of a dependent coordinate while loops are closed [rad or m]
-CLOSED = 1e-7  # correction after which the next one would be of the order of rounding errors
 Array = NDArray[np.float64]
 SINGULAR = 1e-9  # share of a row of the work space that the robot must be able to make on its own
 
@@ -85,28 +84,16 @@ class Model:
     # ---- pose
 
     @cached_property
-    def _closing(self) -> Function:
-        """The correction that closes the loops, its size, and whether there is one."""
-        correction, ok = self.eq.correction, where(self.eq.pivot > 0.0, 1.0, -1.0)
-        outputs = {"d": correction, "size": [largest(self.graph, correction)], "ok": [ok]}
-        return Function("model_closing", self._inputs(), outputs)
+    def _closing(self) -> Routine:
+        bound = [int(i) for i in self.mechanism.closure.dependent]
+        return closing_routine(newton_step(self.eq, bound, "model_newton"), "model_close")
 
     def _close(self, r: MachineRoutine) -> None:
         """Close the loops of the pose."""
-        if not self.mechanism.loops:
-            return
-        moved = r.local("moved", 1)
-        r.store(moved, 0, 0.0)
-        with r.until(20):
-            self._step(r, self._closing, size=r.at("w.size"), ok=r.at("w.ok"))
-            size = r.get("w.size")
-            far = r.load(moved, 0) + size
-            r.store(moved, 0, far)
-            good = where(r.get("w.ok") > 0.0, far < REACH, 0.0)
-            with r.when(opposite(good)):
+        if self.mechanism.loops:
+            r.call(self._closing, q=r.at("s.pose"), result=r.at("w.ok"))
+            with r.when(equal(r.get("w.ok"), 0.0)):
                 r.put("w.status", LOST_CLOSURE)
-            r.leave(opposite(good))
-            r.leave(size < CLOSED)
 
     def _step(self, r: MachineRoutine, correction: Function, **places: Place) -> None:
         """Add to the pose what a function of it finds as d."""
