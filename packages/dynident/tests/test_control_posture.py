@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from posture_cases import CENTRE, arm, seven_axes
 from small_robots import platform
 
 from dynident.control import Cascade, TaskCascade, TaskComputedTorque, TaskPID, ToolSpace
@@ -16,31 +17,9 @@ from dynident.drive import Drive, Encoder, Motor, Transmission
 from dynident.errors import DynidentError
 from dynident.mechanics import Motion, forward_dynamics, frame_motion, jacobian, mass_matrix
 from dynident.mechanism import Mechanism
-from dynident.simulate import VirtualRobot, standard_machine
-from dynident.trajectory import joint_motion
-from dynident.trajectory.task import TipMotion
-from dynident_lab.servo import bandwidth
-from dynident_lab.servo.swing import Swing
+from dynident.simulate import VirtualRobot
 
 RNG = np.random.default_rng(11)
-CENTRE = np.array([0.2, 0.7, -0.3, -1.1, 0.4, 0.8, 0.1])
-
-
-def seven_axes(count: int = 7) -> str:
-    """Return the URDF of an arm of up to seven axes with made-up bodies."""
-    text = ['<robot name="seven"><link name="base"/>']
-    for i in range(count):
-        parent = f"l{i}" if i else "base"
-        axis = ("0 0 1", "0 1 0")[i % 2]
-        m, c, d = 6.0 - 0.7 * i, 0.12, 0.03 / (i + 1)
-        text.append(
-            f'<link name="l{i + 1}"><inertial><origin xyz="0.01 {0.02 - 0.005 * i} {c}"/><mass value="{m}"/>'
-            f'<inertia ixx="{d}" ixy="{0.03 * d}" ixz="0" iyy="{1.2 * d}" iyz="0" izz="{0.5 * d}"/></inertial></link>'
-            f'<joint name="j{i + 1}" type="revolute"><parent link="{parent}"/><child link="l{i + 1}"/>'
-            f'<origin xyz="{0.02 * (i % 3)} 0 {0.25 if i else 0.1}"/><axis xyz="{axis}"/>'
-            f'<limit lower="-3" upper="3" effort="500" velocity="5"/></joint>'
-        )
-    return "".join(text) + "</robot>"
 
 
 @pytest.fixture(scope="module")
@@ -49,10 +28,6 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for count in (4, 6, 7):
         (folder / f"{count}.urdf").write_text(seven_axes(count))
     return folder
-
-
-def arm(files: Path, count: int = 7) -> Mechanism:
-    return Mechanism.from_urdf(files / f"{count}.urdf").with_terms(())
 
 
 def machine(mechanism: Mechanism, law: Any) -> VirtualRobot:
@@ -180,69 +155,8 @@ def test_in_a_run_the_tool_and_the_posture_come_to_the_reference(files: Path) ->
     assert error[-1] < 5e-5
 
 
-@pytest.mark.parametrize(("count", "axis", "rows"), [(7, 2, 6), (6, 0, 6), (4, 1, 4)])
-def test_a_swing_holds_the_rows_that_it_can_and_stays_near(files: Path, count: int, axis: int, rows: int) -> None:
-    pin = pytest.importorskip("pinocchio")
-    robot, centre, A = arm(files, count), CENTRE[:count], 0.01
-    swing = Swing.along(robot, f"l{count}", axis, A, centre)
-    assert len(swing.held) == rows and swing.held[0] == axis
-    w, t = 7.0, np.linspace(0.0, 1.0, 400)
-    motion = swing.motion(t, A * np.array([np.cos(w * t), -w * np.sin(w * t), -(w**2) * np.cos(w * t)]))
-    model = pin.buildModelFromUrdf(str(files / f"{count}.urdf"))
-    data, frame = model.createData(), model.getFrameId(f"l{count}")
-
-    def pose(q: np.ndarray) -> Any:
-        pin.framesForwardKinematics(model, data, q)
-        return data.oMf[frame].copy()
-
-    start, M = pose(centre), np.triu(pin.crba(model, data, centre))
-    M = M + np.triu(M, 1).T
-    for q in motion.q[::40]:
-        here = pose(q)
-        moved = np.concatenate([here.translation - start.translation, pin.log3(here.rotation @ start.rotation.T)])
-        wanted = np.zeros(6)
-        wanted[axis] = A * np.cos(w * t[np.argmin(np.abs(motion.q - q).sum(axis=1))])
-        np.testing.assert_allclose(moved[list(swing.held)], wanted[list(swing.held)], atol=1e-9)
-        J = pin.computeFrameJacobian(model, data, q, frame, pin.ReferenceFrame.LOCAL_WORLD_ALIGNED)[list(swing.held)]
-        free = np.linalg.svd(J)[2][len(swing.held) :]
-        np.testing.assert_allclose(free @ M @ (q - centre), 0.0, atol=1e-8)  # no motion that the tool does not feel is left
-    h = t[1] - t[0]
-    np.testing.assert_allclose((motion.q[2:] - motion.q[:-2]) / (2.0 * h), motion.v[1:-1], atol=2e-5)
-    np.testing.assert_allclose((motion.v[2:] - motion.v[:-2]) / (2.0 * h), motion.a[1:-1], atol=2e-4)
-
-
-def test_a_swing_of_six_axes_is_that_of_inverse_kinematics(files: Path) -> None:
-    robot, centre, A = arm(files, 6), CENTRE[:6], 5e-3
-    swing = Swing.along(robot, "l6", 2, A, centre)
-    t = np.linspace(0.0, 0.5, 50)
-    wave = A * np.array([np.cos(9.0 * t), -9.0 * np.sin(9.0 * t), -81.0 * np.cos(9.0 * t)])
-    pin = pytest.importorskip("pinocchio")
-    model = pin.buildModelFromUrdf(str(files / "6.urdf"))
-    data = model.createData()
-    pin.framesForwardKinematics(model, data, centre)
-    start = data.oMf[model.getFrameId("l6")]
-    tip = np.zeros((3, t.size, 3))
-    tip[0] += start.translation
-    tip[:, :, 2] += wave
-    path = TipMotion(t, tip[0], tip[1], tip[2], np.ones(t.size, dtype=np.bool_))
-    other = joint_motion(robot, path, start.rotation, start=centre, frame="l6")
-    motion = swing.motion(t, wave)
-    np.testing.assert_allclose(motion.q, other.q, atol=1e-9)
-    np.testing.assert_allclose(motion.a, other.a, atol=1e-6)
-
-
-def test_the_bandwidth_of_a_redundant_arm_along_its_tool(files: Path) -> None:
-    robot = standard_machine(arm(files), CENTRE, controller="pd")
-    found = bandwidth(robot, "tool.z", 1e-3, [2.0], centre=CENTRE, cycles=2, settle=1.0)
-    assert found.magnitude[0] == pytest.approx(1.0, abs=0.1)
-
-
 def test_what_cannot_be_is_said_in_one_sentence(files: Path) -> None:
     robot = arm(files)
-    with pytest.raises(DynidentError, match=r"centre is singular: .* 5 of 6 rows"):
-        bandwidth(standard_machine(robot), "tool.z", 1e-3, [1.0])
-    with pytest.raises(DynidentError, match="amplitude = 2 m along z is out of reach"):
-        bandwidth(standard_machine(robot), "tool.z", 2.0, [1.0], centre=CENTRE)
     with pytest.raises(DynidentError, match=r"posture has shape \(3,\); give two numbers"):
         TaskPID(ToolSpace(), 1.0, 1.0, cycle=1e-3, posture=[1.0, 2.0, 3.0])
     with pytest.raises(DynidentError, match="posture is -1; give a number"):

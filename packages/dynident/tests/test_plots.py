@@ -8,16 +8,13 @@ from identify_cases import arm, simulated_log
 
 import dynident as di
 from dynident.errors import DynidentError
-from dynident.friction import Coulomb, Tanh, Viscous
+from dynident.friction import Tanh, Viscous
 from dynident.identify import RLS, Prediction, SampledRegression, fit_axis
 from dynident.simulate import Sweep
-from dynident.trajectory import Fourier, Trajectory
+from dynident.trajectory import Fourier, Line, Quintic, Trajectory
+from dynident.trajectory.paths import Hop
+from dynident.trajectory.task import Segment, Task
 from dynident.validate import CrossValidation
-from dynident_lab.joint_reactions import closure_conditioning
-from dynident_lab.servo import Bode, MotorLoad, Sizing
-from dynident_lab.thermal import SecondOrder, Thermal
-from dynident_papers.robots import er3a_c60, five_bar
-from dynident_papers.trajectories import write
 
 pytest.importorskip("matplotlib", reason="figures need matplotlib: pip install 'dynident[report]'")
 T = np.linspace(0.0, 2.0, 50)
@@ -50,7 +47,8 @@ def test_predictions_show_their_band():
 
 
 def test_tips_show_path_and_speed():
-    tip = write("a", 0.1).sample(200.0)
+    paths = (Line((0.0, 0.0, 0.0), (0.2, 0.0, 0.1)), Hop((0.2, 0.0, 0.1), (0.3, 0.0, 0.0), (0.0, 1.0, 0.0), 0.05))
+    tip = Task([Segment(path, Quintic.within(path.length, 0.3, 2.0), pen=i == 0) for i, path in enumerate(paths)]).sample(200.0)
     figure = tip.plot()
     down, _ = drawn(figure)
     assert np.nanmax(down) == pytest.approx(tip.x[tip.pen, 2].max())
@@ -58,23 +56,14 @@ def test_tips_show_path_and_speed():
 
 
 def test_studies_show_their_numbers():
-    load = MotorLoad("m1", *[1.0] * 10, 2.0, {"current": 0.5, "speed": 1.2})
-    heights = [bar.get_height() for bar in Sizing((load,), 2.0).plot().axes[0].patches]
-    assert heights == pytest.approx([50.0, 120.0])
-    with pytest.raises(DynidentError, match="no limit"):
-        Sizing((MotorLoad("m1", *[1.0] * 10, 2.0, {}),), 2.0).plot()
     folds = CrossValidation(("a",), np.array([0.1, 0.2]), np.ones((2, 1)), 0.15).plot()
     assert [bar.get_height() for bar in folds.axes[0].patches] == pytest.approx([10.0, 20.0])
     grid = tuple({"gain": g, "cycle": c} for g in (1.0, 2.0) for c in (0.1, 0.2))
     found = Sweep(grid, tuple({"value": float(i)} for i in range(4)), ("",) * 4)
     np.testing.assert_array_equal(drawn(found.plot()), [[0.0, 2.0], [1.0, 3.0]])
-    assert len(drawn(Bode(np.array([1.0, 10.0]), np.array([1.0, 0.1 + 0.0j])).plot())) == 3  # curve, corner, -3 dB
 
 
-def test_heat_and_preparation_are_drawn():
-    thermal = Thermal(Coulomb().using(fc=2.0), SecondOrder(**er3a_c60.AXIS_4))
-    warm = thermal.simulate(60.0 * T, np.ones(T.size))
-    np.testing.assert_array_equal(drawn(warm.plot()), [warm.cold, warm.torque])
+def test_preparation_is_drawn():
     prepared = di.prepare(simulated_log(arm(), seed=1))
     assert [len(drawn(prepared.plot(), k)) for k in range(4)] == [len(prepared.joints)] * 4
 
@@ -91,5 +80,3 @@ def test_fits_and_estimators_show_their_curves():
     np.testing.assert_array_equal([drawn(figure, k)[0] for k in range(rls.coef_.size)], rls.history_.T)
     with pytest.raises(DynidentError, match="fit with history="):
         RLS().plot()
-    near = closure_conditioning(five_bar.mechanism(), np.zeros((3, 2)))
-    np.testing.assert_array_equal(drawn(near.plot()), [near.constraint, near.serial, near.parallel])

@@ -30,7 +30,6 @@ from dynident.trajectory import (
     warming,
 )
 from dynident.trajectory.plateaus import Plateau, Strokes
-from dynident_papers.trajectories import workspace_sines
 
 FAMILIES = [
     Fourier(0.2, 5),
@@ -148,12 +147,6 @@ def test_multiprofile():
     assert np.abs(v).max() < 1e-9 and np.abs(a).max() < 1e-9
     fastest = np.abs(profile(np.linspace(0.0, profile.duration, 200_001))[1]).max()
     assert 0.99 * 387.0 < fastest <= 387.0  # never above: 3779 for 3700 rpm would overspeed a drive
-
-
-def test_workspace_sines():
-    tip = workspace_sines([0.5, 0.0, 0.3], [[0.1], [0.0], [0.05]], [1.0], 4.0, 500.0)
-    assert tip.x[0] == pytest.approx([0.5, 0, 0.3]) and np.abs(tip.v[[0, -1]]).max() < 1e-9
-    assert np.abs(np.gradient(tip.x[:, 0], tip.t)[5:-5] - tip.v[5:-5, 0]).max() < 1e-3
 
 
 def test_join_never_jumps():

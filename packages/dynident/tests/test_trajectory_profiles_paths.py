@@ -7,9 +7,7 @@ import pytest
 
 import dynident as di
 from dynident.trajectory import Arc, Cycloid, Line, Quintic, Spline, Trapezoid
-from dynident.trajectory.paths import Hop, joined
-from dynident_papers.trajectories import FourBar, strokes
-from dynident_papers.trajectories.letters import GLYPHS
+from dynident.trajectory.paths import Hop
 
 PROFILES = [
     Quintic(0.7, 1.3),
@@ -27,7 +25,6 @@ PATHS = {
     "spline": Spline(KNOTS),
     "closed spline": Spline([*KNOTS, KNOTS[0]]),
     "hop": Hop((0, 0, 0), (0.1, 0.2, 0), (0, 0, 1), 0.03),
-    "four-bar": FourBar(0.06, 0.16, 0.14, [[0.1, 0.2], [0.28, 0.2]], (0.1, 0.05), start=0.3),
 }
 
 
@@ -77,10 +74,10 @@ def test_paths_have_exact_derivatives(name: str) -> None:
     x, d, e = path(s)
     assert np.abs(_derivative(lambda y: path(y)[0], s) - d).max() < 1e-7
     assert np.quantile(np.abs(_derivative(lambda y: path(y)[1], s) - e), 0.95) < 1e-5
-    if name not in ("hop", "four-bar"):  # the parameter of these is not the way
+    if name != "hop":  # its parameter is not the way
         assert np.abs(np.linalg.norm(d, axis=1) - 1).max() < 1e-12
     length = np.linalg.norm(np.diff(path(np.linspace(0, path.length, 20001))[0], axis=0), axis=1).sum()
-    assert name in ("hop", "four-bar") or length == pytest.approx(path.length, rel=1e-6)
+    assert name == "hop" or length == pytest.approx(path.length, rel=1e-6)
     assert x.shape == d.shape == e.shape == (len(s), 3)
 
 
@@ -97,44 +94,6 @@ def test_circle_and_spline_go_through_their_points() -> None:
     assert x[1, 2] == pytest.approx(0.03) and np.abs(d[[0, 2]]).max() == 0.0
 
 
-@pytest.mark.parametrize("crossed", [False, True])
-def test_the_bars_of_a_four_bar_keep_their_lengths(crossed: bool) -> None:
-    """Points on the coupler at 0 and at its length are the two pins; crank, coupler and rocker join the bearings."""
-    a, b, c, ground = 0.06, 0.16, 0.14, np.array([[0.1, 0.2], [0.25, 0.3]])
-    s = np.linspace(0.0, 4.0 * np.pi, 200)
-    pins = [FourBar(a, b, c, ground, point, crossed=crossed)(s)[0][:, :2] for point in ((0.0, 0.0), (b, 0.0), (0.0, b))]
-    for start, end, length in ((ground[0], pins[0], a), (pins[0], pins[1], b), (ground[1], pins[1], c)):
-        np.testing.assert_allclose(np.linalg.norm(end - start, axis=1), length, rtol=1e-12)
-    np.testing.assert_allclose(np.arctan2(*(pins[0] - ground[0]).T[::-1]), np.angle(np.exp(1j * s)), atol=1e-9)
-    np.testing.assert_allclose(np.sum((pins[1] - pins[0]) * (pins[2] - pins[0]), axis=1), 0.0, atol=1e-15)
-    to, off = ground[1] - pins[0], pins[1] - pins[0]
-    side = to[:, 0] * off[:, 1] - to[:, 1] * off[:, 0]
-    assert np.all(side < 0.0 if crossed else side > 0.0)
-
-
-def test_a_crank_that_cannot_turn_is_refused() -> None:
-    with pytest.raises(di.DynidentError, match="shorten it"):
-        FourBar(0.2, 0.16, 0.14, [[0.0, 0.0], [0.18, 0.0]], (0.1, 0.05))
-
-
-@pytest.mark.parametrize("letter", GLYPHS)
-def test_letters_are_smooth_and_of_the_right_size(letter: str) -> None:
-    paths = strokes(letter, 0.1, (1, 2, 3))
-    for path in paths:
-        s = np.linspace(0, path.length, 2001)
-        x, d, e = path(s)
-        assert np.abs(np.linalg.norm(np.diff(d, axis=0), axis=1)).max() < 0.2  # no corner inside a stroke
-        assert np.all(x[:, 1] == 2) and np.all(np.isfinite(e))
-        assert x[:, 2].min() >= 3 - 0.065 and x[:, 2].max() <= 3 + 0.165
-        assert x[:, 0].min() >= 1 - 0.01 and x[:, 0].max() <= 1.12
-
-
-def test_strokes_that_meet_keep_the_pen_down() -> None:
-    assert joined(strokes("v", 1.0)) == [False, True]
-    assert joined(strokes("x", 1.0)) == [False, False]
-    assert len(strokes("a b", 1.0)) == 4
-
-
 def test_bad_input() -> None:
     cases = [
         (lambda: Quintic(-1, 1), "distance is -1"),
@@ -148,10 +107,6 @@ def test_bad_input() -> None:
         (lambda: Spline([[0, 0, 0]]), r"points have shape \(1, 3\)"),
         (lambda: Spline([[0, 0, 0], [0, 0, 0], [1, 0, 0]]), "point 1 equals the one before"),
         (lambda: Hop((0, 0, 0), (1, 0, 0), (0, 0, 1), 0.0), "height is 0.0"),
-        (lambda: strokes("Hi!", 0.1), "text contains 'H'"),
-        (lambda: strokes("  ", 0.1), "write at least one small letter"),
-        (lambda: strokes("a", 0.0), "height is 0.0"),
-        (lambda: strokes("a", 0.1, right=(1, 0, 0), up=(1, 0, 1)), "two directions at right angles"),
     ]
     for call, message in cases:
         with pytest.raises(di.DynidentError, match=message):
