@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dynident.control import ControlWarning, gains_for, pi_gains
+from dynident.control import gains_for, pi_gains
 from dynident.drive import Drive, Encoder, Motor, Transmission
 from dynident.errors import DynidentError
-from dynident_lab.servo import Axis, pi_poles, tune_cascade
+from dynident_lab.servo import Axis, ControlWarning, pi_poles, tune_cascade
 from dynident_papers.servo import Gains, zone_tune_cascade, zone_tuning
 
 MOTOR = Motor(1.43, 1.2, 6e-3, inertia=13e-4)

@@ -9,7 +9,7 @@ import pytest
 from small_robots import platform, platform_jacobian, preload_direction
 
 from dynident.control import feedforward_torques, minimum_norm, with_preload
-from dynident.control.distribution import actuator_rows
+from dynident.control.feedforward import actuator_rows
 from dynident.errors import DynidentError
 from dynident.mechanics import Motion, actuator_torques, inverse_dynamics, preload
 from dynident.mechanics.actuation import least_torques

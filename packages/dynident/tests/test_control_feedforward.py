@@ -7,8 +7,7 @@ import pytest
 from small_robots import arm3, platform, platform_angles
 
 from dynident.control import feedforward_torques
-from dynident.control.distribution import actuator_rows
-from dynident.control.feedforward import actuator_motion, motor_currents, motor_torques
+from dynident.control.feedforward import actuator_motion, actuator_rows, motor_torques
 from dynident.drive import Drive, Motor, Transmission
 from dynident.errors import DynidentError
 from dynident.friction import Coulomb, LuGre, Viscous
@@ -101,7 +100,6 @@ def test_motors_carry_their_own_inertia_and_friction() -> None:
     np.testing.assert_allclose(
         motor_torques(drives[:1], _motion(1, 0.5), tau[:, :1], inertia=False)[0, 0], 0.3 + 0.1 + 1e-3 * omega[0]
     )
-    np.testing.assert_allclose(motor_currents(drives, motor), motor / [0.5, 0.25])
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from posture_cases import CENTRE, arm, seven_axes
 from small_robots import platform
 
 from dynident.control import Cascade, TaskCascade, TaskComputedTorque, TaskPID, ToolSpace
-from dynident.control.distribution import actuator_rows
+from dynident.control.feedforward import actuator_rows
 from dynident.drive import Drive, Encoder, Motor, Transmission
 from dynident.errors import DynidentError
 from dynident.mechanics import Motion, forward_dynamics, frame_motion, jacobian, mass_matrix

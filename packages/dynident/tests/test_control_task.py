@@ -21,8 +21,8 @@ from dynident.control import (
     ToolSpace,
     gains_for,
 )
-from dynident.control.distribution import actuator_rows
-from dynident.control.workspace import rotation_vector
+from dynident.control.feedforward import actuator_rows
+from dynident.control.task import rotation_vector
 from dynident.drive import Drive, Encoder, Motor, Transmission
 from dynident.errors import DynidentError, SimulationError, SimulationWarning
 from dynident.graph import Graph

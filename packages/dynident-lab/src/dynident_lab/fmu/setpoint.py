@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.control import PID, ComputedTorque, OpenLoop, TaskCascade
-from dynident.control.distribution import coupling_rows
-from dynident.control.feedforward import friction_laws
+from dynident.control.feedforward import coupling_rows, friction_laws
 from dynident.friction.forms import Point
 from dynident.graph import Function, Graph, where
 from dynident.graph.expression import Node

@@ -23,8 +23,9 @@ from dynident.checks import number
 from dynident.control import Cascade
 from dynident.control.period import ENTRIES, INPUTS, OUTPUTS, AxisLoops, Loop, Part, Plant, period_map
 from dynident.drive import Chain, Drive
+from dynident.drive.drive import linear_drive
 from dynident.errors import DynidentError, require
-from dynident_lab.servo.chain import receptance, state_space
+from dynident_lab.servo.chain import receptance
 from dynident_lab.servo.linear import StateSpace, TransferFunction
 from dynident_lab.servo.margins import Margins, cutoff_frequency, margins
 
@@ -114,11 +115,15 @@ class Axis:
         return receptance(self.chain, 0, 0).rate
 
     def plant(self) -> StateSpace:
-        """Return winding and mechanics without any loop."""
-        blocks, wires = self._machine()
-        wires["command.in"] = {"u": 1.0}
-        outputs = {"rho": {"load": 1.0}, "theta": {"theta": 1.0}, "omega": {"omega": 1.0}, "current": {"current": 1.0}}
-        return connect([*blocks, block([1.0], [1.0], "command")], wires, ("u", "disturbance"), outputs)
+        """Return winding and mechanics without any loop; the command is a voltage, or the current of an ideal loop."""
+        chain, ratio = self.chain, self.drive.transmission.ratio
+        A, B, current = linear_drive(chain, self.drive.motor, self.loops.current is not None)
+        at, n = len(chain) - 1 if self.drive.encoder.side == "joint" else 0, len(chain)
+        C, D = np.eye(len(A))[[n - 1, at, n + at, 0]], np.zeros((4, 2))
+        C[0] /= ratio
+        C[3], D[3] = np.split(current, [len(A)])
+        B[:, 1] /= ratio
+        return StateSpace(A, B, C, D, ("u", "disturbance"), ("rho", "theta", "omega", "current"))
 
     def loop(self, loop: Loop = "position", *, sampled: bool = False, open: bool = False) -> StateSpace:
         """Return one loop with all loops inside it."""
@@ -139,33 +144,14 @@ class Axis:
         if loop == "current" and self.loops.current is None:
             raise DynidentError("the cascade has an ideal current loop; give Cascade(current=CurrentLoop(...)) to look at it")
 
-    def _machine(self) -> tuple[list[StateSpace], dict[str, dict[str, float]]]:
-        """Return mechanics and winding; the command (voltage or current) comes from the output ``command``."""
-        chain, motor, ratio = self.chain, self.drive.motor, self.drive.transmission.ratio
-        n = len(chain)
-        own = state_space(chain)
-        at = n - 1 if self.drive.encoder.side == "joint" else 0
-        C = own.C[[at, n + at, n - 1, n]]
-        C[2] /= ratio
-        names = ("theta", "omega", "load", "rotor")
-        mechanics = StateSpace(own.A, own.B, C, np.zeros((4, 2)), ("tau_m", "tau_d"), names)
-        wires = {"tau_m": {"current": motor.torque_constant}, "tau_d": {"disturbance": 1.0 / ratio}}
-        if self.loops.current is None:
-            return [mechanics, block([1.0], [1.0], "current")], {**wires, "current.in": {"command": 1.0}}
-        R, L = motor.resistance, motor.inductance
-        return [mechanics, block([1.0], [L, R], "current")], {
-            **wires,
-            "current.in": {"command": 1.0, "rotor": -motor.emf_constant},
-        }
-
     def _part(self, part: Part, name: str) -> StateSpace:
         """Return one part of the continuous loops, with the inputs ``name.error`` and so on."""
         return StateSpace(*self._loops.continuous(part), tuple(f"{name}.{entry}" for entry in ENTRIES[part]), (name,))
 
     def _continuous(self, loop: Loop, open: bool) -> StateSpace:
         ratio, ideal = self.drive.transmission.ratio, self.loops.current is None
-        blocks, wires = self._machine()
-        blocks += [delay_block(self.dead_time, "command")]
+        wires: dict[str, dict[str, float]] = {"u": {"command": 1.0}, "disturbance": {} if open else {"load": 1.0}}
+        blocks = [self.plant(), delay_block(self.dead_time, "command")]
         if not ideal:
             blocks += [self._part("current", "volts")]
             wires["volts.error"] = {"amperes": 1.0, "current": -1.0}
@@ -180,11 +166,12 @@ class Axis:
         cut = {"position": "issued.error", "velocity": "amperes.error", "current": "volts.error"}[loop]
         measured = {"position": {"theta": 1.0 / ratio}, "velocity": {"speed": 1.0}, "current": {"current": 1.0}}[loop]
         if open:
-            wires |= {cut: {"error": 1.0}, "tau_d": {}}
+            wires[cut] = {"error": 1.0}
             return connect(blocks, wires, ("error",), {"measured": measured})
         wires[cut] = {"reference": 1.0} | {name: -value for name, value in measured.items()}
-        outputs = {"rho": {"load": 1.0}, "omega": {"omega": 1.0}, "current": {"current": 1.0}}
-        return connect(blocks, wires, ("reference", "reference_velocity", "disturbance"), outputs)
+        outputs = {name: {name: 1.0} for name in OUTPUTS}
+        system = connect(blocks, wires, ("reference", "reference_velocity", "load"), outputs)
+        return replace(system, inputs=("reference", *INPUTS[1:]))
 
     def response(self, frequency: ArrayLike, loop: Loop = "position", *, sampled: bool = True) -> Complex:
         """Return the response of a loop's own output to its reference, the velocity feed-forward included."""

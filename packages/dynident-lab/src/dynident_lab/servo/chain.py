@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from dynident.checks import choice, number
 from dynident.drive import Chain, Drive, Motor
+from dynident.drive.drive import linear_drive
 from dynident.errors import DescriptionError, DynidentError, IdentificationError
 from dynident_lab.servo.linear import StateSpace, TransferFunction
 from dynident_lab.servo.modes import Modes, free_modes
@@ -97,11 +98,10 @@ def state_space(chain: Chain) -> StateSpace:
 
     Inputs ``tau_m`` on the rotor and ``tau_d``, the torque that the mechanism requires of the load (with a minus).
     """
-    n, J = len(chain), chain.inertias
-    B = np.zeros((2 * n, 2))
-    B[n, 0], B[-1, 1] = 1.0 / J[0], -1.0 / J[-1]
+    n = len(chain)
+    A, B, _ = linear_drive(chain, Motor(1.0), voltage=False)
     names = (*(f"theta_{i}" for i in range(n)), *(f"omega_{i}" for i in range(n)))
-    return StateSpace(chain.state_matrix(), B, np.eye(2 * n), np.zeros((2 * n, 2)), ("tau_m", "tau_d"), names)
+    return StateSpace(A, B, np.eye(2 * n), np.zeros((2 * n, 2)), ("tau_m", "tau_d"), names)
 
 
 def modes(chain: Chain) -> Modes:

@@ -1,10 +1,9 @@
-from .checks import ControlWarning as ControlWarning
 from .controller import Controller as Controller
 from .controller import Measurement as Measurement
 from .controller import Setpoint as Setpoint
-from .distribution import minimum_norm as minimum_norm
-from .distribution import with_preload as with_preload
 from .feedforward import feedforward_torques as feedforward_torques
+from .feedforward import minimum_norm as minimum_norm
+from .feedforward import with_preload as with_preload
 from .gains import gains_for as gains_for
 from .gains import pi_gains as pi_gains
 from .laws import PID as PID
@@ -12,19 +11,18 @@ from .laws import Cascade as Cascade
 from .laws import ComputedTorque as ComputedTorque
 from .laws import CurrentLoop as CurrentLoop
 from .laws import OpenLoop as OpenLoop
+from .task import CoordinateSpace as CoordinateSpace
+from .task import MapSpace as MapSpace
 from .task import TaskCascade as TaskCascade
 from .task import TaskComputedTorque as TaskComputedTorque
 from .task import TaskPID as TaskPID
-from .workspace import CoordinateSpace as CoordinateSpace
-from .workspace import MapSpace as MapSpace
-from .workspace import ToolSpace as ToolSpace
-from .workspace import Workspace as Workspace
+from .task import ToolSpace as ToolSpace
+from .task import Workspace as Workspace
 
 __all__ = [
     "PID",
     "Cascade",
     "ComputedTorque",
-    "ControlWarning",
     "Controller",
     "CoordinateSpace",
     "CurrentLoop",

@@ -7,7 +7,9 @@ tau_d is the torque that the mechanism requires, so it enters with a minus sign.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +18,11 @@ from dynident.checks import number, row
 from dynident.errors import DescriptionError
 
 Array = NDArray[np.float64]
+
+
+def accelerations(torques: Sequence[Any], inertias: Sequence[Any]) -> list[Any]:
+    """Return those of masses in a row, each between the torques of two shafts; for expressions, numbers and arrays."""
+    return [(torques[i] - torques[i + 1]) / J for i, J in enumerate(inertias)]
 
 
 @dataclass(frozen=True)
@@ -64,26 +71,7 @@ class Chain:
         return np.diag(self.inertias)
 
     @property
-    def stiffness_matrix(self) -> Array:
-        """k, (n, n)."""
-        return _tridiagonal(self.stiffness)
-
-    @property
     def damping_matrix(self) -> Array:
         """Dampings c of the shafts, and b on the diagonal, (n, n)."""
-        return _tridiagonal(self.damping) + np.diag(self.viscous)
-
-    def state_matrix(self) -> Array:
-        """Return A of dy/dt = A y without torques, y all angles, then all speeds; (2 n, 2 n)."""
-        n = len(self)
-        J = np.array(self.inertias)
-        A = np.zeros((2 * n, 2 * n))
-        A[:n, n:] = np.eye(n)
-        A[n:, :n] = -self.stiffness_matrix / J[:, None]
-        A[n:, n:] = -self.damping_matrix / J[:, None]
-        return A
-
-
-def _tridiagonal(shafts: tuple[float, ...]) -> Array:
-    twist = np.diff(np.eye(len(shafts) + 1), axis=0)
-    return np.asarray(twist.T @ np.diag(shafts) @ twist) if shafts else np.zeros((1, 1))
+        twist = np.diff(np.eye(len(self)), axis=0)
+        return np.asarray(twist.T @ (np.array(self.damping)[:, None] * twist) + np.diag(self.viscous))

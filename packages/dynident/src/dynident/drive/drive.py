@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from dynident.drive.chain import Chain
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.drive.chain import Chain, accelerations
 from dynident.drive.encoder import CurrentSensor, Encoder
-from dynident.drive.motor import Motor
-from dynident.drive.transmission import Transmission
+from dynident.drive.motor import Motor, resistive_current, winding_rate
+from dynident.drive.transmission import Transmission, shaft_torque
 from dynident.errors import DescriptionError, require
 from dynident.friction.dynamic import DynamicLaw
 from dynident.friction.friction import Friction
+
+Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -89,3 +94,35 @@ class Drive:
             return Chain((self.inertia,))
         shafts = self.transmission
         return Chain((self.motor.inertia, *shafts.inertias), shafts.stiffness, shafts.damping)
+
+
+def linear_drive(chain: Chain | None, motor: Motor, voltage: bool) -> tuple[Array, Array, Array]:
+    """Return A, B and the current's row of a drive without play, losses and limits: x' = A x + B u, i = row (x, u).
+
+    x are angles and speeds of the masses, and the current of a winding with inductance; u is the command (the voltage, or else
+    the current) and the torque that the mechanism requires of the last mass.
+    """
+    n = 0 if chain is None else len(chain)
+    winding = voltage and motor.inductance > 0.0
+    size = 2 * n + winding
+
+    def rates(y: Array) -> list[float]:
+        theta, omega, command, load = y[:n], y[n : 2 * n], y[-2], y[-1]
+        speed = omega[0] if n else 0.0
+        current = command if not voltage else 0.0
+        if winding:
+            current = y[2 * n]
+        elif voltage and motor.resistance > 0.0:
+            current = resistive_current(command, speed, motor.resistance, motor.emf_constant)
+        found = [*omega]
+        if chain is not None:
+            shafts = zip(chain.stiffness, chain.damping, strict=True)
+            twists = [shaft_torque(theta[i] - theta[i + 1], omega[i] - omega[i + 1], k, c) for i, (k, c) in enumerate(shafts)]
+            free = accelerations([motor.torque_constant * current, *twists, load], chain.inertias)
+            found += [a - b * w / J for a, b, w, J in zip(free, chain.viscous, omega, chain.inertias, strict=True)]
+        if winding:
+            found.append(winding_rate(command, current, speed, (motor.resistance, motor.inductance, motor.emf_constant)))
+        return [*found, current]
+
+    columns = np.array([rates(unit) for unit in np.eye(size + 2)]).T  # the equations are linear
+    return columns[:size, :size], columns[:size, size:], columns[size]

@@ -6,7 +6,9 @@ V = R i + L di/dt + K_E omega,          tau = K_t i                             
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +17,28 @@ from dynident.checks import number, numbers
 from dynident.errors import DescriptionError
 
 Array = NDArray[np.float64]
+UNITS: Mapping[str, str] = {
+    "nominal_voltage": "V",
+    "resistance": "ohm",
+    "stall_current": "A",
+    "stall_torque": "N m",
+    "torque_constant": "N m/A",
+    "no_load_speed": "rad/s",
+}
+
+Values = dict[str, float]
+Rule = tuple[str, tuple[str, ...], Callable[[Values], float]]
+
+
+def winding_rate(voltage: Any, current: Any, speed: Any, numbers: tuple[Any, Any, Any]) -> Any:
+    """Return di/dt of a winding; `numbers` are R, L and K_E. For expressions, numbers and arrays."""
+    R, L, emf = numbers
+    return (voltage - R * current - emf * speed) / L
+
+
+def resistive_current(voltage: Any, speed: Any, resistance: Any, emf: Any) -> Any:
+    """Return the current of a winding without inductance; for expressions, numbers and arrays."""
+    return (voltage - emf * speed) / resistance
 
 
 @dataclass(frozen=True)
@@ -176,8 +200,6 @@ class Motor:
 
         Relations: ``V = R i_stall``, ``tau_stall = K_t i_stall``, ``omega_0 = (V - R i_0) / K_t``.
         """
-        from dynident.drive.datasheet import complete  # noqa: PLC0415 - only this method needs it
-
         given = {
             "nominal_voltage": nominal_voltage,
             "resistance": resistance,
@@ -200,3 +222,57 @@ class Motor:
     def _needs_torque_constant(self, what: str) -> None:
         if self.torque_constant == 0.0:
             raise DescriptionError(f"motor: torque_constant is 0, and {what} needs one above zero; give K_t in N m/A")
+
+
+def _rules(idle: float) -> list[Rule]:
+    """Every relation solved for each of its numbers: (number, what it follows from, how); `idle` is the no-load current."""
+    V, R, i, tau, k, w = UNITS
+    return [
+        (V, (R, i), lambda x: x[R] * x[i]),
+        (R, (V, i), lambda x: x[V] / x[i]),
+        (i, (V, R), lambda x: x[V] / x[R]),
+        (tau, (k, i), lambda x: x[k] * x[i]),
+        (k, (tau, i), lambda x: x[tau] / x[i]),
+        (i, (tau, k), lambda x: x[tau] / x[k]),
+        (w, (V, k, i), lambda x: x[V] * (1.0 - idle / x[i]) / x[k]),
+        (k, (V, w, i), lambda x: x[V] * (1.0 - idle / x[i]) / x[w]),
+        (V, (k, w, i), lambda x: x[k] * x[w] / (1.0 - idle / x[i])),
+        # Power of the torque-speed line: tau_stall omega_0 = V (i_stall - i_0), without the torque constant.
+        (i, (V, tau, w), lambda x: x[tau] * x[w] / x[V] + idle),
+    ] + ([(k, (V, w), lambda x: x[V] / x[w])] if idle == 0.0 else [])
+
+
+def complete(given: Mapping[str, float | None], idle: float = 0.0, tolerance: float = 0.05) -> Values:
+    """Return the given numbers with those that follow from them."""
+    allowed = number("data sheet: tolerance", tolerance, above=0.0)
+    known = {
+        name: number(f"data sheet: {name}", value, above=0.0, unit=UNITS[name])
+        for name, value in given.items()
+        if value is not None
+    }
+    rules = _rules(idle)
+    printed = dict(known)
+    for _ in range(len(UNITS)):
+        for name, needs, rule in rules:
+            if known.get("stall_current", math.inf) <= idle:
+                raise DescriptionError(
+                    f"data sheet: the stall current {known['stall_current']:g} A does not exceed "
+                    f"no_load_current = {idle:g} A; check both"
+                )
+            if name not in known and all(need in known for need in needs):
+                known[name] = rule(known)
+    if "torque_constant" not in known:
+        raise DescriptionError(
+            f"data sheet: the torque constant does not follow from {', '.join(printed) or 'nothing'}; "
+            "give torque_constant, or nominal_voltage with resistance and stall_torque or no_load_speed"
+        )
+    for name, needs, rule in rules:
+        if name in printed and all(need in known for need in needs):
+            expected = rule(known)
+            if abs(printed[name] - expected) > allowed * abs(expected):
+                raise DescriptionError(
+                    f"data sheet: {name} = {printed[name]:g} {UNITS[name]} contradicts {expected:.4g} {UNITS[name]} from "
+                    + " and ".join(f"{need} = {known[need]:.4g} {UNITS[need]}" for need in needs)
+                    + "; check the units or raise the tolerance"
+                )
+    return known

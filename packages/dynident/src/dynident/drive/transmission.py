@@ -11,8 +11,25 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynident.checks import number, numbers, row
 from dynident.errors import DescriptionError
+from dynident.graph.elementary import equal, maximum, minimum, where
 
 Array = NDArray[np.float64]
+
+
+def gear_share(torque: Any, speed: Any, efficiency: Any) -> Any:
+    """Return the share of the torque in front of a gear that reaches its output; for expressions, numbers and arrays.
+
+    It is eta while power flows to the output, 1 / eta when it comes from there, and 1 at rest.
+    """
+    return where(equal(speed, 0.0), 1.0, where(equal(torque > 0.0, speed > 0.0), efficiency, 1.0 / efficiency))
+
+
+def shaft_torque(twist: Any, rate: Any, stiffness: Any, damping: Any, play: Any = None) -> Any:
+    """Return the torque of an elastic shaft, with half its play; for expressions, numbers and arrays."""
+    if play is None:
+        return stiffness * twist + damping * rate
+    rest = twist - minimum(maximum(twist, -1.0 * play), play)
+    return where(equal(rest, 0.0), 0.0, stiffness * rest + damping * rate)
 
 
 def reflected_inertia(*, ratio: float = 1.0, inertia: float = 0.0, mass: float = 0.0, pitch: float = 0.0) -> float:
@@ -133,21 +150,20 @@ class Transmission:
     def output_torque(self, torque: ArrayLike, speed: ArrayLike) -> Array:
         """Torque or force that the output receives from a torque of the motor side."""
         tau, omega = numbers(torque, "torque"), numbers(speed, "speed")
-        return np.asarray(self.ratio * tau * self.efficiency ** (np.sign(tau) * np.sign(omega)))
+        return np.asarray(self.ratio * tau * gear_share(tau, omega, self.efficiency))
 
     def motor_torque(self, torque: ArrayLike, speed: ArrayLike) -> Array:
         """Torque at the motor that gives a wanted torque or force at the output; the inverse of `output_torque`."""
         tau, omega = numbers(torque, "torque") / self.ratio, numbers(speed, "speed")
-        return np.asarray(tau * self.efficiency ** -(np.sign(tau) * np.sign(omega)))
+        return np.asarray(tau / gear_share(tau, omega, self.efficiency))
 
     def shaft_torque(self, twist: ArrayLike, rate: ArrayLike = 0.0) -> Array:
         """Torque of the last shaft, with its play."""
         if self.rigid:
             raise DescriptionError("transmission: stiffness is empty, a rigid shaft has no twist; give stiffness and inertias")
         d, d_dot = numbers(twist, "twist"), numbers(rate, "rate")
-        stretch = np.sign(d) * np.maximum(np.abs(d) - 0.5 * self.backlash, 0.0)
-        touching = (stretch != 0.0) | (self.backlash == 0.0)
-        return np.asarray(self.stiffness[-1] * stretch + np.where(touching, self.damping[-1] * d_dot, 0.0))
+        play = 0.5 * self.backlash if self.backlash > 0.0 else None
+        return np.asarray(shaft_torque(d, d_dot, self.stiffness[-1], self.damping[-1], play))
 
 
 def _not_zero(what: str, value: float) -> float:

@@ -14,6 +14,9 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from dynident.control.tick import clip
+from dynident.drive.chain import accelerations
+from dynident.drive.motor import resistive_current, winding_rate
+from dynident.drive.transmission import gear_share, shaft_torque
 from dynident.friction.terms import TERMS
 from dynident.graph.elementary import both, equal, maximum, minimum, where
 from dynident.graph.expression import Graph, Node, total
@@ -205,12 +208,12 @@ class Drives:
         """Return current and voltage of a motor, and the rate of its winding."""
         shape, command = self.shape.drives[a], self.s("command")[a]
         R, L, emf = (self.p(name)[a] for name in ("resistance", "inductance", "emf"))
-        back = emf * omega
         if shape.feed == RESISTIVE:
-            return (command - back) / R, command, {}
+            return resistive_current(command, omega, R, emf), command, {}
         if shape.feed == INDUCTIVE:
             current = self.y("coil")[self.shape.windings[a]]
-            return current, command, {"coil": [(command - R * current - back) / L]}
+            return current, command, {"coil": [winding_rate(command, current, omega, (R, L, emf))]}
+        back = emf * omega
         if not shape.limited:
             return command, R * command + back, {}
         top = self.p("voltage_limit")[a]
@@ -235,8 +238,7 @@ class Drives:
             front = motor - friction
         side = None if i is None else self.side(i)
         if shape.loses_rigidly and side is not None:
-            ahead = equal(self.s("through")[a] > 0.0, side > 0.0)
-            kept = where(equal(side, 0.0), 1.0, where(ahead, eta, 1.0 / eta))
+            kept = gear_share(self.s("through")[a], side, eta)
         return Drive(theta, omega, current, voltage, motor, friction, front, kept, ratio * kept * front - loss, rates)
 
     def gear_loss(self, a: int, front: Node) -> Side:
@@ -244,8 +246,7 @@ class Drives:
         ratio, eta = self.p("ratio")[a], self.p("efficiency")[a]
 
         def loss(way: float) -> Node:
-            forward = ratio * front * way > 0.0
-            lost: Node = ratio * front * (1.0 - where(forward, eta, 1.0 / eta))
+            lost: Node = ratio * front * (1.0 - gear_share(ratio * front, way, eta))
             return lost
 
         return loss
@@ -262,7 +263,7 @@ class Drives:
         # Friction of the rotor and loss of the gear behind it together, at the motor.
         motor, eta = self.drives[owner.motor].motor, self.p("efficiency")[owner.motor]
         ahead, back = motor - high, motor - low
-        return motor - back * where(back > 0.0, 1.0 / eta, eta), motor - ahead * where(ahead > 0.0, eta, 1.0 / eta)
+        return motor - back * gear_share(back, -1.0, eta), motor - ahead * gear_share(ahead, 1.0, eta)
 
     def _twists(self, a: int) -> list[Node]:
         """Return the torques of the shafts of a drive, from the rotor outward."""
@@ -274,11 +275,8 @@ class Drives:
         for e in range(shape.shafts):
             k, c = self.p("stiffness")[first + e], self.p("damping")[first + e]
             twist, rate = theta[e] - theta[e + 1], omega[e] - omega[e + 1]
-            if shape.play and e == shape.shafts - 1:
-                rest = twist - clip(twist, self.p("play")[a])
-                found.append(where(equal(rest, 0.0), 0.0, k * rest + c * rate))
-            else:
-                found.append(k * twist + c * rate)
+            play = self.p("play")[a] if shape.play and e == shape.shafts - 1 else None
+            found.append(shaft_torque(twist, rate, k, c, play))
         return found
 
     def _shaft_friction(self, i: int, motor: Node) -> Node:
@@ -302,7 +300,6 @@ class Drives:
     def _shafts(self, a: int, torque: Node) -> tuple[Node, dict[str, list[Node]]]:
         """Return the torque of the last shaft and the rates of the shaft masses, of which the rotor feels a torque."""
         first, twists = self.shape.shafts[a], self._twists(a)
-        omega, J = self.y("omega"), self.p("shaft_inertia")
-        before = [torque, *twists]
-        rates = [(before[e] - before[e + 1]) / J[first + e] for e in range(len(twists))]
-        return twists[-1], {"theta": omega[first : first + len(twists)], "omega": rates}
+        own = slice(first, first + len(twists))
+        rates = accelerations([torque, *twists], self.p("shaft_inertia")[own])
+        return twists[-1], {"theta": self.y("omega")[own], "omega": rates}

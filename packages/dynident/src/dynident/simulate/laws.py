@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.checks import number, per_actuator
-from dynident.control.distribution import actuator_rows, coupling_rows
-from dynident.control.feedforward import feedforward_torques
+from dynident.control.feedforward import actuator_rows, coupling_rows, feedforward_torques
 from dynident.control.laws import PID, Cascade, ComputedTorque, OpenLoop
 from dynident.control.task import TaskCascade, TaskComputedTorque, TaskPID, bound_space
 from dynident.control.tick import low_pass_coefficient

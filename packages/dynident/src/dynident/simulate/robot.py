@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.checks import number
-from dynident.control.checks import check_preload
 from dynident.control.controller import Controller
-from dynident.control.laws import PID, Cascade, ComputedTorque, OpenLoop
+from dynident.control.laws import PID, Cascade, ComputedTorque, OpenLoop, check_preload
 from dynident.control.task import TaskCascade, TaskComputedTorque, TaskPID, bound_space
 from dynident.drive.drive import Drive
 from dynident.errors import SimulationError, require

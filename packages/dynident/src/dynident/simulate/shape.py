@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.control.distribution import coupling_rows
+from dynident.control.feedforward import coupling_rows
 from dynident.drive.drive import Drive
 from dynident.errors import SimulationError
 from dynident.graph.elementary import absolute, maximum, opposite

@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.checks import choice
-from dynident.control.distribution import actuator_rows, coupling_rows
+from dynident.control.feedforward import actuator_rows, coupling_rows
 from dynident.control.laws import OpenLoop
-from dynident.drive.drive import Drive
+from dynident.drive.drive import Drive, linear_drive
 from dynident.errors import DynidentError, SimulationError
 from dynident.mechanics.dynamics import mass_matrix
 from dynident.mechanics.functions import at_rest, tree_motion
@@ -61,26 +61,6 @@ CANCELLED = 3e-3  # smallest eigenvalue of the mass matrix, scaled to a unit dia
 ROUNDING = 1e-12  # below zero, of that eigenvalue
 
 
-def drive_matrix(drive: Drive, voltage: bool) -> Array:
-    """Return the state matrix of a drive that moves nothing but itself: y = (theta, omega of its masses, current).
-
-    A load on the last mass only slows it down, so its fastest eigenvalue bounds that of the robot.
-    """
-    motor = drive.motor
-    chain = drive.chain if drive.inertia > 0.0 else None
-    A, n = (chain.state_matrix(), len(chain)) if chain is not None else (np.zeros((0, 0)), 0)
-    winding = voltage and motor.inductance > 0.0
-    if winding:
-        A = np.pad(A, (0, 1))
-        A[-1, -1] = -motor.resistance / motor.inductance
-    if chain is not None and winding:
-        A[-1, n] = -motor.emf_constant / motor.inductance
-        A[n, -1] = motor.torque_constant / chain.inertias[0]
-    elif chain is not None and voltage and motor.resistance > 0.0:
-        A[n, n] -= motor.torque_constant * motor.emf_constant / (motor.resistance * chain.inertias[0])
-    return A
-
-
 def step_growth(A: Array, step: float, integrator: str) -> float:
     """Return by which factor one step of the integrator multiplies the fastest growing motion of dy/dt = A y."""
     if A.size == 0:
@@ -105,9 +85,11 @@ def check_step(drives: Sequence[Drive], step: float, integrator: str, voltage: b
         motor = drive.motor
         if not voltage and motor.resistance > 0.0 and np.isfinite(motor.voltage_limit):
             # At the voltage limit an ideal current falls with the speed, as that of a winding without inductance does.
-            A = drive_matrix(replace(drive, motor=replace(motor, inductance=0.0)), True)
+            motor, fed = replace(motor, inductance=0.0), True
         else:
-            A = drive_matrix(drive, voltage)
+            fed = voltage
+        # A load on the last mass only slows a drive down: its own fastest eigenvalue bounds that of the robot.
+        A = linear_drive(drive.chain if drive.inertia > 0.0 else None, motor, fed)[0]
         if step_growth(A, step, integrator) <= 1.0 + NONE:
             continue
         low, high = 1e-6 * step, step

@@ -15,9 +15,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.control.distribution import coupling_rows
-from dynident.control.task import bound_space
-from dynident.control.workspace import Bound, own_coordinates
+from dynident.control.feedforward import coupling_rows
+from dynident.control.task import Bound, bound_space, independent_coordinates
 from dynident.graph.compiled import Compiled
 from dynident.graph.elementary import equal, minimum, where
 from dynident.graph.expression import Node, total
@@ -264,7 +263,7 @@ class TaskModel(Model):
     def _pull(self) -> list[Node]:
         """Return kp (q_ref - q) + kd (v_ref - v)."""
         kp, kd = self.p("posture")
-        pairs = zip(self._t("q"), own_coordinates(self.still), self._t("v"), self.still.v, strict=True)
+        pairs = zip(self._t("q"), independent_coordinates(self.still), self._t("v"), self.still.v, strict=True)
         return [kp * (wanted - x) + kd * (fast - v) for wanted, x, fast, v in pairs]
 
     def _weighted(self, right: Sequence[Node]) -> tuple[list[Node], NodeRows, Node]:
