@@ -16,10 +16,9 @@ from benchmarks.arms import URDF, arm
 from benchmarks.cases import Result
 from benchmarks.hand import by_hand, random_motions
 from dynident.excitation import MotionLimits, design
-from dynident.excitation.criteria import Criterion
 from dynident.excitation.designs import relative_sizes
 from dynident.excitation.equations import FunctionEquations, RobotEquations
-from dynident.excitation.objective import Objective, expected_deviations
+from dynident.excitation.objective import Criterion, Objective, expected_deviations
 from dynident.excitation.optimise import optimise
 from dynident.excitation.problem import Problem, feasible_start
 from dynident.parallel import one_blas_thread

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import dynident as di
-from dynident.graph.names import identifiers
+from dynident.graph.printing import identifiers
 from dynident.simulate import VirtualRobot
 from dynident.simulate.schedule import loop_cycles
 from dynident_lab.fmu import write_fmu

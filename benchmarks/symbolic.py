@@ -20,7 +20,7 @@ from benchmarks.arms import URDF, arm, record
 from benchmarks.cases import Result, agree, compare
 from benchmarks.peers import OUR_ORDER, Pinocchio
 from dynident.symbolic import derive, to_c
-from dynident.symbolic.print_c import CSources
+from dynident.symbolic.printers import CSources
 
 Array = NDArray[np.float64]
 

@@ -191,7 +191,7 @@ def test_an_array_without_dimensions_is_a_number() -> None:
 
 
 def test_what_a_stranger_tried_is_told() -> None:
-    from dynident.graph.names import identifier
+    from dynident.graph.printing import identifier
     from dynident_lab.link import Settings
 
     arm = di.examples.arm6()

@@ -11,7 +11,7 @@ from scipy.linalg import expm
 
 from dynident.errors import DescriptionError, LogError
 from dynident.friction import Coulomb, Polynomial, Viscous
-from dynident.friction.state import State
+from dynident.friction.law import State
 from dynident_lab.thermal import AdvancedSecondOrder, FirstOrder, Fractional, SecondOrder, Thermal, ThermalModel, TwoPole
 from dynident_papers.thermal import copper_losses, duty_cycle, iron_losses, mean_power, winding_resistance
 

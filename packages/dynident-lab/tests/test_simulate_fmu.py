@@ -21,7 +21,7 @@ from dynident.control import PID, CurrentLoop, OpenLoop
 from dynident.drive import Drive, Encoder, Motor, Transmission
 from dynident.errors import SimulationError, SimulationWarning
 from dynident.friction import Coulomb, LuGre, Viscous
-from dynident.graph.names import identifiers
+from dynident.graph.printing import identifiers
 from dynident.simulate import Heating, VirtualRobot
 from dynident_lab.fmu import torque_driven, write_fmu
 from dynident_lab.thermal import FirstOrder

@@ -14,7 +14,7 @@ from scipy.integrate import solve_ivp
 import dynident as di
 from dynident.errors import DynidentError
 from dynident.excitation import check_plan
-from dynident.excitation.campaigns import complete_shares, complete_test
+from dynident.excitation.stages import complete_shares, complete_test
 from dynident.friction import LuGre
 from dynident.trajectory import Moves
 from dynident_lab import testbench as bench

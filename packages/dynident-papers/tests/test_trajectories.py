@@ -7,7 +7,7 @@ import pytest
 
 import dynident as di
 from dynident.trajectory import Cycloid, Interpolated, Quintic, Trapezoid, joint_motion
-from dynident.trajectory.paths import joined
+from dynident.trajectory.task import joined
 from dynident_papers.robots import rrr
 from dynident_papers.trajectories import FourBar, strokes, workspace_sines, write
 from dynident_papers.trajectories.letters import GLYPHS

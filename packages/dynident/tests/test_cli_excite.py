@@ -47,7 +47,7 @@ def run(monkeypatch: pytest.MonkeyPatch, *args: str) -> int:
 def figures_once(request, monkeypatch):
     """Figures take seconds: one test writes them."""
     if request.function is not test_json_files_and_plan:
-        monkeypatch.setattr("dynident.excitation.figures.all_figures", lambda design: {})
+        monkeypatch.setattr("dynident.excitation.designs.all_figures", lambda design: {})
 
 
 @pytest.fixture

@@ -12,16 +12,14 @@ from scipy.optimize import minimize
 
 from dynident.errors import DynidentError
 from dynident.excitation import Capsule, Collision, Plan, Polygon, design, limits_of, payload_plan, read_limits
-from dynident.excitation.campaigns import complete_test
-from dynident.excitation.criteria import Criterion
 from dynident.excitation.designs import check_motion
 from dynident.excitation.equations import RobotEquations
 from dynident.excitation.limits import State
-from dynident.excitation.objective import Objective
-from dynident.excitation.optimise import Optimum, optimise
-from dynident.excitation.peaks import at, peaks, slopes
+from dynident.excitation.objective import Criterion, Objective
+from dynident.excitation.optimise import Optimum, at, optimise, peaks, slopes
+from dynident.excitation.plan import average_periods
 from dynident.excitation.problem import Problem, feasible_start
-from dynident.excitation.records import average_periods
+from dynident.excitation.stages import complete_test
 from dynident.identify import Regression, base_parameters
 from dynident.mechanics import forward_kinematics
 from dynident.trajectory import Fourier, Trajectory, sample

@@ -25,16 +25,15 @@ from dynident.excitation import (
     limits_of,
     read_limits,
 )
-from dynident.excitation.campaigns import plan_within
-from dynident.excitation.criteria import Criterion
 from dynident.excitation.designs import check_motion
 from dynident.excitation.equations import RobotEquations
 from dynident.excitation.limits import State
 from dynident.excitation.limits_file import limits_settings
-from dynident.excitation.objective import Objective
+from dynident.excitation.objective import Criterion, Objective
 from dynident.excitation.optimise import optimise
+from dynident.excitation.plan import average_periods
 from dynident.excitation.problem import Problem, feasible_start
-from dynident.excitation.records import average_periods
+from dynident.excitation.stages import plan_within
 from dynident.identify import base_parameters
 from dynident.trajectory import Fourier, Trajectory
 from dynident.trajectory.export import cycle_from_spec

@@ -12,11 +12,10 @@ from identify_cases import RRR, arm
 
 from dynident.errors import DynidentError
 from dynident.excitation import Plan, Stage, ToolBox, average_log, check_plan, limits_of, payload_plan, refer, stage_logs
-from dynident.excitation.campaigns import complete_shares, complete_test, plan_within, validation_motion
-from dynident.excitation.criteria import Criterion
 from dynident.excitation.equations import RobotEquations
-from dynident.excitation.objective import Objective
+from dynident.excitation.objective import Criterion, Objective
 from dynident.excitation.problem import Problem, feasible_start
+from dynident.excitation.stages import complete_shares, complete_test, plan_within, validation_motion
 from dynident.identify import base_parameters
 from dynident.signals import Log
 from dynident.trajectory import BSpline, Fourier, Interpolated, Moves, Trajectory
@@ -61,7 +60,7 @@ def test_joins_and_leads_keep_the_limits(robot, limits, family):
     assert np.abs(m.q).max() <= 1.5 and np.abs(m.v).max() <= 2.0 + 1e-6 and np.abs(m.a).max() <= 8.0 + 1e-5
     assert np.abs(m.v[[0, -1]]).max() < 1e-9 and np.abs(m.a[[0, -1]]).max() < 1e-9 and m.q[-1] == pytest.approx(m.q[0])
     assert np.abs(np.diff(m.v, axis=0)).max() <= 8.0 / 2000 * 1.01  # nothing jumps
-    pieces = plan.pieces()
+    pieces = plan.entries()
     assert [p.stage.name for p in pieces if p.stage] == ["excitation"] * 3 + ["validation"]
     assert all(a.end == pytest.approx(b.start) for a, b in pairwise(pieces))
     entry = plan.schedule()[1]
@@ -140,7 +139,7 @@ def test_a_robot_with_loops_is_led_into_a_motion_without_rest():
     p = Problem(Objective(RobotEquations(base_parameters(robot)), family, Criterion.parse("d"), t), limits)
     curve = Trajectory.from_vector(family, p.shrink(feasible_start(p, np.random.default_rng(0))))
     plan = plan_within("2-PRR", limits, [Stage("excitation", "training", curve, 2)], 500.0)
-    assert len(plan.pieces()) == 4 and min(check_plan(plan, limits).values()) >= 0.0
+    assert len(plan.entries()) == 4 and min(check_plan(plan, limits).values()) >= 0.0
     q = plan.motion().q
     assert np.all(q >= limits.lower) and np.all(q <= limits.upper)
 

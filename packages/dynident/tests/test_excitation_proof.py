@@ -12,13 +12,11 @@ from small_robots import NOISE, arm6, arm6_limits
 import dynident as di
 from dynident.errors import DynidentError
 from dynident.excitation import MotionLimits, design
-from dynident.excitation.criteria import Criterion
 from dynident.excitation.designs import check_motion, relative_sizes
 from dynident.excitation.equations import FunctionEquations, RobotEquations
-from dynident.excitation.objective import Objective, expected_deviations
-from dynident.excitation.optimise import smoothed
+from dynident.excitation.objective import Criterion, Objective, expected_deviations
+from dynident.excitation.optimise import Budget, Descent, quadratic_program, smoothed, update
 from dynident.excitation.problem import Problem, feasible_start, typical
-from dynident.excitation.sqp import Budget, Descent, quadratic_program, update
 from dynident.trajectory import Fourier, Multisine, Trajectory, sample
 
 FAMILY = Fourier(0.1, 5)

@@ -11,7 +11,7 @@ from small_robots import platform
 import dynident as di
 from dynident.errors import DescriptionError, IdentificationError
 from dynident.friction import Asymmetric, Coulomb, Friction, FrictionLaw, Ripple, Stribeck, Tanh, Viscous, law_of
-from dynident.friction.names import law_text
+from dynident.friction.text import law_text
 from dynident.identify import choose
 from dynident.identify.friction.robot import fit_robot
 from dynident.mechanics import Motion, actuator_torques, close_motion

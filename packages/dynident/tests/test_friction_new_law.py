@@ -38,7 +38,7 @@ from dynident.friction import (
     law_to_latex,
     register,
 )
-from dynident.friction.state import State
+from dynident.friction.law import State
 from dynident.graph import Graph, absolute, arctan2, derivative, sign, sqrt
 from dynident.graph.expression import evaluate_nodes
 from dynident.identify import fit_axis
@@ -385,7 +385,7 @@ def test_terms_are_one_expression_for_numbers_and_for_graphs(symbol: str) -> Non
     ],
 )
 def test_a_simulation_calls_the_step_in_its_own_loop(law) -> None:  # type: ignore[no-untyped-def]
-    from dynident.graph.print_routine import compile_routines
+    from dynident.graph.print_llvm import compile_routines
     from dynident.graph.routine import Routine
 
     graph, m = Graph(), law.states

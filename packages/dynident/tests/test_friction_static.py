@@ -28,7 +28,7 @@ from dynident.friction import (
     Viscous,
     dissipation,
 )
-from dynident.friction.state import State
+from dynident.friction.law import State
 
 LAWS: dict[str, tuple[FrictionLaw, tuple[float, ...]]] = {
     "coulomb": (Coulomb(), ()),

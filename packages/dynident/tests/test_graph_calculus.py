@@ -10,8 +10,7 @@ from random_expressions import columns, expressions, inputs
 from random_mechanisms import close
 
 from dynident import graph as g
-from dynident.graph.calculus import derivative_matrix
-from dynident.graph.expression import Node, evaluate_nodes, reachable
+from dynident.graph.expression import Node, derivative_matrix, evaluate_nodes, reachable
 
 SOME = settings(max_examples=15, derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 

@@ -10,8 +10,8 @@ import pytest
 from dynident.errors import DynidentError
 from dynident.graph import Graph, absolute, equal, where
 from dynident.graph.expression import Node, reachable
-from dynident.graph.names import comment, identifier, identifiers
 from dynident.graph.operations import OPERATIONS
+from dynident.graph.printing import comment, identifier, identifiers
 
 
 @pytest.fixture

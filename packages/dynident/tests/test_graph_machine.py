@@ -21,7 +21,7 @@ from dynident import graph as g
 from dynident.errors import DynidentError
 from dynident.graph import print_llvm
 from dynident.graph.expression import Node, evaluate_nodes
-from dynident.graph.print_routine import compile_routines
+from dynident.graph.print_llvm import compile_routines
 from dynident.graph.routine import Routine
 
 SOME = settings(max_examples=6, derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck))

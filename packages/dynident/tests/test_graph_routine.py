@@ -14,7 +14,7 @@ from random_mechanisms import close
 from dynident import graph as g
 from dynident.graph.expression import Node, evaluate_nodes
 from dynident.graph.print_c import c_files
-from dynident.graph.print_routine import compile_routines
+from dynident.graph.print_llvm import compile_routines
 from dynident.graph.routine import Routine
 
 Run = Callable[..., None]

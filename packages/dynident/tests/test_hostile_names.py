@@ -13,7 +13,7 @@ from defusedxml import ElementTree as ET
 
 import dynident as di
 from dynident.errors import DynidentError
-from dynident.export.remarks import remark
+from dynident.export.robot import remark
 from dynident.files import write_atomic, xml_text
 from dynident.mechanism import write_svg
 from dynident_lab.fmu import write_fmu

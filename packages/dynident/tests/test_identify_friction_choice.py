@@ -8,7 +8,7 @@ import pytest
 import dynident as di
 from dynident.errors import IdentificationError
 from dynident.friction import Coulomb, Polynomial, Sigmoid, Tanh, TemperatureDependent, Viscous
-from dynident.friction.names import law_text
+from dynident.friction.text import law_text
 from dynident.identify import choose, choose_friction, choose_law
 from dynident.signals.dependence import effective_samples
 

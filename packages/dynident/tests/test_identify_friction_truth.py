@@ -9,7 +9,7 @@ import pytest
 
 import dynident as di
 from dynident.errors import DynidentWarning
-from dynident.friction.names import law_text
+from dynident.friction.text import law_text
 from dynident.identify import choose, choose_friction, fit_axis
 
 

@@ -12,8 +12,7 @@ from dynident.friction import Tanh, Viscous
 from dynident.identify import RLS, Prediction, SampledRegression, fit_axis
 from dynident.simulate import Sweep
 from dynident.trajectory import Fourier, Line, Quintic, Trajectory
-from dynident.trajectory.paths import Hop
-from dynident.trajectory.task import Segment, Task
+from dynident.trajectory.task import Hop, Segment, Task
 from dynident.validate import CrossValidation
 
 pytest.importorskip("matplotlib", reason="figures need matplotlib: pip install 'dynident[report]'")

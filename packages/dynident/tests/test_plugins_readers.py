@@ -15,7 +15,7 @@ import dynident as di
 from dynident import plugins
 from dynident.errors import DescriptionError, LogError
 from dynident.friction import law_of
-from dynident.friction.names import law_text
+from dynident.friction.text import law_text
 from dynident.mechanism import read_robot
 
 MODULE = '''

@@ -26,8 +26,7 @@ from dynident.identify.figures import plot_parameters, plot_score, true_base_val
 from dynident.mechanism.describe import effort_units
 from dynident.pages import number, percent
 from dynident.report import write_report
-from dynident.report.model import bodies, parameters, relative_errors, standard_states
-from dynident.report.statistics import weak_directions
+from dynident.report.model import bodies, parameters, relative_errors, standard_states, weak_directions
 from dynident.signals import Quality, autocorrelation
 from dynident.signals.dependence import effective_samples
 from dynident.signals.quality import Finding

@@ -31,8 +31,7 @@ from dynident.friction import (
     Tanh,
     Viscous,
 )
-from dynident.friction.forms import Point
-from dynident.friction.state import State
+from dynident.friction.law import Point, State
 from dynident.graph import absolute, sign
 
 STATIC = [

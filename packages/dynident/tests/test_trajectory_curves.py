@@ -33,8 +33,7 @@ from dynident.trajectory import (
     velocity_multiprofile,
     warming,
 )
-from dynident.trajectory.join import Bridge, Joined, Room, bridge
-from dynident.trajectory.lead import Lead, leads, resting_place
+from dynident.trajectory.joins import Bridge, Joined, Lead, Room, bridge, leads, resting_place
 
 ARM = Mechanism.from_dh(RRR)
 RANGES = ([-1.0, -2.0], [1.0, 1.5], [1.0, 2.0], [5.0, 9.0])

@@ -29,7 +29,7 @@ from dynident.trajectory import (
     velocity_multiprofile,
     warming,
 )
-from dynident.trajectory.plateaus import Plateau, Strokes
+from dynident.trajectory.moves import Plateau, Strokes
 
 FAMILIES = [
     Fourier(0.2, 5),

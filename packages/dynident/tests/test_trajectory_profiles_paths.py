@@ -7,7 +7,7 @@ import pytest
 
 import dynident as di
 from dynident.trajectory import Arc, Cycloid, Line, Quintic, Spline, Trapezoid
-from dynident.trajectory.paths import Hop
+from dynident.trajectory.task import Hop
 
 PROFILES = [
     Quintic(0.7, 1.3),

@@ -8,8 +8,7 @@ from identify_cases import RRR as TABLE
 
 import dynident as di
 from dynident.trajectory import Arc, Cycloid, Line, Quintic, Trapezoid, along, joint_motion
-from dynident.trajectory.paths import Hop
-from dynident.trajectory.task import Segment, Task, speed_limit
+from dynident.trajectory.task import Hop, Segment, Task, speed_limit
 
 pi = np.pi
 RRR = di.Mechanism.from_dh(TABLE)

@@ -65,7 +65,7 @@ from .signals.quality import diagnose as diagnose
 from .simulate.robot import VirtualRobot as VirtualRobot
 from .symbolic.derivation import derive as derive
 from .validate.comparison import compare as compare
-from .validate.crossvalidation import cross_validate as cross_validate
+from .validate.holdout import cross_validate as cross_validate
 from .validate.holdout import hold_out as hold_out
 from .validate.properties import check as check
 from .validate.verdict import judge as judge

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dynident.mechanism.mechanism import Mechanism
-    from dynident.report.identification import Identification
+    from dynident.report.report import Identification
     from dynident.signals.log import Log
 
 File = str | os.PathLike[str]
@@ -63,7 +63,7 @@ def identify(
     from dynident.identify.regression.regression import Regression  # noqa: PLC0415
     from dynident.mechanism.files import read_robot  # noqa: PLC0415
     from dynident.mechanism.mechanism import Mechanism  # noqa: PLC0415
-    from dynident.report.identification import Identification  # noqa: PLC0415
+    from dynident.report.report import Identification  # noqa: PLC0415
     from dynident.signals.log import Log  # noqa: PLC0415
     from dynident.validate.verdict import judge  # noqa: PLC0415
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dynident.files import visible, xml_text
-from dynident.graph.names import identifiers
+from dynident.graph.printing import identifiers
 from dynident.simulate.schedule import loop_cycles
 from dynident_lab.fmu.source import ORDER, Content
 

@@ -26,7 +26,7 @@ from dynident.control import OpenLoop
 from dynident.drive import Drive, Motor, Transmission
 from dynident.errors import SimulationError
 from dynident.files import write_atomic
-from dynident.graph.names import identifier
+from dynident.graph.printing import identifier
 from dynident.mechanism import Mechanism
 from dynident.simulate import VirtualRobot
 from dynident.simulate.laws import COMPILED

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dynident.control import PID, ComputedTorque, OpenLoop, TaskCascade
 from dynident.control.feedforward import coupling_rows, friction_laws
-from dynident.friction.forms import Point
+from dynident.friction.law import Point
 from dynident.graph import Function, Graph, where
 from dynident.graph.expression import Node
 from dynident.graph.routine import Place, Routine

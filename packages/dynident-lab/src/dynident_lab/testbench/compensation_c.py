@@ -14,8 +14,8 @@ import numpy as np
 from dynident.files import write_atomic
 from dynident.graph import Function, Graph, exp, sign, sqrt, where
 from dynident.graph.expression import Node
-from dynident.graph.names import comment, identifier
 from dynident.graph.print_c import c_files, c_number
+from dynident.graph.printing import comment, identifier
 from dynident_lab.thermal.zones import SecondOrder
 
 if TYPE_CHECKING:

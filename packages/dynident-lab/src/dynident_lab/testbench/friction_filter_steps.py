@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.friction import Sigmoid
-from dynident.friction.forms import Point
+from dynident.friction.law import Point
 from dynident.graph import (
     Graph,
     absolute,
@@ -33,7 +33,7 @@ from dynident.graph import (
     where,
 )
 from dynident.graph.expression import Node, total
-from dynident.graph.print_routine import compile_routines
+from dynident.graph.print_llvm import compile_routines
 from dynident.graph.routine import Routine
 
 Array = NDArray[np.float64]

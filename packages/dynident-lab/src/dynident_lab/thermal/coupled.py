@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DescriptionError
 from dynident.friction import Friction
-from dynident.friction.state import State
+from dynident.friction.law import State
 from dynident.results import Result
 from dynident_lab.thermal.fractional import Fractional
 from dynident_lab.thermal.model import ThermalModel, Warming

@@ -23,7 +23,7 @@ from dynident.checks import signal, step_length, time_axis
 from dynident.errors import DescriptionError, LogError
 from dynident.graph import Graph
 from dynident.graph.expression import total
-from dynident.graph.print_routine import compile_routines
+from dynident.graph.print_llvm import compile_routines
 from dynident.graph.routine import Routine
 from dynident.results import Result
 

@@ -13,11 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.checks import choice, number, whole
 from dynident.errors import DynidentError, require
 from dynident.excitation import MotionLimits, Plan, Stage
-from dynident.excitation.campaigns import plan_within
-from dynident.excitation.checks import vector
-from dynident.excitation.postures import rates_of, reach
+from dynident.excitation.input_checks import per_coordinate
+from dynident.excitation.stages import plan_within, rates_of, reach
 from dynident.trajectory import friction_plateaus, warming
-from dynident.trajectory.plateaus import Strokes
+from dynident.trajectory.moves import Strokes
 
 Array = NDArray[np.float64]
 
@@ -173,4 +172,6 @@ def cooling_test(
 
 
 def _rest(limits: MotionLimits, posture: ArrayLike | None) -> Array:
-    return 0.5 * (limits.lower + limits.upper) if posture is None else vector(posture, len(limits.coordinates), "posture")
+    return (
+        0.5 * (limits.lower + limits.upper) if posture is None else per_coordinate(posture, len(limits.coordinates), "posture")
+    )

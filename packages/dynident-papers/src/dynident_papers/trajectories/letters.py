@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DynidentError
 from dynident.trajectory import Line, Quintic, Spline
-from dynident.trajectory.paths import Hop, Path, joined
-from dynident.trajectory.task import ProfileMaker, Segment, Task, speed_limit
+from dynident.trajectory.task import Hop, Path, ProfileMaker, Segment, Task, joined, speed_limit
 
 Array = NDArray[np.float64]
 

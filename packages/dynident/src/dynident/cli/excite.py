@@ -110,8 +110,8 @@ def excite(
     debug: Debug = False,
 ) -> int:
     """Design an exciting motion within limits; prints criterion values, margins and expected standard deviations."""
-    from dynident.excitation.campaigns import complete_shares  # noqa: PLC0415 - only this command needs it
     from dynident.excitation.designs import design  # noqa: PLC0415 - only this command needs it
+    from dynident.excitation.stages import complete_shares  # noqa: PLC0415 - only this command needs it
 
     _sensible(time_budget, iterations, starts, repetitions, complete, payload)
     if output is not None:
@@ -206,7 +206,7 @@ def _setting(
     notes: list[str],
 ) -> tuple[di.Mechanism, dict[str, Any], str]:
     """Return the robot that moves; limits, family, start and base parameters; and where the limits come from."""
-    from dynident.trajectory.fourier import Fourier  # noqa: PLC0415
+    from dynident.trajectory.sines import Fourier  # noqa: PLC0415
     from dynident_papers import robots  # noqa: PLC0415 - only this command needs it
     from dynident_papers.robots.published import published  # noqa: PLC0415
 
@@ -237,9 +237,8 @@ def _limits(
     mechanism: di.Mechanism, limits: Path | None, floor: float | None, collision: bool, notes: list[str]
 ) -> tuple[di.Mechanism, MotionLimits]:
     """Return the robot without a free base and its limits, those that nobody gave assumed and said."""
-    from dynident.excitation.assumptions import assume_limits  # noqa: PLC0415 - only here
-    from dynident.excitation.limits_file import limits_of, limits_settings  # noqa: PLC0415 - only here
-    from dynident.excitation.obstacles import Collision  # noqa: PLC0415 - only here
+    from dynident.excitation.limits import Collision  # noqa: PLC0415 - only here
+    from dynident.excitation.limits_file import assume_limits, limits_of, limits_settings  # noqa: PLC0415 - only here
 
     settings = {} if limits is None else limits_settings(limits)
     if floor is not None:
@@ -321,7 +320,7 @@ def searching(budget: float | None, quiet: bool) -> Iterator[Callable[[dict[str,
 
 def _plans(found: Design, complete: bool, repetitions: int, payload: bool) -> dict[str, Plan]:
     """Return the plans by file name: training and validation, or the complete test, or runs without and with the payload."""
-    from dynident.excitation.campaigns import payload_plan  # noqa: PLC0415 - only this command needs it
+    from dynident.excitation.stages import payload_plan  # noqa: PLC0415 - only this command needs it
 
     refused: DynidentError | None = None
     for seed in range(1, VALIDATIONS + 1):  # a limit may lie between one motion and the next

@@ -46,7 +46,7 @@ def derive(
         model = di.Fit.load(fit, described.robot(robot, terms))
         every = not (c or numpy or casadi)
         files = symbolic.write_model(model.identified, output, c or every, numpy or every, casadi or every)
-        from dynident.export.remarks import remark  # noqa: PLC0415 - only with numbers of a fit
+        from dynident.export.robot import remark  # noqa: PLC0415 - only with numbers of a fit
 
         files = [remark(path, model.provenance()) for path in files]
         if as_json:

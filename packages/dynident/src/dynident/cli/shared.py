@@ -295,8 +295,7 @@ def stage_reader(read: Callable[[Path], di.Log], plan: Path | None) -> Callable[
             return log
 
         return asking
-    from dynident.excitation.plan import Plan  # noqa: PLC0415 - rarely needed
-    from dynident.excitation.records import stage_logs  # noqa: PLC0415 - rarely needed
+    from dynident.excitation.plan import Plan, stage_logs  # noqa: PLC0415 - rarely needed
 
     file = plan / "plan.json" if plan.is_dir() else plan
     if not file.exists():
@@ -433,7 +432,7 @@ class RobotOptions:
 
     def write(self, file: Path, fit: di.Fit, path: Path) -> Path:
         """Write a copy of the robot's description with the parameters of a fit."""
-        from dynident.export.remarks import remark  # noqa: PLC0415 - few commands write a robot
+        from dynident.export.robot import remark  # noqa: PLC0415 - few commands write a robot
 
         arguments = xacro_arguments(self.arg)
         write_robot(file, fit.mechanism, fit.standard, path, self.search or (), arguments)

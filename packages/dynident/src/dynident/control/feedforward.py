@@ -24,8 +24,7 @@ from dynident.checks import finite_rows, numbers
 from dynident.drive.drive import Drive
 from dynident.errors import DynidentError, require
 from dynident.friction.dynamic import DynamicLaw
-from dynident.friction.friction import Friction
-from dynident.friction.state import State
+from dynident.friction.law import Friction, State
 from dynident.mechanics.actuation import actuator_jacobian, least_torques, prices
 from dynident.mechanics.dynamics import inverse_dynamics
 from dynident.mechanics.functions import tree_motion

@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.checks import choice, finite_rows, flag, gain, number, numbers
 from dynident.errors import DynidentError, require
 from dynident.friction.dynamic import DynamicLaw
-from dynident.friction.friction import Friction
+from dynident.friction.law import Friction
 from dynident.mechanism.mechanism import Mechanism
 
 WHOLE = 1e-6  # how far the ratio of two cycle times may be from a whole number

@@ -24,8 +24,7 @@ from dynident.control.laws import Cascade
 from dynident.control.tick import current_loop, low_pass_coefficient, position_loop, sensed_speed, velocity_loop
 from dynident.drive.encoder import Encoder
 from dynident.errors import DynidentError
-from dynident.graph.calculus import derivative_matrix, forward
-from dynident.graph.expression import Graph, Node, evaluate_nodes
+from dynident.graph.expression import Graph, Node, derivative_matrix, evaluate_nodes, forward
 
 Array = NDArray[np.float64]
 Loop = Literal["position", "velocity", "current"]

@@ -13,7 +13,7 @@ from dynident.drive.motor import Motor, resistive_current, winding_rate
 from dynident.drive.transmission import Transmission, shaft_torque
 from dynident.errors import DescriptionError, require
 from dynident.friction.dynamic import DynamicLaw
-from dynident.friction.friction import Friction
+from dynident.friction.law import Friction
 
 Array = NDArray[np.float64]
 

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from dynident.checks import number
 from dynident.errors import DynidentError, require
-from dynident.graph.calculus import reverse
 from dynident.graph.compiled import Compiled
 from dynident.graph.elementary import absolute
+from dynident.graph.expression import reverse
 from dynident.identify.base import BaseParameters
 from dynident.identify.regression.rows import Projection, Rows, check_projection, projected
 from dynident.mechanics.closure import close_positions

@@ -1,25 +1,33 @@
-"""Limits of a robot: from its description, completed by a limits.toml.
+"""Limits of a robot: from its description, completed by a limits.toml or MoveIt's joint_limits.yaml, or assumed.
 
-margin = 0.02                      # share of every limit that stays unused
-bandwidth = 5.0                    # of the drives [Hz]
-singularity = 0.05                 # loops: smallest pivot and singular value ratios
-[default]                          # every joint that has no entry of its own
-acceleration = 10.0
-[joints.joint1]                    # lower, upper, velocity, acceleration, jerk, torque, power
-lower = -1.5
-[passive.elbow]                    # loops: lower, upper of joints that have no motor
-[tool]                             # frame, x, y, z = [lower, upper], height = lowest z
-[[polygon]]                        # joints = ["a", "b"], vertices = [[...], ...]
-floor = 0.0                        # lowest height of any body [m]
-capsule = "auto"                   # bodies as capsules of the same inertia; or several
-[[capsule]]                        # link, from, to, radius; obstacles: link = the base's name
-[collision]                        # clearance, ignore = [["link1", "link3"]]
+    margin = 0.02                      # share of every limit that stays unused
+    bandwidth = 5.0                    # of the drives [Hz]
+    singularity = 0.05                 # loops: smallest pivot and singular value ratios
+    [default]                          # every joint that has no entry of its own
+    acceleration = 10.0
+    [joints.joint1]                    # lower, upper, velocity, acceleration, jerk, torque, power
+    lower = -1.5
+    [passive.elbow]                    # loops: lower, upper of joints that have no motor
+    [tool]                             # frame, x, y, z = [lower, upper], height = lowest z
+    [[polygon]]                        # joints = ["a", "b"], vertices = [[...], ...]
+    floor = 0.0                        # lowest height of any body [m]
+    capsule = "auto"                   # bodies as capsules of the same inertia; or several
+    [[capsule]]                        # link, from, to, radius; obstacles: link = the base's name
+    [collision]                        # clearance, ignore = [["link1", "link3"]]
+
+MoveIt: ``joint_limits: {elbow_joint: {has_velocity_limits: true, max_velocity: 3.15}}``, likewise acceleration, jerk, effort,
+min_position, max_position.
+
+A link without a shape counts as the solid cylinder that has its mass m and principal moments I1 <= I2 <= I3 about its centre
+of mass, covered by a capsule along the axis of I1::
+
+    I1 = m r^2 / 2,      I2 = m (r^2 / 4 + h^2 / 3)      ->  radius r, half length h
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,17 +36,246 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.checks import number, numbers, shown
-from dynident.errors import DynidentError, require
-from dynident.excitation.assumptions import capsules_of, collision_of
-from dynident.excitation.checks import LARGEST, text, vector
-from dynident.excitation.limits import Box, Effort, Limit, Loops, Polygon, ToolBox
-from dynident.excitation.moveit import moveit_limits
-from dynident.excitation.obstacles import Capsule, Collision, Floor
+from dynident.errors import DynidentError, missing_extra, require
+from dynident.excitation.input_checks import LARGEST, per_coordinate, text
+from dynident.excitation.limits import POSTURES, Box, Capsule, Collision, Effort, Floor, Limit, Loops, Polygon, State, ToolBox
 from dynident.files import read_text, read_toml
 from dynident.mechanism.elements import Limits
+from dynident.mechanism.inertia import principal
 from dynident.mechanism.mechanism import Mechanism
 
 Array = NDArray[np.float64]
+
+#: Assumed limits of joints: turning [rad, rad/s], sliding [m, m/s]. 0.25 m/s is the usual reduced speed beside people.
+TURNING, SLIDING = {"reach": np.pi, "velocity": 1.0}, {"reach": 0.1, "velocity": 0.25}
+OFTEN = 0.3  # share of them from which on a contact is one of the shapes, not of the motion
+STUCK = 0.95  # of the effort limit: friction from which on a joint cannot move
+THINNEST, THICKEST = 0.01, 0.25  # radius of a capsule [m]
+
+
+@dataclass(frozen=True)
+class Assumed:
+    """Limits for a robot whose description leaves some out.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        The robot; a free base is held where it stands.
+    settings : mapping
+        What `limits_of` takes: the settings given, completed.
+    notes : tuple of str
+        What was assumed, in sentences.
+    """
+
+    mechanism: Mechanism
+    settings: Mapping[str, Any]
+    notes: tuple[str, ...]
+
+
+def assume_limits(mechanism: Mechanism, settings: Mapping[str, Any] | None = None) -> Assumed:
+    """Complete the limits of a robot by cautious ones, and say which.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot.
+    settings : mapping, optional
+        What a limits.toml holds; it is not overruled.
+
+    Returns
+    -------
+    Assumed
+        Robot, settings and notes.
+    """
+    require(mechanism, Mechanism, "mechanism")
+    notes: list[str] = []
+    free = {joint.name: np.zeros(len(joint.coordinates)) for joint in mechanism.joints if joint.kind == "free"}
+    if free:
+        mechanism = mechanism.lock(free)
+        notes.append(f"the free base ({', '.join(free)}) is held still: the motion is for the robot on a stand")
+    stuck = {} if mechanism.loops else _stuck(mechanism)
+    if stuck:
+        mechanism = mechanism.lock(stuck)
+        names = ", ".join(stuck)
+        notes.append(f"{names} held still: the friction in the description takes all of the effort that it allows")
+    given = dict(settings or {})
+    if not isinstance(given.get("joints", {}), Mapping) or not isinstance(given.get("default", {}), Mapping):
+        return Assumed(mechanism, given, tuple(notes))  # `limits_of` says what is wrong
+    common = given.get("default", {})
+    tables = {name: dict(table) for name, table in given.get("joints", {}).items() if isinstance(table, Mapping)}
+    missing: dict[str, list[str]] = {}
+    for joint in mechanism.joints:
+        usual = SLIDING if joint.kind == "prismatic" else TURNING
+        for name in joint.coordinates:
+            if name not in mechanism.coordinate_names:
+                continue
+            own = {**common, **tables.get(name, {})}
+            added: dict[str, float] = {}
+            low, high = own.get("lower", joint.limits.lower), own.get("upper", joint.limits.upper)
+            unit = "m" if usual is SLIDING else "rad"
+            if not low < high and not {"lower", "upper"} & set(own):
+                low, high = -np.inf, np.inf  # 0 ... 0 in a description says that nobody wrote them
+            if not (np.isfinite(low) and np.isfinite(high)) and isinstance(low, float) and isinstance(high, float):
+                centre = low + usual["reach"] if np.isfinite(low) else high - usual["reach"] if np.isfinite(high) else 0.0
+                added |= {"lower": centre - usual["reach"], "upper": centre + usual["reach"]}
+                missing.setdefault(f"positions within {usual['reach']:.3g} {unit}", []).append(name)
+            velocity = own.get("velocity", joint.limits.velocity)
+            if velocity == 0.0 or (np.isinf(velocity) and "acceleration" not in own):
+                added["velocity"] = usual["velocity"]
+                missing.setdefault(f"speeds up to {usual['velocity']:g} {unit}/s", []).append(name)
+            if joint.limits.effort == 0.0 and "torque" not in own:
+                added["torque"] = np.inf
+                missing.setdefault("no limit of the effort (the description says 0)", []).append(name)
+            if added:
+                tables[name] = {**tables.get(name, {}), **added}
+    notes += [f"{what} assumed for {', '.join(names)}; a limits file says otherwise" for what, names in missing.items()]
+    return Assumed(mechanism, {**given, **({"joints": tables} if tables else {})}, tuple(notes))
+
+
+def _stuck(mechanism: Mechanism) -> dict[str, float]:
+    """Return joints that cannot move by their own description, and where they are held."""
+    found = {}
+    for joint in mechanism.joints:
+        if len(joint.coordinates) == 1 and joint.terms.get("fc", 0.0) >= STUCK * joint.limits.effort > 0.0:
+            low, high = joint.limits.lower, joint.limits.upper
+            found[joint.name] = 0.5 * (low + high) if np.isfinite(high - low) else 0.0
+    return found
+
+
+def capsules_of(mechanism: Mechanism) -> tuple[Capsule, ...]:
+    """Return one capsule per body that has a mass, of the cylinder with the same inertia.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot with inertias.
+
+    Returns
+    -------
+    tuple of Capsule
+        Empty where the description knows no inertias.
+    """
+    require(mechanism, Mechanism, "mechanism")
+    found = []
+    for name, phi in zip(mechanism.tree.bodies, mechanism.tree.inertias.reshape(-1, 10), strict=True):
+        if not phi[0] > 0.0:
+            continue
+        mass, centre, moments, axes = principal(phi)
+        order = np.argsort(moments)
+        least, middle = (max(float(moments[k]), 0.0) for k in order[:2])
+        radius = float(np.clip(np.sqrt(2.0 * least / mass), THINNEST, THICKEST))
+        half = np.sqrt(max(3.0 * (middle / mass - radius**2 / 4.0), 0.0))
+        # Identified inertias may be those of no shape: a link ends about where its joints are.
+        half = min(half, max([radius, *(float(np.linalg.norm(joint - centre)) for joint in _joints(mechanism, name))]))
+        along = axes[:, order[0]] * max(half - radius, 0.0)
+        found.append(Capsule(name, centre - along, centre + along, radius))
+    return tuple(found)
+
+
+def collision_of(mechanism: Mechanism, lower: Array, upper: Array, clearance: float = 0.0) -> Collision | None:
+    """Return the collisions of a robot's capsules that its motion decides.
+
+    Pairs of bodies that share a joint, and pairs that touch where the robot stands or at many positions, are left out.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Robot.
+    lower, upper : ndarray, (n,)
+        Range of positions.
+    clearance : float
+        Smallest distance [m].
+
+    Returns
+    -------
+    Collision or None
+        None where no two bodies can meet, and for robots with loops.
+    """
+    capsules = capsules_of(mechanism)
+    if mechanism.loops or mechanism.dof == 0 or len(capsules) < 3 or not np.isfinite([*lower, *upper]).all():
+        return None
+    nodes = {name: mechanism.tree.frames[name][0] for name in {c.link for c in capsules}}
+    parent = mechanism.tree.arrays.parent
+    near = [(a, b) for a in nodes for b in nodes if a != b and nodes[b] == _carrier(parent, set(nodes.values()), nodes[a])]
+    try:
+        first = Collision(mechanism, capsules, clearance, near)
+    except ValueError:  # no pair is left
+        return None
+    q = np.random.default_rng(0).uniform(lower, upper, (POSTURES, mechanism.dof))
+    q[0] = np.clip(0.0, lower, upper)
+    touch = first.excess(State(q, q, q, q)) > 0.0
+    shapes = touch[0] | (touch.mean(axis=0) > OFTEN)
+    if shapes.all():
+        return None
+    more = [(capsules[i].link, capsules[j].link) for (i, j), alike in zip(first.pairs, shapes, strict=True) if alike]
+    return Collision(mechanism, capsules, clearance, [*near, *more])
+
+
+def _joints(mechanism: Mechanism, link: str) -> list[Array]:
+    """Return the places of the joints of a rigid group of bodies, in the frame of one of its links."""
+    node, here = mechanism.tree.frames[link]
+    same = {name: here.inverse() @ pose for name, (other, pose) in mechanism.tree.frames.items() if other == node}
+    moving = [joint for joint in mechanism.joints if joint.kind != "fixed"]
+    ends = [(same[joint.parent] @ joint.placement).translation for joint in moving if joint.parent in same]
+    return [*ends, *(same[joint.child].translation for joint in moving if joint.child in same)]
+
+
+def _carrier(parent: NDArray[np.int64], known: Collection[int], node: int) -> int:
+    """Return the nearest body with mass below a node, towards the base; -1 when there is none."""
+    at = int(parent[node])
+    while at >= 0 and at not in known:
+        at = int(parent[at])
+    return at
+
+
+#: Flag, entry and the field of ours.
+ENTRIES = (
+    ("has_position_limits", "min_position", "lower"),
+    ("has_position_limits", "max_position", "upper"),
+    ("has_velocity_limits", "max_velocity", "velocity"),
+    ("has_acceleration_limits", "max_acceleration", "acceleration"),
+    ("has_jerk_limits", "max_jerk", "jerk"),
+    ("has_effort_limits", "max_effort", "torque"),
+)
+#: Characters of the file.
+MOST_CHARACTERS = 300_000
+SCALES = {"velocity": "default_velocity_scaling_factor", "acceleration": "default_acceleration_scaling_factor"}
+
+
+def moveit_limits(content: str, where: str) -> dict[str, Any]:
+    """Return the settings of `limits_of` from the text of a joint_limits.yaml; scaling factors reduce them."""
+    try:
+        import yaml  # noqa: PLC0415 - optional
+    except ImportError as error:
+        raise missing_extra("yaml", "yaml", "reading joint_limits.yaml") from error
+    if (
+        len(content) > MOST_CHARACTERS or "<<" in content
+    ):  # PyYAML takes a second for 50 kB, and merged tables grow without bound
+        raise DynidentError(
+            f"limits '{where}' have more than {MOST_CHARACTERS} characters, or merge tables (<<); write them out"
+        )
+    try:
+        data = yaml.safe_load(content)
+    except (yaml.YAMLError, RecursionError, ValueError, TypeError, LookupError, AttributeError) as error:
+        first = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise DynidentError(f"cannot read limits from '{where}': {first}") from error
+    table = data.get("joint_limits") if isinstance(data, Mapping) else None
+    if not isinstance(table, Mapping) or not all(isinstance(entry, Mapping) for entry in table.values()):
+        raise DynidentError(f"limits '{where}' have no table 'joint_limits' with an entry per joint, as MoveIt writes them")
+    joints: dict[str, dict[str, float]] = {}
+    for name, entry in table.items():
+        found: dict[str, float] = {}
+        for flag, key, field in ENTRIES:
+            if key not in entry or entry.get(flag) is False:
+                continue
+            value = number(f"limits: {shown(name)}.{key}", entry[key])
+            scale = number(f"limits: {SCALES.get(field, field)}", data.get(SCALES.get(field, ""), 1.0))
+            if field in ("velocity", "acceleration", "jerk", "torque") and not 0.0 < value * scale < np.inf:
+                raise DynidentError(f"limits: {shown(name)}.{key} is {value:g}; it must be above zero")
+            found[field] = value * scale
+        joints[str(name)] = found
+    return {"joints": joints}
+
 
 MARGIN = 0.01
 JOINT_FIELDS = ("lower", "upper", "velocity", "acceleration", "jerk", "torque", "power")
@@ -81,7 +318,7 @@ class MotionLimits:
             raise DynidentError(f"coordinates are {shown(names)}; give the names of the robot's coordinates")
         object.__setattr__(self, "coordinates", tuple(names))
         for label in ("lower", "upper", "velocity", "acceleration", "jerk"):
-            array = vector(getattr(self, label), len(names), f"{label} limits")
+            array = per_coordinate(getattr(self, label), len(names), f"{label} limits")
             if label in ("velocity", "acceleration", "jerk") and not np.all(array > 0.0):
                 name = names[int(np.argmin(array))]
                 raise DynidentError(f"{label} limit of '{name}' is {array.min()}; it must be above zero")
@@ -263,20 +500,7 @@ def _loops(mechanism: Mechanism, given: Mapping[str, Any]) -> list[Limit]:
 
 
 def read_limits(path: str | os.PathLike[str], mechanism: Mechanism) -> MotionLimits:
-    """Read a limits.toml.
-
-    Parameters
-    ----------
-    path : path-like
-        limits.toml, or the joint_limits.yaml of a MoveIt configuration.
-    mechanism : Mechanism
-        Robot it is for.
-
-    Returns
-    -------
-    MotionLimits
-        Limits of the description, overruled and completed by the file.
-    """
+    """Return the limits of `mechanism`, completed by the file `path`: a limits.toml, or MoveIt's joint_limits.yaml."""
     return limits_of(mechanism, limits_settings(path))
 
 

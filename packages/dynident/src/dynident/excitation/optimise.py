@@ -1,7 +1,12 @@
 """Optimiser: sequential quadratic programming from many feasible starts in parallel.
 
-Starts are explored with a smoothed cost, the better ones refined with a sharper one (`sqp`). What is returned is checked on
-a dense grid and scaled down if need be.
+The limits hold at every instant (a semi-infinite program). Every step solves a quadratic program: the cost to second order
+(damped BFGS, kept from step to step), the limits to first order at the peaks that the motion has at this moment. Peaks are
+found anew at every step, so none is forgotten. A merit function, cost + mu * (sum over limits of the worst excess), decides
+how far to go along the step.
+
+Starts are explored with a smoothed cost, the better ones refined with a sharper one. The result is checked on a dense grid and
+scaled down if necessary.
 """
 
 from __future__ import annotations
@@ -21,40 +26,338 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.checks import number, numbers, shown, whole
 from dynident.errors import DynidentError, require
 from dynident.excitation.equations import RobotEquations
+from dynident.excitation.limits import Box, Limit, State
+from dynident.excitation.limits_file import MotionLimits
 from dynident.excitation.objective import Objective
-from dynident.excitation.peaks import peaks, slopes
 from dynident.excitation.problem import Problem, check_start, feasible_start, typical
-from dynident.excitation.sqp import Budget, Descent
 from dynident.parallel import WINDOW, completed, cores, one_blas_thread
 
 Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+Pick = tuple[int, int, int]
+"""Limit, its column, sample."""
+
+NEAR = 1.0  # peaks with a smaller margin are handed to the optimiser
+MOST = 6  # peaks of one limit
+STEP = 1e-6  # of differences of limits by the state
+
+
+def peaks(problem: Problem, x: Array) -> set[Pick]:
+    """Return the active or nearly active limit samples: local maxima of each column."""
+    state = problem.state(x)
+    found: set[Pick] = set()
+    for i, limit in enumerate(problem.limits.all):
+        e = limit.excess(state)
+        padded = np.vstack([np.full(e.shape[1], -np.inf), e, np.full(e.shape[1], -np.inf)])
+        top = (e >= padded[:-2]) & (e > padded[2:]) & (e > -NEAR)
+        for k in range(e.shape[1]):
+            samples = np.flatnonzero(top[:, k])
+            for s in samples[np.argsort(-e[samples, k])][:MOST]:
+                found.add((i, k, int(s)))
+    return found
+
+
+def at(problem: Problem, x: Array, picks: list[Pick]) -> Array:
+    """Return the excess at given samples."""
+    state = problem.state(x)
+    out = np.empty(len(picks))
+    for limit, rows, columns, samples in _by_limit(problem, picks):
+        if limit.follows:
+            out[rows] = limit.excess(state)[samples, columns]
+        else:
+            out[rows] = limit.excess(State(*(y[samples] for y in state)))[np.arange(len(rows)), columns]
+    return out
+
+
+def slopes(problem: Problem, x: Array, picks: list[Pick]) -> Array:
+    """Return the derivatives of `at`: exact for positions and rates, by central differences in the state otherwise."""
+    state, size = problem.state(x), problem.family.size
+    out = np.zeros((len(picks), problem.dof, size))
+    for limit, rows, columns, samples in _by_limit(problem, picks):
+        if isinstance(limit, Box):
+            joints, gains, _ = limit.columns
+            out[rows, joints[columns]] = gains[columns, None] * problem.grid[limit.order][samples]
+            continue
+        for order in limit.orders:
+            slope = _by_state(limit, state, order, samples, columns)  # (rows, n)
+            out[rows] += slope[:, :, None] * problem.grid[order][samples][:, None, :]
+    return out.reshape(len(picks), -1)
+
+
+def _by_limit(problem: Problem, picks: list[Pick]) -> Iterator[tuple[Limit, Index, Index, Index]]:
+    """Return limits, which of the picks are theirs, and the columns and samples of these."""
+    table = np.array(picks, dtype=np.int64).reshape(-1, 3)
+    for i, limit in enumerate(problem.limits.all):
+        rows = np.flatnonzero(table[:, 0] == i)
+        if rows.size:
+            yield limit, rows, table[rows, 1], table[rows, 2]
+
+
+def _by_state(limit: Limit, state: State, order: int, samples: Index, columns: Index) -> Array:
+    """Return the derivative of a limit at samples by q, v, a or jerk of the same samples, (m, n)."""
+    n, m = state.q.shape[1], samples.size
+    steps = [(j, h) for j in range(n) for h in (STEP, -STEP)]
+    if limit.follows:
+        values = []
+        for j, h in steps:
+            moved = state[order].copy()
+            moved[:, j] += h
+            values.append(limit.excess(state._replace(**{"qvaj"[order]: moved}))[samples, columns])
+        found = np.array(values)
+    else:  # samples stand for themselves: all of them moved every way in one call
+        places, where = np.unique(samples, return_inverse=True)
+        chosen = State(*(np.tile(y[places], (2 * n, 1)) for y in state))
+        moved = chosen[order].reshape(2 * n, places.size, n)
+        for k, (j, h) in enumerate(steps):
+            moved[k, :, j] += h
+        found = limit.excess(chosen).reshape(2 * n, places.size, -1)[:, where, columns]
+    return np.asarray((found[0::2] - found[1::2]).T.reshape(m, n) / (2.0 * STEP))
+
+
+SLACK = 0.0003  # of every limit, kept between the optimiser's grid and the dense one
+ENOUGH = 0.05  # share of the predicted improvement that a step must reach
+LEAST = 1e-3  # smallest trust region, relative to the parameters' typical size
+LARGEST = 3.0  # largest trust region
+CORRECTIONS, TRIALS = 2, 6  # attempts at a step with new peaks, and in all
+MEMORY = 8  # steps for which peaks are remembered
+
+
+def quadratic_program(B: Array, g: Array, A: Array, b: Array, low: Array, high: Array) -> tuple[Array, Array]:
+    """Minimise d^T B d / 2 + g^T d with A d <= b and low <= d <= high (Mehrotra's predictor-corrector method)."""
+    from scipy.linalg.lapack import dpotrf, dpotrs  # noqa: PLC0415 - scipy is heavy
+
+    n, m = g.size, b.size
+    d = 0.5 * (low + high)
+    span = high - low
+    right = np.concatenate([b, high, -low])
+
+    def rows(x: Array) -> Array:
+        return np.concatenate([A @ x, x, -x])
+
+    def columns(y: Array) -> Array:
+        return np.asarray(A.T @ y[:m] + y[m : m + n] - y[m + n :])
+
+    scale = max(1.0, float(np.abs(g).max()))
+    s = np.maximum(right - rows(d), 0.1 * float(np.median(span)))
+    y = np.full(m + 2 * n, 0.1 * scale)
+    for _ in range(40):
+        dual = B @ d + g + columns(y)
+        primal = rows(d) + s - right
+        gap = float(s @ y) / s.size
+        if gap < 1e-8 * scale and np.abs(dual).max() < 1e-6 * scale and np.abs(primal).max() < 1e-7:
+            break
+        w = y / s
+        K = B + (A.T * w[:m]) @ A
+        K[np.diag_indices(n)] += w[m : m + n] + w[m + n :]
+        L, fault = dpotrf(K, lower=1)
+        if fault:
+            break
+        centre = -s * y
+        for corrected in (False, True):  # Newton's step to the solution; then again, centred and to second order
+            dd = dpotrs(L, -dual - columns(w * primal + centre / s), lower=1)[0]
+            ds = -primal - rows(dd)
+            dy = (centre - y * ds) / s
+            here, there = _reach(s, ds), _reach(y, dy)
+            if not corrected:
+                after = float((s + here * ds) @ (y + there * dy)) / s.size
+                centre = (after / gap) ** 3 * gap - s * y - ds * dy
+        d, s, y = d + 0.995 * here * dd, s + 0.995 * here * ds, y + 0.995 * there * dy
+    return np.clip(d, low, high), y[:m]
+
+
+def _reach(x: Array, dx: Array) -> float:
+    """Return how far x + t dx stays above zero, at most 1."""
+    return min(1.0, 1.0 / max(1e-300, float(np.max(-dx / x))))
+
+
+def update(B: Array, s: Array, y: Array) -> Array:
+    """Return the BFGS update of B, damped so that it stays positive definite (Powell)."""
+    Bs = B @ s
+    bend = float(s @ Bs)
+    if bend <= 1e-16:
+        return B
+    along = float(s @ y)
+    if along < 0.2 * bend:
+        share = 0.8 * bend / (bend - along)
+        y = share * y + (1.0 - share) * Bs
+        along = float(s @ y)
+    out = B - np.outer(Bs, Bs) / bend + np.outer(y, y) / along
+    return np.asarray(0.5 * (out + out.T))
+
+
+@dataclass
+class Budget:
+    """What a search may spend: time until `deadline` of the monotonic clock [s], and `steps`, of which `spent` are taken."""
+
+    deadline: float = np.inf
+    steps: float = np.inf
+    spent: int = 0
+
+    def spend(self) -> bool:
+        """Take one step if time and steps allow it; return whether they did."""
+        if self.over:
+            return False
+        self.spent += 1
+        return True
+
+    @property
+    def over(self) -> bool:
+        """Whether time or steps are used up."""
+        return self.spent >= self.steps or monotonic() > self.deadline
+
+
+class Descent:
+    """One descent; it remembers second derivatives, so that it can go on with a sharper cost."""
+
+    def __init__(self, limits: MotionLimits, size: Array, x: Array, trust: float = 1.0) -> None:
+        self.margin, self.size = limits.margin + SLACK, size
+        self.z, self.trust = x / size, trust
+        self.B: Array | None = None
+        self.mu = 1.0
+        self.picks: dict[Pick, int] = {}
+        self.age = 0
+
+    @property
+    def x(self) -> Array:
+        """Where the descent stands."""
+        return np.asarray(self.z * self.size)
+
+    def _beyond(self, problem: Problem, z: Array) -> Array:
+        """Return how far each limit's margin is overrun, (k,)."""
+        return np.asarray(np.maximum(problem.excess(z * self.size) + self.margin, 0.0))
+
+    def run(self, problem: Problem, objective: Objective, iterations: int, budget: Budget, tolerance: float = 1e-5) -> int:
+        """Descend until nothing is gained, iterations or budget are over."""
+        found = _evaluate(objective, self.x)
+        if found is None:
+            return 0
+        cost, g = found[0], found[1] * self.size
+        beyond = self._beyond(problem, self.z)
+        n, small = self.z.size, 0
+        for turn in range(iterations):
+            if not budget.spend():
+                return turn
+            self._look(problem, self.z)
+            B = np.eye(n) * float(np.linalg.norm(g)) / np.sqrt(n) if self.B is None else self.B
+            taken, model, length = None, 0.0, 0.0
+            for attempt in range(TRIALS):
+                if monotonic() > budget.deadline:
+                    return turn
+                if attempt < CORRECTIONS:  # a step that runs into a peak it did not see is planned again, with that peak
+                    try:
+                        c, A = self._limits(problem)
+                    except DynidentError:
+                        return turn
+                    d, multipliers = self._step(B, g, A, c)
+                    self.mu = max(self.mu, 1.5 * float(multipliers.sum()))
+                else:
+                    d = 0.4 * d
+                start = cost + self.mu * float(beyond.sum())
+                model = float(g @ d + 0.5 * d @ B @ d) - self.mu * float(beyond.sum()) * (1.0 if attempt < CORRECTIONS else 0.4)
+                length = float(np.abs(d).max())
+                z = self.z + d
+                over = self._beyond(problem, z)
+                outside = self.mu * float(over.sum())
+                hope = 3.0 * min(float(g @ d), 0.0) + cost  # a cost below this is not to be expected: do not even look
+                if hope + outside <= start + ENOUGH * model:
+                    found = _evaluate(objective, z * self.size)
+                    if found is not None and found[0] + outside <= start + ENOUGH * model:
+                        taken = found[0], found[1] * self.size
+                        break
+                if attempt + 1 < CORRECTIONS:
+                    self._look(problem, z)
+            if -model < tolerance:
+                small += 1
+                if small > 1:
+                    return turn
+            if taken is None:
+                self.trust, self.B = 0.2 * min(self.trust, length), None
+                if self.trust < LEAST:
+                    return turn
+                continue
+            value, slope = taken
+            gain = start - value - outside
+            if attempt < CORRECTIONS and gain > 0.5 * -model and length > 0.9 * self.trust:
+                self.trust = min(2.0 * self.trust, LARGEST)
+            elif attempt >= CORRECTIONS or gain < 0.2 * -model:
+                self.trust = max(length, 2.0 * LEAST)
+            s, y = z - self.z, slope - g
+            if self.B is None and float(s @ y) > 0.0:
+                B = np.eye(n) * float(y @ y) / float(s @ y)
+            self.B = update(B, s, y)
+            small = small if gain < tolerance else 0
+            self.z, cost, g, beyond = z, value, slope, over
+            self.age += 1
+        return iterations
+
+    def _look(self, problem: Problem, z: Array) -> None:
+        """Add the peaks of a motion to those that are watched; forget those not seen for a while."""
+        try:
+            found = peaks(problem, z * self.size)
+        except DynidentError:
+            return
+        self.picks = {pick: age for pick, age in self.picks.items() if age > self.age - MEMORY}
+        self.picks |= dict.fromkeys(found, self.age)
+
+    def _limits(self, problem: Problem) -> tuple[Array, Array]:
+        """Return what is left of the limits at the watched peaks (negative inside) and its slopes."""
+        picks = sorted(self.picks)
+        c = at(problem, self.x, picks) + self.margin
+        return c, slopes(problem, self.x, picks) * self.size
+
+    def _step(self, B: Array, g: Array, A: Array, c: Array) -> tuple[Array, Array]:
+        """Return the step of the quadratic program and the multipliers; where limits are broken, as much as can be mended."""
+        n = g.size
+        low, high = np.full(n, -self.trust), np.full(n, self.trust)
+        broken = c > 0.0
+        if not broken.any():
+            return quadratic_program(B, g, A, -c, low, high)
+        # One more unknown t from 0 to 1: the share of what is broken that is left so, at a high price.
+        wide = np.zeros((n + 1, n + 1))
+        wide[:n, :n], wide[n, n] = B, 1e-6
+        rows = np.column_stack([A, np.where(broken, -c, 0.0)])
+        price = 10.0 * (self.mu * float(c[broken].sum()) + 1.0)
+        d, multipliers = quadratic_program(
+            wide, np.append(g, price), rows, -c, np.append(low, -1e-3), np.append(high, 1.0 + 1e-3)
+        )
+        return d[:n], np.minimum(multipliers, 10.0 * self.mu)
+
+
+def _evaluate(objective: Objective, x: Array) -> tuple[float, Array] | None:
+    try:
+        value, gradient = objective(x)
+    except DynidentError:  # the robot cannot follow
+        return None
+    return (value, gradient) if np.isfinite(value) else None
+
+
 Progress = Callable[[dict[str, Any]], None]
 STARTS = 1_000_000  # most that can be asked for
 SCREENED = 10  # random motions from which a start is chosen
-Stage = tuple[float, float, int]
+Phase = tuple[float, float, int]
 """Smoothing power of the condition number, width of signs of friction, most steps."""
 
 
-class Rung(NamedTuple):
+class Level(NamedTuple):
     """What runs do until a share of the time, or of the steps, is over."""
 
     end: float  # share of the time, or of the steps, at which it ends
     share: float  # of the runs that climb it, the better ones; when the time is limited, at least as many as can run at once
-    stages: tuple[Stage, ...]  # descents one after the other
+    phases: tuple[Phase, ...]  # descents one after the other
     kicks: int = 0  # how often the motion is disturbed and descends again by `AGAIN`; what is better is kept
 
 
-AGAIN: tuple[Stage, ...] = ((4.0, 40.0, 15), (8.0, 10.0, 20), (16.0, 3.0, 30))
-RUNGS = (
-    Rung(0.25, 1.0, ((4.0, 40.0, 40),)),
-    Rung(0.5, 0.5, ((8.0, 10.0, 40), (16.0, 3.0, 40))),
-    Rung(0.85, 0.01, (), 8),
-    Rung(1.0, 1.0, ((64.0, 1.0, 100), (np.inf, 1.0, 60))),
+AGAIN: tuple[Phase, ...] = ((4.0, 40.0, 15), (8.0, 10.0, 20), (16.0, 3.0, 30))
+LEVELS = (
+    Level(0.25, 1.0, ((4.0, 40.0, 40),)),
+    Level(0.5, 0.5, ((8.0, 10.0, 40), (16.0, 3.0, 40))),
+    Level(0.85, 0.01, (), 8),
+    Level(1.0, 1.0, ((64.0, 1.0, 100), (np.inf, 1.0, 60))),
 )
 """The sharp edges of the condition number and of friction make many local optima; approached through smooth ones, and by
 kicks out of them, better ones are found."""
 KICK = 0.3  # size of a kick, relative to the parameters' typical size
-LEAST_TRUST = 0.1  # with which a stage begins, likewise
+LEAST_TRUST = 0.1  # with which a phase begins, likewise
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +390,7 @@ Report = Callable[[Run], None]
 
 
 def smoothed(objective: Objective, power: float, width: float) -> Objective:
-    """Return the objective with fewer edges: a smooth bound of the condition number, signs of friction so many times wider."""
+    """Return the objective with fewer edges: a smooth bound of the condition number, signs of friction wider by a factor."""
     equations = objective.equations
     if isinstance(equations, RobotEquations) and equations.eps > 0.0:
         equations = replace(equations, eps=width * equations.eps)
@@ -95,13 +398,13 @@ def smoothed(objective: Objective, power: float, width: float) -> Objective:
     return replace(objective, equations=equations, criterion=replace(objective.criterion, power=sharp))
 
 
-def _descend(problem: Problem, run: Run, stages: tuple[Stage, ...], budget: Budget) -> Run:
+def _descend(problem: Problem, run: Run, phases: tuple[Phase, ...], budget: Budget) -> Run:
     """Return a run after some descents."""
     objective = problem.objective
     edged = any(name == "cond" for name, _ in objective.criterion.weights)
     best, cost, rank, descent = run.x, run.cost, run.rank, run.descent
     assert descent is not None
-    for power, width, steps in stages:
+    for power, width, steps in phases:
         current = smoothed(objective, power if edged else np.inf, width)
         descent.trust = max(descent.trust, LEAST_TRUST)
         descent.run(problem, current, steps, budget)
@@ -118,14 +421,14 @@ def _descend(problem: Problem, run: Run, stages: tuple[Stage, ...], budget: Budg
     return replace(run, x=best, cost=cost, rank=rank, descent=descent)
 
 
-def _climb(problem: Problem, run: Run, rung: Rung, budget: Budget) -> Run:
-    """Return a run after one rung."""
+def _climb(problem: Problem, run: Run, level: Level, budget: Budget) -> Run:
+    """Return a run after one level."""
     size = typical(problem)
     if run.descent is None:
         run = replace(run, descent=Descent(problem.limits, size, run.x))
-    run = _descend(problem, run, rung.stages, budget)
+    run = _descend(problem, run, level.phases, budget)
     generator = np.random.default_rng(run.seed)
-    for _ in range(rung.kicks):
+    for _ in range(level.kicks):
         if budget.over:
             break
         assert run.descent is not None
@@ -144,24 +447,24 @@ def _promising(problem: Problem, generator: np.random.Generator, budget: Budget)
     return min(tried, key=problem.objective.cost)
 
 
-def _go_on(problem: Problem, run: Run, rung: int, limit: Budget) -> Run:
-    """Return a run after one rung of `RUNGS`."""
+def _go_on(problem: Problem, run: Run, level: int, limit: Budget) -> Run:
+    """Return a run after one level of `LEVELS`."""
     generator = np.random.default_rng(run.seed)
     budget = replace(limit, steps=limit.steps - run.spent)
     with one_blas_thread():
         if run.start is None:
             first = _promising(problem, generator, budget)
             run = replace(run, start=first, x=first, cost=problem.objective.cost(first))
-        run = _climb(problem, run, RUNGS[rung], budget)
+        run = _climb(problem, run, LEVELS[level], budget)
     return replace(run, spent=run.spent + budget.spent, cut=run.cut or monotonic() > budget.deadline)
 
 
 def _all(
-    problem: Problem, runs: Iterable[Run], rung: int, limit: Budget, many: int, report: Report, client: Any = None
+    problem: Problem, runs: Iterable[Run], level: int, limit: Budget, many: int, report: Report, client: Any = None
 ) -> list[Run]:
     """Let runs go on in up to `many` processes, or one after the other, and report each; none begins when the time is over.
 
-    Returns the runs in the same order; in the first rung without those that did not begin.
+    Returns the runs in the same order; in the first level without those that did not begin.
     """
     found: dict[int, Run] = {}
     waiting = enumerate(runs)
@@ -175,21 +478,21 @@ def _all(
         report(run)
 
     if client is not None:
-        items = ((problem, run, rung, limit, limit.deadline - monotonic()) for run in following())
+        items = ((problem, run, level, limit, limit.deadline - monotonic()) for run in following())
         for i, future in completed(client, _remote, items, many):
             take(i, future.result())
     elif many > 1 and "fork" in multiprocessing.get_all_start_methods():
         _SHARED[:] = [problem]
         try:
             with ProcessPoolExecutor(many, mp_context=multiprocessing.get_context("fork")) as pool:
-                for i, future in completed(pool, _worker, ((run, rung, limit) for run in following()), many):
+                for i, future in completed(pool, _worker, ((run, level, limit) for run in following()), many):
                     take(i, future.result())
         finally:
             _SHARED.clear()
     else:
         for i, run in enumerate(following()):
-            take(i, _go_on(problem, run, rung, limit))
-    if rung:
+            take(i, _go_on(problem, run, level, limit))
+    if level:
         found |= {i: replace(run, cut=True) for i, run in waiting}
     elif next(waiting, None) is not None:
         found = {i: replace(run, cut=True) for i, run in found.items()}
@@ -199,13 +502,13 @@ def _all(
 _SHARED: list[Problem] = []  # handed to forked workers, which inherit it: a problem may hold functions that cannot be sent
 
 
-def _worker(run: Run, rung: int, limit: Budget) -> Run:
-    return _go_on(_SHARED[0], run, rung, limit)
+def _worker(run: Run, level: int, limit: Budget) -> Run:
+    return _go_on(_SHARED[0], run, level, limit)
 
 
-def _remote(problem: Problem, run: Run, rung: int, limit: Budget, left: float) -> Run:
+def _remote(problem: Problem, run: Run, level: int, limit: Budget, left: float) -> Run:
     """Go on in a process whose clock may be another one."""
-    return _go_on(problem, run, rung, replace(limit, deadline=monotonic() + left))
+    return _go_on(problem, run, level, replace(limit, deadline=monotonic() + left))
 
 
 def optimise(
@@ -260,11 +563,13 @@ def optimise(
         many = max(1, min(starts, WINDOW))
     least = many if iterations is None else 1  # how many go on must not depend on the machine when steps are counted
     tried, cut = 0, False
-    for k, rung in enumerate(RUNGS):
+    for k, level in enumerate(LEVELS):
         if k:  # the better ones, best first
             ranked = sorted(runs, key=lambda r: r.rank)
-            runs = ranked[: max(least, math.ceil(rung.share * len(ranked)))]
-        limit = Budget(began + rung.end * time_budget) if iterations is None else Budget(steps=math.ceil(rung.end * iterations))
+            runs = ranked[: max(least, math.ceil(level.share * len(ranked)))]
+        limit = (
+            Budget(began + level.end * time_budget) if iterations is None else Budget(steps=math.ceil(level.end * iterations))
+        )
         climbed = _all(problem, runs, k, limit, many, report, client)
         runs, tried, cut = climbed, tried or len(climbed), cut or any(run.cut for run in climbed)
     top = best[0]

@@ -1,7 +1,7 @@
 """The plan of an experiment: every motion with its purpose, in one JSON file that a recorder can run and a log can name.
 
 Stages follow each other inside a cycle, joined smoothly; cycles repeat. Its identity is a hash of what the robot does, not of
-the notes or of when and where it was made.
+the notes or of when and where it was made. `stage_logs` and `average_log` lead from a recording back to the plan's stages.
 """
 
 from __future__ import annotations
@@ -10,23 +10,24 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from dynident.checks import choice, number, shown, whole
+from dynident.checks import choice, number, numbers, shown, whole
 from dynident.errors import DynidentError
-from dynident.excitation.checks import CYCLES, LARGEST, fits, motion_curve, text, vector
+from dynident.excitation.input_checks import CYCLES, LARGEST, fits, motion_curve, per_coordinate, text
+from dynident.figures import label, one_axes
 from dynident.files import read_json, to_json
 from dynident.mechanics.motion import Motion
 from dynident.results import Result
+from dynident.signals.log import Log
 from dynident.trajectory.export import REPETITIONS, bound_from_spec, from_spec
 from dynident.trajectory.family import Curve, positive
-from dynident.trajectory.join import Joined
-from dynident.trajectory.lead import cycle
+from dynident.trajectory.joins import Joined, cycle
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -82,7 +83,7 @@ class Stage:
         return self.repetitions * self.curve.duration
 
 
-class Piece(NamedTuple):
+class PlanEntry(NamedTuple):
     """A part of a cycle: one repetition of a stage, or the join or lead before or after it (stage None)."""
 
     stage: Stage | None  # The stage; None for a join or a lead
@@ -141,14 +142,14 @@ class Plan(Result):
         object.__setattr__(self, "coordinates", tuple(text(name, "a coordinate of the plan") for name in names))
         text(self.robot, "robot of the plan")
         n = len(names)
-        for label in (*VECTORS, *BOUNDS):
-            value = getattr(self, label)
-            if value is None and label in BOUNDS:
+        for bound in (*VECTORS, *BOUNDS):
+            value = getattr(self, bound)
+            if value is None and bound in BOUNDS:
                 continue
-            array = vector(value, n, f"{label} of the plan")
-            if label == "home" and not np.all(np.abs(array) <= LARGEST):
+            array = per_coordinate(value, n, f"{bound} of the plan")
+            if bound == "home" and not np.all(np.abs(array) <= LARGEST):
                 raise DynidentError(f"home of the plan is {shown(array.tolist())}; give a position in radians or metres")
-            object.__setattr__(self, label, array)
+            object.__setattr__(self, bound, array)
         if not isinstance(self.stages, Sequence) or not all(isinstance(stage, Stage) for stage in self.stages):
             raise DynidentError(f"stages of the plan are {shown(self.stages)}; give a list of Stage")
         object.__setattr__(self, "stages", tuple(self.stages))
@@ -180,14 +181,14 @@ class Plan(Result):
         """How long the whole experiment takes [s]."""
         return self.cycles * max(self.period, self.curve.duration)
 
-    def pieces(self) -> list[Piece]:
+    def entries(self) -> list[PlanEntry]:
         """Return one cycle part by part, in order: stages, joins and leads. They follow each other without a gap."""
         waiting = [(stage, k) for stage in self.stages for k in range(stage.repetitions)]
-        out: list[Piece] = []
+        out: list[PlanEntry] = []
         for curve, begin in zip(self.curve.pieces, self.curve.starts, strict=False):
             mine = bool(waiting) and waiting[0][0].curve is curve
             stage, k = waiting.pop(0) if mine else (None, 0)
-            out.append(Piece(stage, k, float(begin), float(begin) + curve.duration, curve))
+            out.append(PlanEntry(stage, k, float(begin), float(begin) + curve.duration, curve))
         return out
 
     def schedule(self) -> list[dict[str, Any]]:
@@ -205,7 +206,7 @@ class Plan(Result):
                 "start": piece.start,
                 "end": piece.end,
             }
-            for piece in self.pieces()
+            for piece in self.entries()
             if piece.stage is not None
         ]
 
@@ -232,8 +233,6 @@ class Plan(Result):
 
     def plot(self) -> Figure:
         """Draw the positions of one cycle over time."""
-        from dynident.figures import label, one_axes  # noqa: PLC0415 - matplotlib is an extra
-
         figure, axes = one_axes(9.0, 3.6, "time [s]", "position [rad, m]", f"{label(self.robot)}: one cycle")
         t = np.linspace(0.0, self.curve.duration, 2000)
         for name, q in zip(self.coordinates, self.curve(t)[0].T, strict=True):
@@ -260,18 +259,7 @@ class Plan(Result):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Plan:
-        """Read what `save` wrote.
-
-        Parameters
-        ----------
-        path : path-like
-            File.
-
-        Returns
-        -------
-        Plan
-            The same plan.
-        """
+        """Read what `save` wrote."""
         data = read_json(path, "a plan")
         if not isinstance(data, dict) or data.get("format") != FORMAT:
             raise DynidentError(f"'{path}' is not a plan; make one with dynident excite")
@@ -300,3 +288,87 @@ class Plan(Result):
                 f"{plan.identity}); remove its line 'identity' to make it a new plan, or take the original"
             )
         return plan
+
+
+def refer(log: Log, plan: Plan, cycle: int = 0) -> Log:
+    """Return a `log` that starts with a `cycle` (from 0 on) of `plan`, with the plan's identity in ``provenance["plan"]``."""
+    origin = {"sha256": log.checksum(), **log.provenance}
+    return replace(log, provenance={**origin, "plan": plan.identity, "cycle": cycle})
+
+
+def stage_logs(log: Log, plan: Plan, start: float | None = None) -> dict[str, list[Log]]:
+    """Return the stretches of a log that the plan records, by stage and repetition.
+
+    Parameters
+    ----------
+    log : Log
+        Recording of one cycle.
+    plan : Plan
+        What was run; a log that refers to another plan is refused.
+    start : float, optional
+        When the cycle started, in the log's clock [s]; its first sample when omitted.
+
+    Returns
+    -------
+    dict of str to list of Log
+        One log per repetition of every stage with ``record``; stages that end after the log are left out.
+    """
+    named = _identity(log)
+    if named is not None and named != plan.identity:
+        raise DynidentError(
+            f"log '{log.name}' refers to plan {named}, not to {plan.identity}; give the plan it was recorded with"
+        )
+    zero = float(log.t[0]) if start is None else start
+    slack = 0.5 * float(np.median(np.diff(log.t)))
+    found: dict[str, list[Log]] = {}
+    for entry in plan.schedule():
+        begin, end = zero + entry["start"], zero + entry["end"]
+        if entry["record"] and end <= log.t[-1] + 2.0 * slack and begin >= log.t[0] - 2.0 * slack:
+            part = log.between(begin - slack, end - slack)  # the last instant is the first one of what follows
+            found.setdefault(entry["name"], []).append(replace(part, name=f"{log.name}/{entry['name']}"))
+    if not found:
+        raise DynidentError(
+            f"log '{log.name}' of {log.duration:.1f} s holds no whole stage of the plan, whose cycle lasts "
+            f"{plan.curve.duration:.1f} s; give the whole recording"
+        )
+    return found
+
+
+def _identity(log: Log) -> str | None:
+    """Return the plan a log refers to, as a recorder or a virtual robot wrote it."""
+    named = log.provenance.get("plan")
+    if named is None:
+        source = log.provenance.get("reference")
+        named = source.get("plan") if isinstance(source, Mapping) else None
+    return named if isinstance(named, str) and named else None
+
+
+def average_periods(samples: ArrayLike, period: int, skip: int = 1) -> tuple[Array, Array]:
+    """Return the mean over periods of a periodic motion, and the standard deviation of that mean."""
+    x = np.atleast_1d(numbers(samples, "samples"))
+    count = x.shape[0] // period - skip if whole("period", period) > 0 and whole("skip", skip) >= 0 else 0
+    if x.ndim != 2 or count < 1:
+        raise DynidentError(f"{x.shape[0]} samples hold less than {skip + 1} periods of {period}; record more periods")
+    stacked = x[skip * period : (skip + count) * period].reshape(count, period, x.shape[1])
+    spread = stacked.std(axis=0, ddof=1) / np.sqrt(count) if count > 1 else np.zeros(stacked.shape[1:])
+    return stacked.mean(axis=0), spread
+
+
+def average_log(log: Log, plan: Plan, stage: str = "excitation", skip: int = 0) -> Log:
+    """Return the mean over the repetitions of a stage: noise falls with the root of their number, the motion does not.
+
+    `log` is a recording of one cycle of `plan` at its rate, `stage` the name; the first repetitions are left out (`skip`,
+    transients). ``provenance["averaged"]`` is the number of repetitions.
+    """
+    parts = stage_logs(log, plan).get(stage, [])[skip:]
+    if not parts:
+        raise DynidentError(f"log '{log.name}' holds no repetition of stage '{stage}' after the first {skip}; record more")
+    count = min(len(part) for part in parts)
+    if max(len(part) for part in parts) > count + 1:
+        raise DynidentError(f"repetitions of stage '{stage}' have different numbers of samples; record at one steady rate")
+    means: dict[str, Any] = {}
+    for key in ("position", "effort", "velocity", "acceleration", "temperature"):
+        arrays = [getattr(part, key) for part in parts]
+        means[key] = None if arrays[0] is None else np.mean([array[:count] for array in arrays], axis=0)
+    first = parts[0].rows(0, count)
+    return replace(first, provenance={**first.provenance, "averaged": len(parts)}, **means)

@@ -1,12 +1,115 @@
-"""Python modules that load an exported robot into its program and add what the program's file cannot say."""
+"""Python modules that load an exported robot into its program and add the torques that the program's file cannot express.
+
+    tau = tau_program(q, v, a; bodies, native terms) + remainder(q, v, a)
+
+Both are linear in the parameters, so the remainder is the robot's inverse dynamics with the parameters that the program has
+set to zero. Any joint term, friction law or force is exported that way, without a list of all kinds.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
-from dynident.export.remainder import Split
-from dynident.graph.names import comment, identifier
+import numpy as np
+
+from dynident.errors import DescriptionError
+from dynident.graph.expression import Function, Graph, reachable
 from dynident.graph.print_python import numpy_function, numpy_helpers
+from dynident.graph.printing import comment, identifier
+from dynident.mechanics.equations import Equations
+from dynident.mechanism.mechanism import Mechanism
+from dynident.mechanism.parameters import Parameters
+
+NATIVE: dict[str, tuple[str, ...]] = {
+    "pinocchio": ("ia",),
+    "mujoco": ("ia", "fv", "fc", "k"),
+    "gazebo": ("fv", "fc", "k"),
+    "drake": ("ia", "fv"),
+}
+"""Joint terms that a program has itself; none of them takes negative numbers."""
+
+IGNORED: dict[str, tuple[str, ...]] = {"drake": ("fc",), "mujoco": ("off",)}
+"""Joint terms that are zero in the file: the program only warns of them, or they are in the remainder already."""
+
+
+def open_tree(mechanism: Mechanism) -> Mechanism:
+    """Return the spanning tree, every coordinate of which is independent: other programs give the torques of that."""
+    return replace(mechanism, loops=(), couplings=(), independent=(), home={})
+
+
+@dataclass(frozen=True)
+class Split:
+    """A robot's spanning tree, and its parameters divided between a program and what is added to it."""
+
+    tree: Mechanism  # The identified robot without loops and couplings
+    native: Parameters  # Parameters as they are written: those of the program's own terms are not negative
+    own: tuple[str, ...]  # Names of the parameters that the program has
+    remainder: Function  # ``tau (n,)`` of ``q, v, a``: everything else
+
+    @property
+    def joints(self) -> tuple[str, ...]:
+        """Coordinates of the tree that are joints of their own."""
+        return tuple(name for name in self.tree.tree.coordinates if "." not in name or name in self._single)
+
+    @property
+    def _single(self) -> set[str]:
+        return {joint.name for joint in self.tree.joints}
+
+    def term(self, symbol: str) -> tuple[float, ...]:
+        """Return a term of every joint, as the program has it."""
+        known = dict(zip(self.native.names, self.native.values.tolist(), strict=True))
+        return tuple(known.get(f"{symbol}_{name}", 0.0) for name in self.joints)
+
+    @property
+    def added(self) -> bool:
+        """Whether there is anything that the program does not have."""
+        return any(not node.is_const(0.0) for node in self.remainder.entries)
+
+    @property
+    def accelerates(self) -> bool:
+        """Whether the remainder depends on accelerations."""
+        return any(node.op == "symbol" and node.name.startswith("a[") for node in reachable(self.remainder.entries))
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """Names of the parameters in the remainder that are not zero; tangents of laws are no parameters of anybody."""
+        first = self.tree.tree.inertias.size
+        inner = {own.name for own in self.tree.own_columns if own.kind == "tangent"}
+        pairs = zip(self.tree.parameters.names, self.tree.parameters.values, self.native.values, strict=True)
+        rows = list(enumerate(pairs))[first:]
+        return tuple(
+            name for _, (name, value, own) in rows if value and name not in inner and (name not in self.own or value != own)
+        )
+
+
+def split(mechanism: Mechanism, target: str) -> Split:
+    """Divide the parameters of an identified robot between a program and the remainder."""
+    tree = open_tree(mechanism)
+    for joint in tree.joints:
+        if len(joint.coordinates) > 1 and not (joint.kind == "free" and joint.parent == tree.root):
+            raise DescriptionError(
+                f"joint '{joint.name}' is {joint.kind}; robots for {target} have single-axis joints and a free base only"
+            )
+    parameters = tree.parameters
+    first = tree.tree.inertias.size
+    own = {f"{symbol}_{name}" for name in tree.tree.coordinates for symbol in NATIVE[target]}
+    # Python compares -0.0 and 0.0 as equal; adding zero leaves no minus sign in a file.
+    positive = own | {f"{symbol}_{name}" for name in tree.tree.coordinates for symbol in ("fv", "fc")}  # in every format
+    native = np.array([max(x, 0.0) if name in positive else x for name, x in parameters.to_dict().items()]) + 0.0
+    rest = parameters.values - np.where([name in own for name in parameters.names], native, 0.0)
+    rest[:first] = 0.0
+    ignored = {f"{symbol}_{name}" for name in tree.tree.coordinates for symbol in IGNORED.get(target, ())}
+    native[[name in ignored for name in parameters.names]] = 0.0
+    graph = Graph()
+    nodes = Equations(tree, graph, phi=[graph.const(float(x)) for x in rest]).tree_torques()
+    for node in reachable(nodes):
+        if node.op == "symbol" and not node.name.startswith(("q[", "v[", "a[")):
+            raise DescriptionError(f"the friction of robot '{tree.name}' depends on '{node.name}', which no program gives")
+    n = len(tree.tree.coordinates)
+    function = Function("remainder", {"q": n, "v": n, "a": n}, {"tau": nodes})
+    return Split(tree, parameters.replace(native), tuple(sorted(own.intersection(parameters.names))), function)
+
 
 _PINOCCHIO = '''
 def load():

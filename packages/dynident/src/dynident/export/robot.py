@@ -9,6 +9,7 @@ import importlib
 import importlib.util
 import logging
 import os
+import re
 import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,11 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import DescriptionError, DescriptionWarning, DynidentError
-from dynident.export.loaders import loader_name, loader_text
-from dynident.export.remainder import Split, split
-from dynident.export.remarks import remark
-from dynident.files import write_atomic
-from dynident.graph.names import identifier
+from dynident.export.loaders import Split, loader_name, loader_text, split
+from dynident.files import visible, write_atomic
+from dynident.graph.printing import comment, identifier
 from dynident.mechanics.dynamics import inverse_dynamics
 from dynident.mechanics.motion import Motion
 from dynident.mechanism.files import is_mjcf, is_sdf, read_robot, write_robot
@@ -87,26 +86,21 @@ def export_robot(
     arguments: Mapping[str, object] | None = None,
     remarks: Sequence[str] = (),
 ) -> Exported:
-    """Write a robot for another program: every number arrives, in the program's own way or in a module that adds it.
+    """Write a robot for another program; parameters that its format cannot hold are added by a generated module.
 
     The folder gets a description (``<robot>.urdf``, or ``<robot>.xml`` for MuJoCo) and ``load_<robot>.py``, which loads it and
     gives torques with friction, offsets and springs. Where the program is installed both are used and compared with dynident.
 
     Parameters
     ----------
-    mechanism : Mechanism
-        The robot with its numbers, such as ``fit.identified``. Torques are those of its spanning tree.
-    folder : path-like
-        Where to write; made when absent.
+    mechanism, folder
+        The robot with its numbers, such as ``fit.identified``, and where to write. Torques are those of its spanning tree.
     target : {"pinocchio", "mujoco", "gazebo", "drake"}
         The program.
-    source : path-like, optional
-        Description the robot was read from: its meshes, comments and order stay when it has the program's format. The file is
-        written anew otherwise, without pictures.
-    search, arguments : see `read_robot`
-        As the source was read.
+    source, search, arguments
+        File the robot was read from, as in `read_robot`: its meshes, comments and order stay if it has the program's format.
     remarks : sequence of str
-        Sentences that the description shall hold as comments, such as ``fit.provenance()``.
+        Comments for the description, such as ``fit.provenance()``.
 
     Returns
     -------
@@ -306,3 +300,12 @@ def _as_gazebo(parts: Split, path: Path, loader: Path, motion: Motion) -> Any:
     tau = np.empty_like(motion.q)
     tau[:, order] = inverse_dynamics(replace(file, gravity=parts.tree.gravity), there, values)
     return tau + _import(loader).remainder(motion.q, motion.v, motion.a)
+
+
+def remark(path: Path, lines: Sequence[str]) -> Path:
+    """Write sentences into a file of results as comments of its language, at its end."""
+    begin, end = {".urdf": ("<!-- ", " -->"), ".xml": ("<!-- ", " -->"), ".py": ("# ", "")}.get(path.suffix, ("/* ", " */"))
+    plain = [" ".join(visible(line).split()) for line in lines]  # names of a file's joints must not end the comment
+    safe = [comment(line) if begin == "/* " else re.sub("-(?=-)", "- ", line) for line in plain]
+    text = path.read_text(encoding="utf-8").rstrip("\n")
+    return write_atomic(path, "\n".join([text, *(f"{begin}{line}{end}" for line in safe), ""]))

@@ -6,28 +6,233 @@ A law states its names and `torque`; the rest follows from that expression: the 
 that a fit can eliminate rho and search eta alone (variable projection), the branches of the two directions and the levels at
 which they break away, the smooth form for optimisers, and what is printed. Laws add: ``Coulomb() + Viscous()``. Positive
 friction opposes the motion and stands on the left of the equation of motion, ``M a + C v + g + f = tau``.
+
+    directed(f, v, s)    sign(v) = s = +1 or -1, |v| = s v, [v > 0] = [s > 0], ...   one side's branch, smooth through v = 0
+    smooth(f, v, w)      sign(v) = tanh(v/w), [v > 0] = (1 + tanh(v/w))/2            for optimisers
+
+`directed` at v = 0 is the limit of f from that side: the level at which dry friction breaks away.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from threading import Lock
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynident.errors import DescriptionError
-from dynident.friction.forms import CHANNELS, Point, forms_of
-from dynident.friction.sides import directed, smooth
-from dynident.friction.state import State
-from dynident.graph.expression import Graph, Node, reachable, substitute
-
-if TYPE_CHECKING:
-    from dynident.friction.friction import Friction
+from dynident.errors import DescriptionError, LogError
+from dynident.graph.elementary import tanh, where
+from dynident.graph.expression import Graph, Node, derivative, evaluate_nodes, reachable, substitute
 
 Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """Inputs of a friction law, one value per sample; all arrays have the shape of `v`."""
+
+    v: Array  # Velocity of the joint [rad/s or m/s]
+    q: Array | None = None  # Position of the joint [rad or m]
+    tau: Array | None = None  # Load: torque or force that the joint transmits [N m or N]
+    T: Array | None = None  # Temperature of the rubbing parts [degree Celsius]
+
+    def __post_init__(self) -> None:
+        count = np.shape(self.v)
+        for channel in fields(self):
+            values = getattr(self, channel.name)
+            if values is None:
+                continue
+            array = np.asarray(values, dtype=np.float64)
+            if array.shape not in ((), count):
+                raise LogError(
+                    f"{channel.name} has the shape {array.shape} and v the shape {count}; give one value per velocity"
+                )
+            if not np.isfinite(array).all():
+                raise LogError(f"{channel.name} holds a value that is not finite; remove the sample or repair the signal")
+            object.__setattr__(self, channel.name, np.broadcast_to(array, count))
+
+    @classmethod
+    def of(cls, state: State | ArrayLike) -> State:
+        """Return a state; a plain array is taken as the velocity."""
+        return state if isinstance(state, State) else cls(np.asarray(state, dtype=np.float64))
+
+    def channel(self, name: str, law: str) -> Array:
+        """Return one of the channels `q`, `tau` and `T`, or say that the law of this name needs it."""
+        values: Array | None = getattr(self, name)
+        if values is None:
+            raise LogError(f"the law '{law}' needs {name}; give State(v, {name}=...) instead of the velocity alone")
+        return values
+
+    def take(self, rows: slice | NDArray[np.bool_]) -> State:
+        """Return some of the samples, along the first axis."""
+        return State(self.v[rows], *(None if c is None else c[rows] for c in (self.q, self.tau, self.T)))
+
+
+_ORDERS = 4  # derivatives looked at to find the side to which an expression leaves zero
+
+
+def directed(output: Node, v: Node, way: Node | float) -> Node:
+    """Return the branch of f(v) for one direction s = +1 or -1, smooth through v = 0; there it is the limit from that side."""
+    graph = output.graph
+    side = graph.node(way)
+    done: dict[int, Node] = {}
+    for node in reachable([output]):
+        args = [done[arg.index] for arg in node.args]
+        leaves = None
+        if node.op in ("sign", "abs"):
+            leaves = _leaves(args[0], v, side)
+        elif node.op in ("lt", "le", "min", "max"):
+            leaves = _leaves(args[1] - args[0], v, side)
+        done[node.index] = node.rebuilt(args) if leaves is None else _branch(node.op, args, leaves)
+    return done[output.index]
+
+
+def _leaves(x: Node, v: Node, side: Node) -> Node | None:
+    """Return the sign of x next to v = 0 on one side, or None where x is not zero at v = 0."""
+    graph = x.graph
+    here = substitute([x], {v: graph.zero})[0]
+    if not here.is_const(0.0) or v not in reachable([x]):
+        return None
+    for order in range(1, _ORDERS + 1):
+        x = derivative(x, v)
+        here = substitute([x], {v: graph.zero})[0]
+        if not here.is_const(0.0):
+            sign = graph.call("sign", here)
+            return sign * side if order % 2 else sign
+    return graph.zero
+
+
+def _branch(op: str, args: list[Node], leaves: Node) -> Node:
+    """Return an operation whose outcome is known from the sign of its argument, or of the second less the first one."""
+    if op == "sign":
+        return leaves
+    if op == "abs":
+        return leaves * args[0]
+    if op == "lt":
+        return leaves > 0.0
+    if op == "le":
+        return leaves >= 0.0
+    rises: Node = where(leaves >= 0.0, args[0], args[1]) if op == "min" else where(leaves >= 0.0, args[1], args[0])
+    return rises
+
+
+def smooth(output: Node, v: Node, width: Node | float) -> Node:
+    """Return an expression whose jumps with the velocity are spread over a width [rad/s or m/s]."""
+    done: dict[int, Node] = {}
+    moves: dict[int, bool] = {}
+    for node in reachable([output]):
+        args = [done[arg.index] for arg in node.args]
+        moves[node.index] = node is v or any(moves[arg.index] for arg in node.args)
+        if moves[node.index] and node.op == "sign":
+            new = tanh(args[0] / width)
+        elif moves[node.index] and node.op in ("lt", "le"):
+            new = 0.5 + 0.5 * tanh((args[1] - args[0]) / width)
+        elif node.op == "select" and moves[node.args[0].index]:
+            new = args[2] + args[0] * (args[1] - args[2])
+        else:
+            new = node.rebuilt(args)
+        done[node.index] = new
+    return done[output.index]
+
+
+def jumps(output: Node) -> bool:
+    """Return whether an expression has a sign or a comparison in it."""
+    return any(node.op in ("sign", "lt", "le", "eq") for node in reachable([output]))
+
+
+CHANNELS = ("v", "q", "tau", "T")
+TILE = 4096  # samples at a time: what is computed on the way stays in the processor's cache
+
+
+class Point(NamedTuple):
+    """Inputs of a law's torque, as in `State`: expressions, numbers or arrays."""
+
+    v: Any
+    q: Any
+    tau: Any
+    T: Any
+
+
+class Forms:
+    """The expression of a law, and columns, derivatives and break-away levels made from it on first use."""
+
+    def __init__(self, law: FrictionLaw) -> None:
+        self.law, self.graph = law, Graph()
+        names = (*CHANNELS, *law.parameters)
+        if len(set(names)) < len(names):
+            raise DescriptionError(
+                f"the law '{law.name}' names {law.parameters}; name each once, and none {', '.join(CHANNELS)}"
+            )
+        self.symbols = {name: self.graph.symbol(name) for name in names}
+        self.torque = law.expression(self.graph)
+        self.columns = [derivative(self.torque, self.symbols[name]) for name in law.linear]
+        bent = {node.name for node in reachable(self.columns)} & set(law.linear)
+        if bent:
+            raise DescriptionError(f"the law '{law.name}' is not linear in {', '.join(sorted(bent))}; name them in `shape`")
+        rest = substitute([self.torque], {self.symbols[name]: self.graph.zero for name in law.linear})[0]
+        if not rest.is_const(0.0):
+            raise DescriptionError(f"the law '{law.name}' has a part that no linear parameter multiplies; multiply it by one")
+        self._known: dict[str, list[Node]] = {}
+        self._lock = Lock()  # a graph grows in one thread at a time
+
+    def _made(self, form: str) -> list[Node]:
+        what, _, by = form.partition(" ")
+        law = self.law
+        if what == "breakaway":
+            v, zero = self.symbols["v"], self.graph.zero
+            return substitute([directed(self.torque, v, -1.0), directed(self.torque, v, 1.0)], {v: zero})
+        nodes = self.columns if what == "columns" else [self.torque]
+        if not by:
+            return nodes
+        many = {"shape": law.shape} if what == "columns" else {"parameters": law.parameters}
+        if by not in (*CHANNELS, *many):
+            raise DescriptionError(f"by is '{by}'; it is one of {', '.join((*CHANNELS, *many))}")
+        return [derivative(node, self.symbols[name]) for node in nodes for name in many.get(by, (by,))]
+
+    def numbers(self, form: str, state: State, values: Array) -> Array:
+        """Return the numbers of a form; values are those of all parameters, or for columns those of the shape."""
+        with self._lock:
+            if form not in self._known:
+                self._known[form] = self._made(form)
+            nodes = self._known[form]
+        law, (what, _, by) = self.law, form.partition(" ")
+        names = law.shape if what == "columns" else law.parameters
+        known: dict[str, Any] = {"v": state.v, **dict(zip(names, values.tolist(), strict=True))}
+        for node in reachable(nodes):
+            if node.op == "symbol" and node.name not in known:
+                known[node.name] = state.channel(node.name, law.name)
+        result = np.empty((*state.v.shape, len(nodes)))
+        flat = {name: np.ravel(value) if np.ndim(value) else value for name, value in known.items()}
+        rows = result.reshape(state.v.size, len(nodes))
+        for first in range(0, len(rows), TILE):
+            part = slice(first, first + TILE)
+            here = {name: value[part] if np.ndim(value) else value for name, value in flat.items()}
+            for i, column in enumerate(evaluate_nodes(nodes, here)):
+                rows[part, i] = column
+        if form == "columns shape":
+            return result.reshape(*state.v.shape, len(law.linear), len(law.shape))
+        return np.asarray(result[..., 0]) if what == "value" and by != "parameters" else result
+
+
+_made_once = lru_cache(maxsize=512)(Forms)
+
+
+def forms_of(law: FrictionLaw) -> Forms:
+    """Return the forms of a law, made once for all laws that are equal."""
+    try:
+        hash(law)
+    except TypeError as error:
+        raise DescriptionError(
+            f"the law '{law.name}' cannot be a key ({error}); make it a frozen dataclass of numbers and tuples"
+        ) from error
+    return _made_once(law)
+
+
 Values = Mapping[str, float] | ArrayLike
 
 
@@ -171,8 +376,6 @@ class FrictionLaw(ABC):
 
     def using(self, parameters: Mapping[str, float] | None = None, **values: float) -> Friction:
         """Law with numbers, to be called with a state."""
-        from dynident.friction.friction import Friction  # noqa: PLC0415 - it stands on this file
-
         return Friction(self, np.concatenate(self.split({**(parameters or {}), **values})))
 
     def _members(self) -> tuple[FrictionLaw, ...]:
@@ -240,3 +443,69 @@ class Sum(FrictionLaw):
     def torque(self, x: Point, p: Mapping[str, Any]) -> Any:
         parts = zip(self.prefixes, self.members, strict=True)
         return sum(law.torque(x, {name: p[f"{prefix}.{name}"] for name in law.parameters}) for prefix, law in parts)
+
+
+@dataclass(frozen=True, eq=False)
+class Friction:
+    """A law with numbers: ``friction(v)`` is the torque.
+
+    Parameters
+    ----------
+    law : FrictionLaw
+        The law.
+    values : ndarray, shape (k + s,)
+        Its parameters in the order of ``law.parameters``.
+    known : tuple of str
+        Shape parameters that are not to be identified.
+    """
+
+    law: FrictionLaw
+    values: Array
+    known: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "values", np.concatenate(self.law.split(self.values)))
+        object.__setattr__(self, "known", tuple(self.known))
+        wrong = [name for name in self.known if name not in self.law.shape]
+        if wrong:
+            raise DescriptionError(
+                f"the law '{self.law.name}' has no shape parameter '{wrong[0]}'; they are {', '.join(self.law.shape) or 'none'}"
+            )
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        """Values by name."""
+        return dict(zip(self.law.parameters, self.values.tolist(), strict=True))
+
+    @property
+    def parts(self) -> tuple[Friction, ...]:
+        """The members of a sum, each with its own numbers; of any other law the law itself."""
+        if not isinstance(self.law, Sum):
+            return (self,)
+        given = self.parameters
+        named = zip(self.law.prefixes, self.law.members, strict=True)
+        return tuple(law.using({name: given[f"{prefix}.{name}"] for name in law.parameters}) for prefix, law in named)
+
+    @property
+    def steady(self) -> Friction:
+        """The law itself: what a law with memory settles on."""
+        return self
+
+    def __call__(self, state: State | ArrayLike, by: str = "") -> Array:
+        """Return the friction [N m or N] at a state or at velocities alone, or its derivative as in `FrictionLaw.value`."""
+        return self.law.value(state, self.values, by)
+
+    def power(self, state: State | ArrayLike) -> Array:
+        """Power turned into heat; negative where the friction feeds energy into the motion."""
+        given = State.of(state)
+        return np.asarray(self(given) * given.v)
+
+    def breakaway(self, state: State | ArrayLike = 0.0) -> Array:
+        """Levels between which the friction of a joint at rest can be, as in `FrictionLaw.breakaway`."""
+        return self.law.breakaway(state, self.values)
+
+    def expression(
+        self, graph: Graph, x: Point | None = None, way: Node | float | None = None, width: Node | float | None = None
+    ) -> Node:
+        """Return the friction as an expression with its numbers, as `FrictionLaw.expression` does."""
+        return self.law.expression(graph, x, self.parameters, way, width)

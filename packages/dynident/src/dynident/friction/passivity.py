@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DescriptionError
-from dynident.friction.friction import Friction
-from dynident.friction.state import State
+from dynident.friction.law import Friction, State
 from dynident.results import Result
 
 Array = NDArray[np.float64]

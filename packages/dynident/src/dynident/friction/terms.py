@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import DescriptionError
-from dynident.friction.sides import directed, jumps, smooth
+from dynident.friction.law import directed, jumps, smooth
 from dynident.graph.elementary import absolute, maximum, minimum, sign, where
 from dynident.graph.expression import Graph, Node, evaluate_nodes, substitute
 

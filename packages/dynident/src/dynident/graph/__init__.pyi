@@ -1,5 +1,3 @@
-from .calculus import derivative as derivative
-from .calculus import reverse as reverse
 from .elementary import absolute as absolute
 from .elementary import arctan2 as arctan2
 from .elementary import both as both
@@ -18,8 +16,10 @@ from .elementary import sin as sin
 from .elementary import sqrt as sqrt
 from .elementary import tanh as tanh
 from .elementary import where as where
+from .expression import Function as Function
 from .expression import Graph as Graph
-from .function import Function as Function
+from .expression import derivative as derivative
+from .expression import reverse as reverse
 
 __all__ = [
     "Function",

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import DynidentError
-from dynident.graph.expression import Graph
-from dynident.graph.function import Function
+from dynident.graph.expression import Function, Graph
 from dynident.graph.llvm_library import library
 from dynident.graph.machine import MachineCode, vector_width
 from dynident.graph.print_llvm import entry_text, function_text
@@ -25,7 +24,7 @@ WIDTHS = (1, 2, 4, 8, 16, 32, 64)  # samples per step
 
 
 class Compiled:
-    """Machine code of one function for batches of samples, `width` (a power of two) at a time: as the registers hold."""
+    """Machine code of a `function` for batches of samples, `width` (a power of two) at a time; by default a vector register."""
 
     def __init__(self, function: Function, width: int | None = None) -> None:
         self.function = _without_expressions(function)

@@ -1,4 +1,4 @@
-"""Expressions as a graph in which nothing is stored twice.
+"""Expressions as a graph in which nothing is stored twice, their derivatives, and functions made of them.
 
 Every node is looked up before it is made (hash-consing): equal sub-expressions are the same object, so what is shared is found
 on the way and costs nothing. Only local rules are applied, each in constant time:
@@ -6,12 +6,17 @@ on the way and costs nothing. Only local rules are applied, each in constant tim
     constants fold, 0 and 1 disappear, x + x = 2 x, x - x = 0, (x + y) - x = y, signs move outward,
     sums and products are ordered, sin(-x) = -sin x, cos(-x) = cos x, a choice between equal things is none.
 
-There is no search, so nothing can hang; a limit on nodes and time says so when something is too big.
+There is no search, so nothing can hang; a limit on nodes and time says so when something is too big. Derivatives are
+expressions of the same graph:
+
+    forward    dy/dx . d     one sweep per direction d, all outputs y
+    reverse    w . dy/dx     one sweep per weighted sum of outputs, all inputs x
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
 
@@ -439,3 +444,97 @@ def evaluate_nodes(outputs: Iterable[Node], values: dict[str, Any]) -> list[Any]
             else:
                 found[node.index] = OPERATIONS[node.op].numpy(*(found[arg.index] for arg in node.args))
     return [found[node.index] for node in wanted]
+
+
+@dataclass(frozen=True, eq=False)
+class Function:
+    """A function of arrays: outputs as expressions of inputs, for one sample or a whole batch of them.
+
+        out[s, k] = expression_k(inputs[s, :], shared[:])        for every sample s
+
+    The symbol ``q[3]`` is column 3 of the input array ``q``.
+
+    Parameters
+    ----------
+    name
+        An identifier.
+    inputs
+        Arrays with one row per sample, and how many columns they have.
+    outputs
+        The expression of every column that is written; None leaves it as it is.
+    shared
+        Arrays that are the same for all samples, such as parameters.
+    rows
+        Inputs and outputs stored with samples last: entry k is a row over time.
+    """
+
+    name: str
+    inputs: Mapping[str, int]
+    outputs: Mapping[str, Sequence[Node | None]]
+    shared: Mapping[str, int] = field(default_factory=dict)
+    rows: frozenset[str] = frozenset()
+
+    @property
+    def arrays(self) -> tuple[str, ...]:
+        """All arrays in the order in which machine code takes them."""
+        return (*self.inputs, *self.shared, *self.outputs)
+
+    @property
+    def entries(self) -> list[Node]:
+        """All expressions that are written."""
+        return [node for nodes in self.outputs.values() for node in nodes if node is not None]
+
+
+def forward(outputs: Sequence[Node], directions: Mapping[Node, Node]) -> list[Node]:
+    """Return sum_x dy/dx d(x) of every y in `outputs`; `directions` maps x, symbols or independent sub-expressions, to d(x)."""
+    rate: dict[int, Node] = {}
+    for node in reachable(outputs):
+        graph = node.graph
+        given = directions.get(node)
+        if given is not None:
+            rate[node.index] = given
+            continue
+        moving = [(i, rate[arg.index]) for i, arg in enumerate(node.args) if not rate[arg.index].is_const(0.0)]
+        if not moving:
+            rate[node.index] = graph.zero
+            continue
+        partials = OPERATIONS[node.op].partials(node)
+        rate[node.index] = total([partials[i] * r for i, r in moving])
+    return [rate[node.index] for node in outputs]
+
+
+def reverse(outputs: Sequence[Node], weights: Sequence[Node | float], inputs: Sequence[Node]) -> list[Node]:
+    """Return sum_y w dy/dx for every x in `inputs`, symbols or independent sub-expressions; y in `outputs` with `weights` w."""
+    wanted = {node.index for node in inputs}
+    order = reachable([*outputs, *inputs])
+    depends: dict[int, bool] = {}
+    for node in order:
+        depends[node.index] = node.index in wanted or any(depends[arg.index] for arg in node.args)
+    parts: dict[int, list[Node]] = {}
+    for node, weight in zip(outputs, weights, strict=True):
+        parts.setdefault(node.index, []).append(node.graph.node(weight))
+    adjoint: dict[int, Node] = {}
+    for node in reversed(order):
+        terms = parts.pop(node.index, None)
+        if terms is None or not depends[node.index]:
+            continue
+        own = adjoint[node.index] = total(terms)
+        if node.index in wanted or own.is_const(0.0):
+            continue
+        for arg, partial in zip(node.args, OPERATIONS[node.op].partials(node), strict=True):
+            if depends[arg.index] and not partial.is_const(0.0):
+                parts.setdefault(arg.index, []).append(own * partial)
+    return [adjoint.get(node.index, node.graph.zero) for node in inputs]
+
+
+def derivative(output: Node, symbol: Node) -> Node:
+    """Return the derivative of `output` by `symbol`."""
+    return forward([output], {symbol: symbol.graph.one})[0]
+
+
+def derivative_matrix(outputs: Sequence[Node], inputs: Sequence[Node]) -> list[list[Node]]:
+    """Return dy/dx, one row per output: forward sweeps or reverse ones, whichever are fewer."""
+    if len(inputs) <= len(outputs):
+        columns = [forward(outputs, {x: x.graph.one}) for x in inputs]
+        return [[column[i] for column in columns] for i in range(len(outputs))]
+    return [reverse([y], [1.0], inputs) for y in outputs]

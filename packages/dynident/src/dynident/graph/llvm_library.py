@@ -1,4 +1,4 @@
-"""Functions that LLVM's language lacks, for vectors of any width: sine and cosine, sinc, and the C library's lane by lane."""
+"""Math functions missing from LLVM IR, for vectors of any width: sine and cosine, sinc, and the C library's lane by lane."""
 
 from __future__ import annotations
 

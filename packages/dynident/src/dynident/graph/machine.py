@@ -83,7 +83,7 @@ class MachineCode:
         try:
             module = binding.parse_assembly(text)
         except RuntimeError as error:
-            raise DynidentError(f"{what}: the text is no LLVM IR ({' '.join(str(error).split())[:200]}); correct it") from error
+            raise DynidentError(f"{what}: invalid LLVM IR ({' '.join(str(error).split())[:200]})") from error
         module.triple, module.data_layout = target()[0], str(machine.target_data)
         if passes:
             # A higher level costs twice the time and gains nothing; in large modules nothing is gained by more than inlining.

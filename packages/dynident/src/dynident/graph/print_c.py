@@ -9,12 +9,10 @@ from contextlib import contextmanager
 
 from dynident.checks import real
 from dynident.errors import DynidentError
-from dynident.graph.expression import Node
-from dynident.graph.function import Function
-from dynident.graph.names import comment
+from dynident.graph.expression import Function, Node
 from dynident.graph.operations import DSINC_SERIES, SINC_SERIES, SMALL
+from dynident.graph.printing import Dialect, Writer, comment, local_name, schedule, use_counts
 from dynident.graph.routine import Call, Index, Leave, Load, Repeat, Routine, Save, Statement, When, called, statements_of
-from dynident.graph.schedule import Dialect, Writer, local_name, schedule, use_counts
 
 _ORDER = {"lt": "{0} < {1}", "le": "{0} <= {1}", "eq": "{0} == {1}"}
 _CALLS = {op: f"{op}({{0}})" for op in ("sin", "cos", "sqrt", "exp", "log", "tanh", "floor")}

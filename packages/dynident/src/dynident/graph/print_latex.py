@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from dynident.checks import real
 from dynident.graph.expression import Node
-from dynident.graph.schedule import Dialect, coordinate, schedule
+from dynident.graph.printing import Dialect, coordinate, schedule
 
 LONGEST = 60  # characters of source before a sub-expression gets its own line
 WIDEST = 120  # characters of source before a sum goes on in the next line

@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from dynident.graph.expression import reachable
-from dynident.graph.function import Function
+from dynident.graph.expression import Function, reachable
 from dynident.graph.operations import DSINC_SERIES, SINC_SERIES, SMALL
-from dynident.graph.schedule import Dialect, local_name, schedule
+from dynident.graph.printing import Dialect, local_name, schedule
 
 _NUMPY = {"atan2": "arctan2", "pow": "power", "min": "minimum", "max": "maximum", "select": "where"}
 _CASADI = {"abs": "fabs", "pow": "power", "min": "fmin", "max": "fmax", "select": "if_else"}

@@ -51,7 +51,7 @@ class Products:
         return _made(tuple(np.asarray(rows, dtype=np.int64).tobytes() for rows in groups))
 
     def sums(self, count: int) -> Array:
-        """Return so many times the sums of nothing, (count, products)."""
+        """Return `count` zero-initialised accumulators."""
         return np.zeros((count, HIGH * WIDE * len(self._table)))
 
     def adding(self, rows: Array, sums: Array) -> Callable[[int, int, int], None]:

@@ -16,8 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from dynident.errors import DynidentError
-from dynident.graph.expression import Graph, Node
-from dynident.graph.function import Function
+from dynident.graph.expression import Function, Graph, Node
 
 Index = int | Node
 Place = tuple[str, Index]  # an array and where in it

@@ -64,7 +64,7 @@ def _written(part: ast.expr, longest: int = 60) -> str:
     try:
         return ast.unparse(part)[:longest]
     except RecursionError:
-        return "signs or dots without end"
+        return "too many operators or nested attributes"
 
 
 class _Reader:

@@ -27,7 +27,7 @@ from dynident.tables import Tabular
 
 if TYPE_CHECKING:
     from dynident.export.robot import Exported
-    from dynident.friction.friction import Friction
+    from dynident.friction.law import Friction
     from dynident.identify.score import Metrics, Score
     from dynident.signals.log import Log
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import DynidentError
-from dynident.friction.state import State
+from dynident.friction.law import State
 from dynident.identify.specimen import SLOW, nearness, shares
 from dynident.mechanics.closure import closure_starts
 from dynident.mechanics.motion import Motion

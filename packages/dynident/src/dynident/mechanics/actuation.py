@@ -15,8 +15,7 @@ from dynident.checks import numbers
 from dynident.errors import DynidentError
 from dynident.graph.compiled import Compiled
 from dynident.graph.elementary import absolute, minimum
-from dynident.graph.expression import Graph, Node, total
-from dynident.graph.function import Function
+from dynident.graph.expression import Function, Graph, Node, total
 from dynident.graph.vectors import dot
 from dynident.mechanics.closure import close_positions, projector
 from dynident.mechanics.functions import coordinates

@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 
 from dynident.graph.compiled import Compiled
 from dynident.graph.elementary import absolute, both, maximum, minimum, opposite
-from dynident.graph.expression import Graph, Node
-from dynident.graph.function import Function
-from dynident.graph.print_routine import compile_routines
+from dynident.graph.expression import Function, Graph, Node
+from dynident.graph.print_llvm import compile_routines
 from dynident.graph.routine import Routine
 from dynident.mechanics.functions import cached
 from dynident.mechanics.moving_tree import MovingTree

@@ -12,9 +12,8 @@ from functools import cached_property
 
 from dynident.errors import DescriptionError
 from dynident.friction.terms import TERMS
-from dynident.graph.calculus import derivative, forward
 from dynident.graph.elementary import absolute, where
-from dynident.graph.expression import Graph, Node, substitute, total
+from dynident.graph.expression import Graph, Node, derivative, forward, substitute, total
 from dynident.graph.vectors import dot
 from dynident.mechanics.moving_tree import MovingTree
 from dynident.mechanics.newton_euler import coriolis_matrix, energies, inverse_dynamics, mass_matrix, regressor
@@ -105,8 +104,8 @@ class Equations(MovingTree):
 
     def _friction(self, k: int, numbers: Sequence[Node]) -> Node:
         """Return the torque of the friction law number k, given the nodes of its parameters."""
-        from dynident.friction.forms import Point  # noqa: PLC0415 - most robots have linear terms alone
-        from dynident.friction.names import reference_temperature  # noqa: PLC0415 - most robots have linear terms alone
+        from dynident.friction.law import Point  # noqa: PLC0415 - most robots have linear terms alone
+        from dynident.friction.text import reference_temperature  # noqa: PLC0415 - most robots have linear terms alone
 
         coordinate, law = list(self.mechanism.friction.items())[k]
         d = self.mechanism.tree.coordinates.index(coordinate)

@@ -18,8 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.checks import finite_rows, numbers
 from dynident.errors import DescriptionError, DynidentError, require
 from dynident.graph.compiled import Compiled
-from dynident.graph.expression import Node, reachable
-from dynident.graph.function import Function
+from dynident.graph.expression import Function, Node, reachable
 from dynident.mechanics.equations import LOAD, Equations, opaque_columns
 from dynident.mechanics.motion import Motion, MotionLike, as_motion
 from dynident.mechanics.moving_tree import positions_of

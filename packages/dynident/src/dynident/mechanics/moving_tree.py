@@ -14,8 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from dynident.errors import DescriptionError
-from dynident.graph.calculus import derivative_matrix, forward
-from dynident.graph.expression import Graph, Node, total
+from dynident.graph.expression import Graph, Node, derivative_matrix, forward, total
 from dynident.graph.vectors import Vector, back, cross, dot, plus, vector
 from dynident.mechanics.solving import NodeRows, eliminate
 from dynident.mechanism.coupling import Coupling

@@ -7,8 +7,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynident.checks import numbers
 from dynident.errors import DynidentError
-from dynident.graph.calculus import reverse
 from dynident.graph.compiled import Compiled
+from dynident.graph.expression import reverse
 from dynident.mechanics.equations import Equations
 from dynident.mechanics.functions import Outputs, cached, compiled, entering, function_of, quantity, run
 from dynident.mechanics.motion import MotionLike, as_motion

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from dynident.errors import DescriptionError
-from dynident.friction.friction import Friction
-from dynident.friction.names import law_of, law_text
+from dynident.friction.law import Friction
+from dynident.friction.text import law_of, law_text
 from dynident.mechanism.force import Force
 from dynident.mechanism.mechanism import Mechanism
 

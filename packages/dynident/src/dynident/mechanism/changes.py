@@ -22,8 +22,7 @@ from dynident.mechanism.tree_state import joint_transform
 from dynident.mechanism.xml import unique_name
 
 if TYPE_CHECKING:
-    from dynident.friction.friction import Friction
-    from dynident.friction.law import FrictionLaw
+    from dynident.friction.law import Friction, FrictionLaw
     from dynident.mechanism.mechanism import Mechanism
 
 Array = NDArray[np.float64]
@@ -58,8 +57,8 @@ def with_terms(self: Mechanism, terms: Iterable[str] | Mapping[str, Iterable[str
 
 def with_friction(self: Mechanism, laws: Mapping[str, str | FrictionLaw | Friction | None]) -> Mechanism:
     """Return a copy whose joints have other friction laws, in place of the friction among their terms."""
-    from dynident.friction.friction import Friction  # noqa: PLC0415 - most robots have linear terms alone
-    from dynident.friction.names import law_of  # noqa: PLC0415 - most robots have linear terms alone
+    from dynident.friction.law import Friction  # noqa: PLC0415 - most robots have linear terms alone
+    from dynident.friction.text import law_of  # noqa: PLC0415 - most robots have linear terms alone
 
     motors = {actuator.name: list(actuator.coupling) for actuator in self.actuators}
     found = dict(self.friction)

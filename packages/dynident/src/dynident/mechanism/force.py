@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 
 from dynident.errors import DescriptionError, DynidentError
 from dynident.friction.terms import TERMS
-from dynident.graph.calculus import derivative
-from dynident.graph.expression import Graph, Node, reachable, substitute
+from dynident.graph.expression import Graph, Node, derivative, reachable, substitute
 from dynident.graph.text import parse, write_text
 from dynident.mechanism.inertia import SYMBOLS
 from dynident.results import Frozen

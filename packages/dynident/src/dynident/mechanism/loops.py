@@ -21,9 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import DescriptionError
-from dynident.graph.calculus import derivative_matrix
-from dynident.graph.expression import Graph, Node
-from dynident.graph.function import Function
+from dynident.graph.expression import Function, Graph, Node, derivative_matrix
 from dynident.graph.print_python import numpy_callable
 from dynident.graph.vectors import Vector, cross, dot, plus, scale, snapped, times, vector
 from dynident.mechanism.elements import Loop, Placement, perpendicular

@@ -18,13 +18,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynident.errors import DescriptionError
-from dynident.friction.forms import Point
-from dynident.friction.friction import Friction
+from dynident.friction.law import Friction, Point
 from dynident.friction.terms import TERMS
-from dynident.graph.calculus import reverse
 from dynident.graph.elementary import absolute, maximum, where
-from dynident.graph.expression import Graph, Node, reachable, total
-from dynident.graph.function import Function
+from dynident.graph.expression import Function, Graph, Node, reachable, reverse, total
 from dynident.identify.regression.rows import Rows, actuation, unprojected
 from dynident.mechanics.equations import Equations
 from dynident.mechanics.newton_euler import energies

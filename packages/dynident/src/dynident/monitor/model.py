@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import DescriptionError
-from dynident.friction.friction import Friction
+from dynident.friction.law import Friction
 from dynident.friction.terms import TERMS
 from dynident.identify.base import BaseParameters, columns_of, random_closed_motion
 from dynident.identify.fit import Fit

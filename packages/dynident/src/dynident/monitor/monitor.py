@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynident.checks import number, per_actuator
 from dynident.errors import DynidentError, LogError
-from dynident.friction.friction import Friction
+from dynident.friction.law import Friction
 from dynident.identify.fit import Fit
 from dynident.mechanics.functions import cached, coordinates
 from dynident.mechanics.kinematics import jacobian

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.files import write_atomic
-from dynident.graph.names import comment, identifier
 from dynident.graph.print_c import c_files, c_number
+from dynident.graph.printing import comment, identifier
 from dynident.identify.base import random_closed_motion
 from dynident.mechanics.closure import close_positions
 from dynident.monitor.step import routines

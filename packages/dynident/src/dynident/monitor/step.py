@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from dynident.graph.elementary import absolute, either, maximum, opposite, sqrt, where
 from dynident.graph.expression import Graph, Node, total
-from dynident.graph.print_routine import compile_routines
+from dynident.graph.print_llvm import compile_routines
 from dynident.graph.routine import Place, Routine
 from dynident.mechanics.branch import closing_routine
 from dynident.monitor.equations import Terms

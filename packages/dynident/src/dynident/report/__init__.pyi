@@ -1,5 +1,5 @@
 from .comparison import write_comparison as write_comparison
-from .identification import Identification as Identification
+from .report import Identification as Identification
 from .report import write_report as write_report
 
 __all__ = [

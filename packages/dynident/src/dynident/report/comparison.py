@@ -17,9 +17,7 @@ from dynident.identify.score import Score
 from dynident.mechanism.describe import effort_units
 from dynident.pages import Html, badge, details, escape, number, page, percent, section, several, table, tag
 from dynident.report import embed
-from dynident.report.drawings import paired_bars
-from dynident.report.origin import checksums
-from dynident.report.sections import curves
+from dynident.report.sections import checksums, curves
 from dynident.signals.log import Log
 
 FAR = 3.0  # combined standard deviations from which on two values differ
@@ -134,7 +132,7 @@ def _logs(pairs: Sequence[tuple[Score, Score]], names: tuple[str, str]) -> Html:
             (joint, float(errors.get(joint, np.nan)), float(after))
             for joint, after in zip(second.joints, second.metrics.relative_per_joint, strict=True)
         ]
-        parts.append(paired_bars(bars, names, "Relative error of every joint."))
+        parts.append(embed.paired_bars(bars, names, "Relative error of every joint."))
         parts += curves(index, second, (names[1], names[0] if _on(first, second) is not None else ""))
     return section("logs", "Both on the same logs", *parts)
 

@@ -1,4 +1,8 @@
-"""The data of a report's pictures: signals thinned without losing a peak, packed as base64 of float32."""
+"""The data of a report's pictures: thinned signals, the moving robot as points, and bars in SVG.
+
+Signals are thinned without losing a peak and packed as base64 of float32. The robot along a log is drawn by the origins of
+links and centres of mass, joined by lines.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.identify.fit import Fit
 from dynident.identify.score import Score
-from dynident.pages import percent, printable
+from dynident.mechanics.kinematics import forward_kinematics
+from dynident.pages import Html, escape, percent, printable, tag
 from dynident.signals.dependence import autocorrelation
 
 Array = NDArray[np.float64]
@@ -115,3 +121,89 @@ def samples_per_signal(scores: Sequence[Score]) -> int:
     """Return how many samples of each signal the page can hold."""
     signals = 5 * sum(len(score.joints) for score in scores)
     return max(BUDGET // max(signals, 1), FEWEST)
+
+
+FRAMES = 600
+
+
+def scene(fit: Fit) -> dict[str, Any] | None:
+    """Return what is drawn of a robot: points (links, then centres of mass), lines, joints; None without a geometry."""
+    robot = fit.mechanism
+    if robot.own_regressor or not robot.joints:
+        return None
+    names = [body.name for body in robot.bodies]
+    index = {name: i for i, name in enumerate(names)}
+    moving = [joint for joint in robot.joints if joint.kind != "fixed"]
+    masses: list[dict[str, Any]] = []
+    for i, (body, _) in enumerate(_centres(fit)):
+        masses.append({"point": len(names) + i, "name": printable(body), "mass": fit.standard[f"m_{body}"]})
+    depth = {robot.root: 0}
+    for joint in robot.joints:
+        depth[joint.child] = depth.get(joint.parent, 0) + 1
+    return {
+        "points": [printable(name) for name in names] + [str(mass["name"]) for mass in masses],
+        "lines": [[index[j.parent], index[j.child], int(j.kind == "fixed")] for j in robot.joints],
+        "loops": [[index[loop.body_a], index[loop.body_b]] for loop in robot.loops],
+        "joints": [{"point": index[j.child], "name": printable(name)} for j in moving for name in j.coordinates[:1]],
+        "masses": masses,
+        "heaviest": max((float(mass["mass"]) for mass in masses), default=1.0),
+        "tool": index[max(depth, key=depth.__getitem__)],
+    }
+
+
+def motion(fit: Fit, score: Score) -> dict[str, Any] | None:
+    """Return where the points of `scene` are along a log, and how large the residuals are there."""
+    if score.position is None or not len(score.position):
+        return None
+    frames = np.unique(np.linspace(0, len(score.position) - 1, min(FRAMES, len(score.position))).astype(int))
+    q = score.position[frames]
+    poses = {body.name: forward_kinematics(fit.mechanism, q, body.name) for body in fit.mechanism.bodies}
+    points = [position for _, position in poses.values()]
+    points += [poses[body][1] + poses[body][0] @ centre for body, centre in _centres(fit)]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        load = (score.measured - score.predicted)[frames] / score.std[frames]
+    return {
+        "t": packed(score.t[frames]),
+        "points": packed(np.stack(points, axis=1)),
+        "load": packed(np.nan_to_num(load, posinf=0.0, neginf=0.0)),
+    }
+
+
+def _centres(fit: Fit) -> list[tuple[str, Array]]:
+    """Return the identified bodies with mass and their centres of mass in the link frame."""
+    found = []
+    for body in fit.mechanism.tree.bodies:
+        mass = fit.standard[f"m_{body}"]
+        if mass > 0.0:
+            found.append((body, np.array([fit.standard[f"m{k}_{body}"] for k in "xyz"]) / mass))
+    return found
+
+
+ROW, BAR, LEFT, LENGTH, RIGHT = 34, 13, 170, 560, 90
+LONGEST = 1.5  # share at which bars end
+
+
+def paired_bars(rows: Sequence[tuple[str, float, float]], names: tuple[str, str], caption: str) -> Html:
+    """Return two bars per row, as shares: before (orange) and after (blue)."""
+    finite = [x for _, *pair in rows for x in pair if np.isfinite(x)]
+    if not finite:
+        return Html()
+    top = min(max(finite), LONGEST)  # a description may be wrong by thousands of per cent
+    height = ROW * len(rows)
+    parts = []
+    for i, (name, *pair) in enumerate(rows):
+        y = ROW * i + 2
+        short = name if len(name) <= 22 else name[:21] + "\N{HORIZONTAL ELLIPSIS}"
+        parts.append(Html(f'<text x="{LEFT - 8}" y="{y + 17}" text-anchor="end">{escape(short)}</text>'))
+        for k, (value, kind) in enumerate(zip(pair, ("bar before", "bar"), strict=True)):
+            if not np.isfinite(value):
+                continue
+            width = max(LENGTH * min(value / top, 1.0) if top > 0.0 else 0.0, 1.0)
+            beyond = " \N{RIGHTWARDS ARROW}" if value > top else ""
+            above = y + BAR * k
+            bar = f'<rect class="{kind}" x="{LEFT}" y="{above}" width="{width:.1f}" height="{BAR - 1}" rx="1.5"/>'
+            text = f'<text class="light" x="{LEFT + width + 6:.1f}" y="{above + 10}">{percent(value, 1)}{beyond}</text>'
+            parts += [Html(bar), Html(text)]
+    size = f'viewBox="0 0 {LEFT + LENGTH + RIGHT} {height}" width="{LEFT + LENGTH + RIGHT}" height="{height}"'
+    svg = Html(f'<svg {size} role="img" aria-label="{escape(caption)}">{"".join(parts)}</svg>')
+    return tag("figure", svg, tag("figcaption", f"{caption} Above {names[0]}, below {names[1]}."))

@@ -1,10 +1,12 @@
-"""`write_report`: a fit, its scores and its verdict as one self-contained HTML page."""
+"""`write_report`: a fit, its scores and its verdict as one self-contained HTML page; `Identification`: all three together."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from dynident import __version__
 from dynident.errors import DynidentError
@@ -12,9 +14,12 @@ from dynident.files import write_atomic
 from dynident.identify.fit import Fit
 from dynident.identify.score import Score
 from dynident.mechanism.describe import effort_units
+from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.parameters import Parameters
 from dynident.pages import escape, page
-from dynident.report import embed, model, origin, scene, sections, statistics
+from dynident.report import embed, model, sections
+from dynident.results import Result
+from dynident.tables import Tabular
 from dynident.validate.verdict import Verdict, judge
 
 
@@ -64,16 +69,16 @@ def write_report(
     trained = [score for score in (*scores, training_score) if score is not None and score.training]
     verdict = verdict or judge(fit, scores)
     shown = [*held_out, *trained]
-    drawing = scene.scene(fit)
+    drawing = embed.scene(fit)
     units = effort_units(fit.mechanism)
     embedded = [*shown, *(score.motors for score in shown if score.motors is not None)]
     most = embed.samples_per_signal(embedded)
     logs = [embed.log_data(score, [units.get(name, "N m or N") for name in score.joints], most) for score in embedded]
     drawn = []
     for i, score in enumerate(shown):
-        logs[i]["motion"] = scene.motion(fit, score) if drawing is not None else None
+        logs[i]["motion"] = embed.motion(fit, score) if drawing is not None else None
         drawn += [i] if logs[i]["motion"] is not None else []
-    weak = statistics.weak_directions(fit)
+    weak = model.weak_directions(fit)
     data = {
         "logs": logs,
         "scene": drawing,
@@ -93,10 +98,61 @@ def write_report(
         *([("laws", "Laws and forces", model.laws_and_forces(fit))] if fit.mechanism.own_columns else []),
         ("conditioning", "Conditioning", model.conditioning(fit)),
         ("bodies", "Consistency", model.bodies(fit)),
-        ("quality", "Data quality", origin.quality(shown)),
-        ("preparation", "Preparation", origin.preparation(fit, shown)),
-        ("provenance", "Provenance", origin.provenance(fit, shown)),
+        ("quality", "Data quality", sections.quality(shown)),
+        ("preparation", "Preparation", sections.preparation(fit, shown)),
+        ("provenance", "Provenance", sections.provenance(fit, shown)),
     ]
     title = f"{fit.mechanism.name} - dynamic identification report"
     footer = escape(f"Written by dynident {__version__}. This page is self-contained: it loads nothing.")
     return write_atomic(path, page(title, sections.headline(fit, verdict), parts, footer, embed.script(), data))
+
+
+File = str | os.PathLike[str]
+
+
+@dataclass(frozen=True, eq=False)
+class Identification(Tabular, Result):
+    """All that identifying a robot gives.
+
+    Parameters
+    ----------
+    fit : Fit
+        The identified model.
+    scores : tuple of Score
+        On the held-out logs, then on the training logs.
+    verdict : Verdict
+        Whether it can be trusted.
+    """
+
+    fit: Fit
+    scores: tuple[Score, ...]
+    verdict: Verdict
+
+    def __repr__(self) -> str:
+        errors = [f"'{score.name}' {100 * score.metrics.relative:.2f} %" for score in self.scores if not score.training]
+        held_out = f"held out: {', '.join(errors)}" if errors else "NOT VALIDATED"
+        return f"Identification({self.fit.mechanism.name}: {held_out}; fit, scores, verdict; report(path) writes the page)"
+
+    @property
+    def robot(self) -> Mechanism:
+        """The robot with its identified parameters."""
+        return self.fit.identified
+
+    def summary(self) -> str:
+        """Return fit, held-out scores and verdict as text."""
+        held_out = (score.summary() for score in self.scores if not score.training)
+        return "\n\n".join([self.fit.summary(), *held_out, self.verdict.summary()])
+
+    def plot(self) -> Any:
+        """Draw measured and predicted efforts of the first log, a held-out one if there is any."""
+        return self.scores[0].plot()
+
+    def report(self, path: File = "report.html") -> Path:
+        """Write the HTML report."""
+        return write_report(path, self.fit, self.scores, self.verdict)
+
+    def _columns(self) -> Any:
+        return self.fit._columns()
+
+    def _head(self) -> str:
+        return repr(self)

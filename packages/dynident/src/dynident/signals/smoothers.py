@@ -37,7 +37,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.errors import LogError
 from dynident.graph.elementary import minimum
 from dynident.graph.expression import Graph, Node, total
-from dynident.graph.print_routine import compile_routines
+from dynident.graph.print_llvm import compile_routines
 from dynident.graph.routine import Routine
 from dynident.signals.filters import Triple, butterworth, check_cutoff, checked_inputs, shaped_like
 

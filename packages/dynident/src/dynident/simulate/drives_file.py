@@ -27,8 +27,8 @@ from dynident.drive.motor import Motor
 from dynident.drive.transmission import Transmission
 from dynident.errors import DescriptionError, DynidentError
 from dynident.files import read_toml
-from dynident.friction.friction import Friction
-from dynident.friction.names import law_of
+from dynident.friction.law import Friction
+from dynident.friction.text import law_of
 from dynident.mechanism.mechanism import Mechanism
 from dynident.simulate.model import seen_from, terms_of
 

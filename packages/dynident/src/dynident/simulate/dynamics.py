@@ -14,8 +14,7 @@ from functools import cached_property, reduce
 
 from dynident.control.tick import clip
 from dynident.graph.elementary import absolute, both, equal, minimum, opposite, where
-from dynident.graph.expression import Node, total
-from dynident.graph.function import Function
+from dynident.graph.expression import Function, Node, total
 from dynident.graph.vectors import dot
 from dynident.mechanics.equations import Equations
 from dynident.mechanics.newton_euler import energies

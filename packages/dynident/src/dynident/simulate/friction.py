@@ -19,12 +19,8 @@ from dynident.control.feedforward import coupling_rows
 from dynident.drive.drive import Drive
 from dynident.errors import SimulationError
 from dynident.friction.dynamic import DynamicLaw
-from dynident.friction.forms import Point
-from dynident.friction.friction import Friction
-from dynident.friction.law import FrictionLaw
+from dynident.friction.law import Friction, FrictionLaw, Point, State, directed
 from dynident.friction.laws import Offset
-from dynident.friction.sides import directed
-from dynident.friction.state import State
 from dynident.friction.terms import TERMS
 from dynident.graph.elementary import absolute, maximum, sign, where
 from dynident.graph.expression import Graph, Node, reachable, substitute, total

@@ -20,7 +20,7 @@ from dynident.mechanics.motion import Motion
 from dynident.mechanism.mechanism import Mechanism
 from dynident.trajectory.export import cycle_from_spec
 from dynident.trajectory.family import finite_times
-from dynident.trajectory.interpolated import Interpolated
+from dynident.trajectory.splines import Interpolated
 
 Array = NDArray[np.float64]
 Curve = Callable[[Array], tuple[Array, Array, Array]]

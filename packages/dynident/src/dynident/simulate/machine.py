@@ -20,7 +20,7 @@ from dynident.errors import SimulationError
 from dynident.friction.terms import TERMS
 from dynident.graph.expression import Graph
 from dynident.graph.machine import SLOW
-from dynident.graph.print_routine import compile_routines
+from dynident.graph.print_llvm import compile_routines
 from dynident.mechanics.functions import at_rest, node_values, tree_motion
 from dynident.mechanism.mechanism import Mechanism
 from dynident.simulate.drives import within_voltage

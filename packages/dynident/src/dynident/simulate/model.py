@@ -14,10 +14,18 @@ import numpy as np
 
 from dynident.drive.drive import Drive
 from dynident.errors import SimulationError
-from dynident.friction.friction import Friction
-from dynident.friction.law import FrictionLaw
-from dynident.friction.laws import Coulomb, Offset, Polynomial, SmoothStribeck, Stribeck, Tanh, Viscous
-from dynident.friction.modifiers import Asymmetric, TemperatureDependent
+from dynident.friction.law import Friction, FrictionLaw
+from dynident.friction.laws import (
+    Asymmetric,
+    Coulomb,
+    Offset,
+    Polynomial,
+    SmoothStribeck,
+    Stribeck,
+    Tanh,
+    TemperatureDependent,
+    Viscous,
+)
 from dynident.friction.terms import TERMS
 from dynident.mechanism.mechanism import Mechanism
 from dynident.simulate.friction import Law

@@ -19,7 +19,7 @@ from dynident.control.task import TaskCascade, TaskComputedTorque, TaskPID, boun
 from dynident.drive.drive import Drive
 from dynident.errors import SimulationError, require
 from dynident.friction.dynamic import DynamicLaw
-from dynident.friction.friction import Friction
+from dynident.friction.law import Friction
 from dynident.mechanics.inverse_kinematics_damped import position_limits
 from dynident.mechanics.motion import Motion
 from dynident.mechanism.force import Force

@@ -17,8 +17,7 @@ from dynident.control.feedforward import coupling_rows
 from dynident.drive.drive import Drive
 from dynident.errors import SimulationError
 from dynident.graph.elementary import absolute, maximum, opposite
-from dynident.graph.expression import Graph, Node
-from dynident.graph.function import Function
+from dynident.graph.expression import Function, Graph, Node
 from dynident.graph.routine import Place, Routine
 from dynident.mechanics.functions import geometry_key
 from dynident.mechanics.moving_tree import positions_of

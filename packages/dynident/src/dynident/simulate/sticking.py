@@ -17,8 +17,7 @@ from collections.abc import Sequence
 from functools import cached_property, reduce
 
 from dynident.graph.elementary import absolute, both, either, equal, maximum, opposite, where
-from dynident.graph.expression import Node, total
-from dynident.graph.function import Function
+from dynident.graph.expression import Function, Node, total
 from dynident.mechanics.solving import NodeRows
 from dynident.simulate.drives import within
 from dynident.simulate.dynamics import Dynamics, solve

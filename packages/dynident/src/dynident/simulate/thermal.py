@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynident.checks import gain
 from dynident.errors import SimulationError
-from dynident.friction.friction import Friction
+from dynident.friction.law import Friction
 from dynident.simulate.friction import COLDEST, Owner
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ from collections.abc import Callable, Sequence
 from dynident.control.tick import clip, current_loop, low_pass_step, pid_law, position_loop, sensed_speed, velocity_loop
 from dynident.drive.encoder import sensed_current, sensed_position
 from dynident.graph.elementary import both, either, equal, floor, minimum, opposite, where
-from dynident.graph.expression import Node
-from dynident.graph.function import Function
+from dynident.graph.expression import Function, Node
 from dynident.graph.routine import Place
 from dynident.simulate.drives import within_voltage
 from dynident.simulate.dynamics import Dynamics

@@ -19,8 +19,7 @@ from dynident.control.feedforward import coupling_rows
 from dynident.control.task import Bound, bound_space, independent_coordinates
 from dynident.graph.compiled import Compiled
 from dynident.graph.elementary import equal, minimum, where
-from dynident.graph.expression import Node, total
-from dynident.graph.function import Function
+from dynident.graph.expression import Function, Node, total
 from dynident.graph.routine import Place, Routine
 from dynident.graph.vectors import dot
 from dynident.mechanics.actuation import internal, least_norm, least_squares

@@ -1,8 +1,8 @@
 from .derivation import derive as derive
-from .print_c import to_c as to_c
-from .print_latex import to_latex as to_latex
-from .print_python import to_casadi as to_casadi
-from .print_python import to_numpy as to_numpy
+from .printers import to_c as to_c
+from .printers import to_casadi as to_casadi
+from .printers import to_latex as to_latex
+from .printers import to_numpy as to_numpy
 from .program import Program as Program
 from .program import Quantity as Quantity
 from .write import operation_table as operation_table

@@ -13,8 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DynidentError, missing_extra
 from dynident.graph.compiled import Compiled
-from dynident.graph.expression import Graph, Node, evaluate_nodes, reachable
-from dynident.graph.function import Function
+from dynident.graph.expression import Function, Graph, Node, evaluate_nodes, reachable
 from dynident.graph.operations import sympy_functions
 
 if TYPE_CHECKING:

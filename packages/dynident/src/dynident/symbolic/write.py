@@ -9,12 +9,10 @@ from pathlib import Path
 from types import MappingProxyType
 
 from dynident.files import write_atomic
-from dynident.graph.names import identifier
+from dynident.graph.printing import identifier
 from dynident.mechanism.mechanism import Mechanism
 from dynident.symbolic.derivation import DEFAULT, derive
-from dynident.symbolic.print_c import to_c
-from dynident.symbolic.print_latex import to_latex
-from dynident.symbolic.print_python import to_casadi, to_numpy
+from dynident.symbolic.printers import to_c, to_casadi, to_latex, to_numpy
 from dynident.symbolic.program import Operations, Program
 
 LATEX = ("inverse_dynamics", "mass_matrix", "gravity", "forward_kinematics", "jacobian", "base_regressor")
@@ -35,31 +33,14 @@ def write_program(
     columns: Sequence[int] | None = None,
     geometry: str = "numeric",
 ) -> list[Path]:
-    """Derive a robot's closed forms and write them.
+    """Write closed forms of a `mechanism` to `folder` and return the files.
 
     Parameters
     ----------
-    mechanism : Mechanism
-        Tree without loops.
-    folder : path-like
-        Where to write; made when absent.
-    latex : bool
-        Write ``<robot>.tex``, with symbols for the lengths.
-    c : bool
-        Write ``<robot>.h``, ``<robot>.c`` and ``<robot>_test.c``.
-    numpy : bool
-        Write ``<robot>.py``.
-    quantities : sequence of str
-        What to derive, see `derive`.
-    columns : sequence of int, optional
-        Leaders of the base parameters.
-    geometry : {"numeric", "symbolic"}
-        Lengths in the C and NumPy code.
-
-    Returns
-    -------
-    list of pathlib.Path
-        Files written.
+    latex, c, numpy
+        Write ``<robot>.tex`` (with symbols for the lengths); ``<robot>.h``, ``.c`` and ``_test.c``; ``<robot>.py``.
+    quantities, columns, geometry
+        See `derive`; `geometry` is that of the C and NumPy code.
     """
     target, name = Path(folder), identifier(mechanism.name).lower()
     files: dict[str, str] = {}
@@ -89,26 +70,10 @@ def model_program(mechanism: Mechanism) -> Program:
 def write_model(
     mechanism: Mechanism, folder: str | os.PathLike[str], c: bool = True, numpy: bool = True, casadi: bool = True
 ) -> list[Path]:
-    """Write a robot's model with its own numbers inside.
+    """Write the model of a `mechanism` with its own numbers, such as ``fit.identified``, to `folder`; returns the files.
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Tree with its numbers, such as ``fit.identified``.
-    folder : path-like
-        Where to write; made when absent.
-    c : bool
-        Write ``<robot>.h``, ``<robot>.c`` with ``<robot>_torque(q, v, a, tau)`` and ``<robot>_acceleration(q, v, tau, acc)``,
-        and the self-test ``<robot>_test.c``.
-    numpy : bool
-        Write ``<robot>.py`` with ``torque(q, v, a)`` and ``acceleration(q, v, tau)``, for batches.
-    casadi : bool
-        Write ``<robot>_casadi.py`` with the same as ``casadi.Function``.
-
-    Returns
-    -------
-    list of pathlib.Path
-        Files written.
+    `c`: ``<robot>_torque(q, v, a, tau)`` and ``<robot>_acceleration(q, v, tau, acc)`` with a self-test. `numpy`: ``<robot>.py``
+    with ``torque(q, v, a)`` and ``acceleration(q, v, tau)``. `casadi`: ``<robot>_casadi.py`` with the same functions.
     """
     program, name = model_program(mechanism), identifier(mechanism.name).lower()
     files = to_c(program).files if c else {}
@@ -126,19 +91,9 @@ def numeric_operations(mechanism: Mechanism) -> Operations:
 
 
 def operation_table(program: Program, mechanism: Mechanism | None = None) -> str:
-    """Return the operations of every quantity as text, as generated and multiplied out.
+    """Return the operations of every quantity of a `program` as text, as generated and multiplied out.
 
-    Parameters
-    ----------
-    program : Program
-        Closed forms.
-    mechanism : Mechanism, optional
-        The robot; adds the generic numeric Newton-Euler recursion to compare with.
-
-    Returns
-    -------
-    str
-        Table with additions, products, quotients, functions (sines, cosines, roots, signs), and their sum.
+    A `mechanism` adds the generic numeric Newton-Euler recursion to compare with. Functions are sines, cosines, roots, signs.
     """
     rows: list[tuple[str, Operations, str]] = []
     for name in program.quantities:

@@ -16,17 +16,12 @@ from dynident.checks import numbers
 from dynident.errors import DynidentError
 from dynident.files import to_json, write_atomic
 from dynident.mechanics.motion import Motion
-from dynident.trajectory.bspline import BSpline
 from dynident.trajectory.family import Curve, Family, Trajectory, sample
-from dynident.trajectory.fourier import Fourier
-from dynident.trajectory.interpolated import Interpolated
-from dynident.trajectory.join import Bridge, Joined
-from dynident.trajectory.lead import Lead, cycle
-from dynident.trajectory.moves import Moves
-from dynident.trajectory.multisine import Multisine
-from dynident.trajectory.plateaus import Strokes
-from dynident.trajectory.polynomial import Quintics
-from dynident.trajectory.profile import VelocityProfile
+from dynident.trajectory.joins import Bridge, Joined, Lead, cycle
+from dynident.trajectory.moves import Moves, Strokes
+from dynident.trajectory.profiles import VelocityProfile
+from dynident.trajectory.sines import Fourier, Multisine
+from dynident.trajectory.splines import BSpline, Interpolated, Quintics
 
 Array = NDArray[np.float64]
 
@@ -46,23 +41,9 @@ def _motion(curve: Curve | Motion, rate: float | None, names: Sequence[str]) -> 
 
 
 def to_csv(path: str | os.PathLike[str], curve: Curve | Motion, names: Sequence[str], rate: float | None = None) -> Path:
-    """Write time, positions, velocities and accelerations as a CSV table with full precision.
+    """Write time, positions, velocities and accelerations of joints `names` to the CSV file `path`, with full precision.
 
-    Parameters
-    ----------
-    path : path-like
-        File to write.
-    curve : Curve or Motion
-        What to write.
-    names : sequence of str
-        Names of the coordinates.
-    rate : float, optional
-        Samples per second [Hz]; needed for a curve.
-
-    Returns
-    -------
-    pathlib.Path
-        The file.
+    A `curve` needs a `rate` [Hz].
     """
     motion = _motion(curve, rate, names)
     header = ",".join(["t", *(f"{kind}_{name}" for kind in ("q", "v", "a") for name in names)])
@@ -72,23 +53,16 @@ def to_csv(path: str | os.PathLike[str], curve: Curve | Motion, names: Sequence[
 
 
 def to_ros(curve: Curve | Motion, names: Sequence[str], rate: float | None = None, approach: float = 0.0) -> dict[str, Any]:
-    """Return a trajectory_msgs/JointTrajectory message as plain data.
+    """Return a trajectory_msgs/JointTrajectory message as plain data: ``joint_names`` and ``points``.
 
     Parameters
     ----------
-    curve : Curve or Motion
-        What to send.
-    names : sequence of str
-        Joint names of the controller.
-    rate : float, optional
+    curve, names
+        Motion, and joint names of the controller.
+    rate
         Points per second [Hz]; needed for a curve.
-    approach : float
+    approach
         Time before the first point [s]: a joint_trajectory_controller then moves there from where the robot stands.
-
-    Returns
-    -------
-    dict
-        ``joint_names`` and ``points`` with positions, velocities, accelerations and time_from_start.
     """
     motion = _motion(curve, rate, names)
     if not 0.0 <= approach < np.inf:
@@ -114,26 +88,7 @@ def to_ros_json(
     rate: float | None = None,
     approach: float = 0.0,
 ) -> Path:
-    """Write the message of `to_ros` as a JSON file.
-
-    Parameters
-    ----------
-    path : path-like
-        File to write.
-    curve : Curve or Motion
-        What to send.
-    names : sequence of str
-        Joint names of the controller.
-    rate : float, optional
-        Points per second [Hz]; needed for a curve.
-    approach : float
-        As in `to_ros`.
-
-    Returns
-    -------
-    pathlib.Path
-        The file.
-    """
+    """Write the message of `to_ros` (`curve`, `names`, `rate`, `approach`) to the JSON file `path`."""
     return write_atomic(path, to_json(to_ros(curve, names, rate, approach)))
 
 
@@ -173,18 +128,7 @@ KINDS = ("trajectory", "strokes", "profile", "moves", "interpolated", "lead", "j
 
 
 def from_spec(data: Mapping[str, Any]) -> Curve:
-    """Return the curve that `Curve.spec` described.
-
-    Parameters
-    ----------
-    data : mapping
-        Plain data, as from a JSON file.
-
-    Returns
-    -------
-    Curve
-        The same motion.
-    """
+    """Return the curve that `Curve.spec` described as plain `data`."""
     if not isinstance(data, Mapping):
         raise DynidentError(f"a motion is described by a table, not by {type(data).__name__}")
     kind = data.get("kind")
@@ -224,7 +168,7 @@ def bound_from_spec(data: Mapping[str, Any], key: str) -> Array:
 
 
 def cycle_from_spec(data: Mapping[str, Any]) -> Joined:
-    """Return one cycle of a plan's plain data, as `dynident.excitation.Plan.curve` does: for rooms below that one."""
+    """Return one cycle of a plan's plain data, as `dynident.excitation.Plan.curve` does, for subpackages below that one."""
     try:
         curves = [(from_spec(stage["motion"]), _repetitions(stage["repetitions"])) for stage in data["stages"]]
         speed, acceleration, home = (bound_from_spec(data, key) for key in ("speed", "acceleration", "home"))

@@ -97,20 +97,7 @@ def grid(duration: float, rate: float) -> Array:
 
 
 def sample(curve: Curve, rate: float) -> Motion:
-    """Return a curve at a fixed rate.
-
-    Parameters
-    ----------
-    curve : Curve
-        Any motion over time.
-    rate : float
-        Samples per second [Hz].
-
-    Returns
-    -------
-    Motion
-        Positions, velocities and accelerations.
-    """
+    """Return `curve` at a fixed `rate` [Hz]."""
     t = grid(curve.duration, rate)
     return Motion(t, *curve(t))
 

@@ -1,12 +1,12 @@
 from .comparison import Comparison as Comparison
 from .comparison import compare as compare
 from .comparison import standard_estimators as standard_estimators
-from .crossvalidation import CrossValidation as CrossValidation
-from .crossvalidation import cross_validate as cross_validate
-from .crossvalidation import time_blocks as time_blocks
+from .holdout import CrossValidation as CrossValidation
 from .holdout import HoldOut as HoldOut
+from .holdout import cross_validate as cross_validate
 from .holdout import hold_out as hold_out
 from .holdout import split as split
+from .holdout import time_blocks as time_blocks
 from .properties import RobotCheck as RobotCheck
 from .properties import check as check
 from .verdict import Check as Check

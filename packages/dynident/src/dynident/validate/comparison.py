@@ -189,35 +189,24 @@ def compare(
     client: Any = None,
     **options: Any,
 ) -> Comparison:
-    """Fit all estimators to the same logs and judge them on others.
+    """Return errors, coverage, time and bias diagnosis of all estimators, fitted to the same logs and judged on others.
 
     Parameters
     ----------
-    robot : Mechanism
-        Robot.
-    logs : Log or sequence of Log
-        Logs to fit.
+    robot, logs
+        Robot, and one or more logs to fit.
     validate : Log or sequence of Log, optional
         Held-out logs; the last third of every log when omitted.
     estimators : mapping of str to estimator, optional
-        Which ones; `standard_estimators` when omitted. Physically consistent ones are judged as exported.
+        `standard_estimators` when omitted. Physically consistent ones are judged as exported.
     period : float, optional
         Period of the motion [s], for instruments from other periods.
     loop : ClosedLoop, optional
         The closed loop of the robot, for DIDIM, output error and simulated instruments; its references are those of the logs.
-    client : dask.distributed.Client or concurrent.futures.Executor, optional
-        Where to compute; this process when omitted (see `dynident.fleet.connect`).
+    client
+        A dask client or executor; this process when omitted.
     **options
         Passed to `dynident.signals.prepare`.
-
-    Returns
-    -------
-    Comparison
-        Errors, coverage, time, and the bias diagnosis.
-
-    Examples
-    --------
-    >>> print(compare(robot, log, other).summary())   # doctest: +SKIP
     """
     require(robot, Mechanism, "robot")
     training = _several(logs, "logs")

@@ -1,19 +1,31 @@
-"""Hold-out: fit on the first part of a log, judge on the last, with a gap between them."""
+"""Hold-out and cross-validation in time: models are judged on parts of a log that they never saw."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
+from itertools import pairwise
+from operator import add
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dynident.errors import DynidentError
+from dynident.figures import BLUE, ORANGE, one_axes
+from dynident.identify.base import base_parameters
 from dynident.identify.estimators.least_squares import OLS, WLS, fit_of
 from dynident.identify.estimators.map import MAP
 from dynident.identify.fit import Fit
+from dynident.identify.regression.matching import match
 from dynident.identify.regression.regression import Regression
 from dynident.identify.score import Score
 from dynident.mechanism.mechanism import Mechanism
+from dynident.parallel import gathered
 from dynident.results import Result
 from dynident.signals.log import Log
+from dynident.signals.preparation import prepare
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -44,22 +56,7 @@ class HoldOut(Result):
 
 
 def split(log: Log, fraction: float = 2.0 / 3.0, gap: float = 0.0) -> tuple[Log, Log]:
-    """Cut a log in time.
-
-    Parameters
-    ----------
-    log : Log
-        Log.
-    fraction : float
-        Share of the samples in the first part, between 0 and 1.
-    gap : float
-        Time left out between the parts [s].
-
-    Returns
-    -------
-    first, last : Log
-        The parts.
-    """
+    """Return the two parts of a `log`: the first `fraction` of its samples, and what follows `gap` seconds later."""
     if not 0.0 < fraction < 1.0:
         raise DynidentError(f"fraction is {fraction}; it must be between 0 and 1")
     cut = int(fraction * len(log))
@@ -79,28 +76,103 @@ def hold_out(
     estimator: MAP | OLS | WLS | None = None,
     **options: Any,
 ) -> HoldOut:
-    """Fit on the first part of a log and score on the last.
+    """Return the fit of the first part of a log, and its score on the last.
 
     Parameters
     ----------
-    mechanism : Mechanism
-        Robot.
-    log : Log
-        Log to split.
-    fraction : float
-        Share of the samples to fit on.
-    gap : float
-        Time left out between the parts [s].
+    mechanism, log, fraction, gap
+        Robot; log, share of its samples to fit on, time left out between the parts [s].
     estimator : MAP, OLS or WLS, optional
         Estimator; `MAP()` when omitted.
     **options
         Passed to `dynident.signals.prepare`.
-
-    Returns
-    -------
-    HoldOut
-        Fit and score.
     """
     first, last = split(log, fraction, gap)
     fit = fit_of(MAP() if estimator is None else estimator, Regression.from_logs(mechanism, [first], **options))
     return HoldOut(fit, fit.score(last))
+
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class CrossValidation(Result):
+    """Held-out errors of every block.
+
+    Parameters
+    ----------
+    joints : tuple of str
+        Joints compared.
+    relative : ndarray, (folds,)
+        ||e|| / ||tau|| of each block under the model fitted to all others.
+    rmse : ndarray, (folds, n)
+        RMSE per block and joint [N m or N].
+    overall : float
+        ||e|| / ||tau|| over all blocks together.
+    """
+
+    joints: tuple[str, ...]
+    relative: Array
+    rmse: Array
+    overall: float
+
+    def summary(self) -> str:
+        """Return the errors as text. One line."""
+        folds = ", ".join(f"{100 * r:.2f}" for r in self.relative)
+        return (
+            f"{len(self.relative)}-fold cross-validation over time: {100 * self.overall:.2f} % relative error (folds {folds} %)"
+        )
+
+    def plot(self) -> Figure:
+        """Draw the held-out error of every block, and that of all together."""
+        figure, axes = one_axes(7.2, 3.6, "block of time", "held-out error [%]", "every block under the model of all others")
+        at = np.arange(1, self.relative.size + 1)
+        axes.bar(at, 100.0 * self.relative, color=BLUE, width=0.6)
+        axes.axhline(100.0 * self.overall, color=ORANGE, linewidth=1.2, label="all blocks together")
+        axes.set_xticks(at)
+        axes.legend(frameon=False, fontsize=8)
+        return figure
+
+
+def cross_validate(
+    blocks: Sequence[Regression], estimator: MAP | OLS | WLS | None = None, *, client: Any = None
+) -> CrossValidation:
+    """Return the errors of each of the `blocks`, with the same base parameters, under the model fitted to the others.
+
+    `estimator` is `MAP()` when omitted; `client`, a dask client or executor, computes the folds, or this process when omitted.
+    """
+    if len(blocks) < 2:
+        raise DynidentError(f"cross-validation got {len(blocks)} block; give at least 2")
+    chosen = estimator or MAP()
+    joints = tuple(group.name for group in blocks[0].groups)
+    for i, block in enumerate(blocks):
+        if tuple(group.name for group in block.groups) != joints:
+            raise DynidentError(f"cross-validation: block {i} has other joints than block 0; use blocks of one log")
+    folds = ((chosen, [other for j, other in enumerate(blocks) if j != i]) for i in range(len(blocks)))
+    betas = [_fold(*fold) for fold in folds] if client is None else gathered(client, _fold, folds)
+    squares = [[group.residual(beta) for group in block.groups] for block, beta in zip(blocks, betas, strict=True)]
+    efforts = [[group.effort_square for group in block.groups] for block in blocks]
+    counts = [[group.count for group in block.groups] for block in blocks]
+    e, tau, n = np.array(squares), np.array(efforts), np.array(counts)
+    relative = np.sqrt(e.sum(axis=1) / tau.sum(axis=1))
+    return CrossValidation(joints, relative, np.sqrt(e / n), float(np.sqrt(e.sum() / tau.sum())))
+
+
+def _fold(estimator: MAP | OLS | WLS, others: Sequence[Regression]) -> Array:
+    """Return the base parameters of all blocks but one."""
+    return np.asarray(estimator.fit(reduce(add, others)).coef_)
+
+
+def time_blocks(mechanism: Mechanism, log: Log, folds: int = 5, **options: Any) -> list[Regression]:
+    """Return regressions of `folds` equal stretches of a `log`, all in its band and with the base parameters of `mechanism`.
+
+    `options` are passed to `dynident.signals.prepare`.
+    """
+    if folds < 2 or len(log) < 50 * folds:
+        raise DynidentError(f"cannot cut {len(log)} samples into {folds} blocks; use at least 2 blocks of 50 samples")
+    matched = match(mechanism, log)
+    whole = prepare(matched.log, **options)
+    fixed = {**options, "cutoff": whole.cutoff.frequency, "decimation": whole.decimator.factor}
+    base = base_parameters(matched.mechanism)
+    edges = np.linspace(0, len(log), folds + 1).astype(int)
+    return [Regression.from_log(mechanism, log.rows(int(i), int(j)), base, **fixed) for i, j in pairwise(edges)]

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynident.checks import numbers
 from dynident.errors import DynidentError, require
+from dynident.figures import BLUE, ORANGE, label, one_axes
 from dynident.mechanics.closure import close_positions
 from dynident.mechanics.dynamics import coriolis_matrix, forward_dynamics, gravity, inverse_dynamics, mass_matrix
 from dynident.mechanics.inverse_kinematics_damped import position_limits
@@ -87,8 +88,6 @@ class RobotCheck(Result):
 
     def plot(self) -> Figure:
         """Draw the smallest eigenvalue of M over the poses. Sorted; below zero the model is not physical."""
-        from dynident.figures import BLUE, ORANGE, label, one_axes  # noqa: PLC0415 - matplotlib is an extra
-
         figure, axes = one_axes(7.0, 3.4, "share of the poses [%]", "smallest eigenvalue of M", label(self.robot))
         values = np.sort(self.smallest)
         axes.plot(100.0 * (np.arange(values.size) + 0.5) / values.size, values, color=BLUE, linewidth=1.2)

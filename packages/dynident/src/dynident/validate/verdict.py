@@ -1,22 +1,36 @@
-"""The verdict: can this model be trusted, as checks with numbers, limits and sentences, for people and machines."""
+"""The verdict: can this model be trusted, as checks with numbers, limits and sentences, for people and machines.
+
+A held-out log may differ from the model by a gain, a unit or a sign:
+
+    measured_j = k_j predicted_j + e_j,      k_j = <measured_j, predicted_j> / <predicted_j, predicted_j>
+
+The factor explains a residual if it leaves at most a tenth of its squares, at most half of what a constant would leave, and
+no more than the noise of the training. With hundreds of rows for one number no noise does that; errors of the model, lack of
+excitation and payloads are not proportional to the whole effort. If efforts hardly vary, a factor cannot be distinguished
+from a constant, such as friction of a motion in one direction.
+
+A nonlinear friction law feeds energy into the motion if f(v) sign(v) < -3 sigma_f at some speed, with
+sigma_f^2 = g^T cov g,  g = df / d parameters of the law.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dynident.errors import require
 from dynident.files import to_json
+from dynident.friction.law import Friction, State
+from dynident.friction.passivity import dissipation
 from dynident.friction.terms import term_of
 from dynident.pages import number, percent
 from dynident.results import Result
 from dynident.tables import Tabular
-from dynident.validate.gains import LEAST, gain_factors, rescaled, told
-from dynident.validate.passivity import feeding_laws
 
 if TYPE_CHECKING:
     from dynident.identify.fit import Fit
@@ -318,7 +332,7 @@ def _gains(held_out: Sequence[Score], factors: Sequence[dict[str, float]], blind
         return []
     cause = "a gain that differs from " + ("the simulated loop" if blind else "the training, or a unit, or a sign")
     sentences = [
-        f"{told(own, score.joints)}: {cause} explains more than nine tenths of the squared error on '{score.name}'"
+        f"{gain_sentence(own, score.joints)}: {cause} explains more than nine tenths of the squared error on '{score.name}'"
         for score, own in zip(held_out, factors, strict=True)
         if own
     ]
@@ -430,3 +444,83 @@ def _model(fit: Fit) -> list[Check]:
         )
     )
     return checks
+
+
+LEFT = 0.1  # of the squares of a residual that an explained one may leave
+BESIDE = 0.5  # of the squares that a constant would leave
+NOISE = 2.0  # standard deviations of the training's residuals that it may leave
+LEAST = 0.05  # smallest distance of a factor from one
+ALIKE = 0.02  # spread of factors that are called one
+ENOUGH = 30  # rows
+
+
+def gain_factors(score: Score, noise: NDArray[np.float64]) -> dict[str, float]:
+    """Return the factors on measured efforts that explain the residuals, by joint; none where they do not."""
+    found = {}
+    for joint, m, p, s in zip(score.joints, score.measured.T, score.predicted.T, noise, strict=True):
+        size, before = float(p @ p), float(np.sum((m - p) ** 2))
+        if m.size < ENOUGH or size == 0.0 or before <= m.size * (NOISE * np.nan_to_num(s)) ** 2:
+            continue
+        k = float(m @ p) / size
+        after = float(np.sum((m - k * p) ** 2))
+        noisy = np.isfinite(s) and after > m.size * (NOISE * k * s) ** 2
+        little = after <= min(LEFT * before, BESIDE * m.size * float(np.var(m - p)))
+        if abs(k - 1.0) >= LEAST and k != 0.0 and little and not noisy:
+            found[joint] = k
+    return found
+
+
+def gain_sentence(factors: dict[str, float], joints: tuple[str, ...]) -> str:
+    """Return the factors as a sentence, one number where all joints share it."""
+    values = np.array(list(factors.values()))
+    if len(factors) == len(joints) > 1 and np.ptp(values) <= ALIKE * abs(values.mean()):
+        return f"the measured efforts of all joints are {values.mean():.3g} times those of the model"
+    listed = ", ".join(f"{joint} {k:.3g}" for joint, k in factors.items())
+    return f"measured efforts are a constant times those of the model: {listed}"
+
+
+def rescaled(score: Score, factors: dict[str, float]) -> Score:
+    """Return the score with the factors taken out of the measured efforts."""
+    from dynident.identify.score import evaluate  # noqa: PLC0415 - whoever has a score has loaded it
+
+    if not factors:
+        return score
+    measured = score.measured / np.array([factors.get(joint, 1.0) for joint in score.joints])
+    return replace(
+        score,
+        measured=measured,
+        metrics=evaluate(measured, score.predicted, score.joints, score.t),
+        coverage=float(np.mean(np.abs(measured - score.predicted) <= 2.0 * score.std)),
+    )
+
+
+SPEED = 3.0  # of the RMS speed in training: up to there a law is looked at
+ELSE = 1.0  # rad/s or m/s, where a fit does not say its speeds
+ROOM_TEMPERATURE = 20.0  # degree Celsius, at which laws of temperature are checked
+
+
+def feeding_laws(fit: Fit, doubt: float) -> list[str]:
+    """Return the joints whose identified law feeds energy into the motion by more than `doubt` deviations, in words."""
+    found = []
+    for joint, friction in fit.friction.items():
+        speed = SPEED * fit.speeds.get(joint, 0.0) or ELSE
+        held = {"q": 0.0, "tau": 0.0, "T": ROOM_TEMPERATURE}
+        at = {name: value for name, value in held.items() if name in friction.law.looks_at}
+        check = dissipation(friction, speed, **at)
+        if not check.dissipative and check.lowest < -doubt * _deviation(fit, joint, friction, check.at, at):
+            found.append(f"the law of {joint} pushes with {-check.lowest:.3g} at {check.at:.3g}")
+    return found
+
+
+def _deviation(fit: Fit, joint: str, friction: Friction, v: float, held: dict[str, float]) -> float:
+    """Return the standard deviation of a law's friction at a velocity."""
+    state = State(np.array([v]), *(None if name not in held else np.array([held[name]]) for name in ("q", "tau", "T")))
+    slope = friction(state, "parameters")[0]
+    places = {name: i for i, name in enumerate(fit.base.leaders)}
+    own = [places.get(f"{label}_{joint}") for label in friction.law.parameters]
+    g = np.zeros(fit.base.rank)
+    for value, place in zip(slope, own, strict=True):
+        if place is not None:
+            g[place] = value
+    covariance = np.where(np.isfinite(fit.covariance), fit.covariance, 0.0)
+    return float(np.sqrt(max(float(g @ covariance @ g), 0.0)))

@@ -16,11 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import IdentificationError, SignalWarning, warn
-from dynident.friction.friction import Friction
-from dynident.friction.law import FrictionLaw, Sum
-from dynident.friction.laws import Sigmoid
-from dynident.friction.modifiers import Asymmetric, TemperatureDependent
-from dynident.friction.state import State
+from dynident.friction.law import Friction, FrictionLaw, State, Sum
+from dynident.friction.laws import Asymmetric, Sigmoid, TemperatureDependent
 from dynident.identify.friction.problem import Blocks, Problem, direction_note, limit_note, limited
 from dynident.identify.friction.search import Found, search, shape_bounds
 from dynident.results import Result

@@ -23,11 +23,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DynidentError, IdentificationError, SignalWarning
-from dynident.friction.law import FrictionLaw
-from dynident.friction.modifiers import TemperatureDependent
-from dynident.friction.names import law_of, law_text
+from dynident.friction.law import FrictionLaw, State
+from dynident.friction.laws import TemperatureDependent
 from dynident.friction.passivity import dissipation
-from dynident.friction.state import State
+from dynident.friction.text import law_of, law_text
 from dynident.identify.fit import Fit
 from dynident.identify.friction.axis import fit_axis
 from dynident.identify.friction.problem import assemble, skipped

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import IdentificationError, SignalWarning, warn
-from dynident.friction.friction import Friction
+from dynident.friction.law import Friction
 from dynident.graph.expression import Node
 from dynident.identify.base import BaseParameters, base_parameters
 from dynident.identify.regression.factor import RowGroup, Tile, Workspace, accumulate

@@ -20,10 +20,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import ConditionWarning, IdentificationError, SignalWarning, warn
-from dynident.friction.friction import Friction
-from dynident.friction.law import FrictionLaw
-from dynident.friction.modifiers import TemperatureDependent
-from dynident.friction.names import law_of
+from dynident.friction.law import Friction, FrictionLaw
+from dynident.friction.laws import TemperatureDependent
+from dynident.friction.text import law_of
 from dynident.identify.base import BaseParameters, base_parameters
 from dynident.identify.estimators.least_squares import WLS, fit_of, relative_error
 from dynident.identify.estimators.map import MAP

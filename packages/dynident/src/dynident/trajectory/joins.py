@@ -1,4 +1,13 @@
-"""Concatenation with smooth joins: between two curves a quintic that meets position, velocity and acceleration of both."""
+"""Concatenation with smooth joins, and leads into and out of periodic motions that have no rest.
+
+A join is a quintic that meets position, velocity and acceleration of both curves. A lead follows the motion's own path with
+the clock slowed down:
+
+    q = c(s(t)),    s' = 3 u^2 - 2 u^3 (in) or 1 minus it (out),    u = t / T,    T = k periods
+
+Its positions are those of the motion itself, so it keeps every limit on positions (joints, tool, collisions, loops), and
+speeds are never higher. s runs over T / 2, so a lead-in starts, and a lead-out ends, at the same place c(k P / 2).
+"""
 
 from __future__ import annotations
 
@@ -11,8 +20,8 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.checks import numbers
 from dynident.errors import DynidentError
 from dynident.trajectory.family import Curve, CurveBase, State
-from dynident.trajectory.polynomial import HERMITE, hermite
 from dynident.trajectory.profiles import Quintic
+from dynident.trajectory.splines import HERMITE, hermite
 
 Array = NDArray[np.float64]
 
@@ -176,29 +185,16 @@ def join(
     upper: ArrayLike | None = None,
     jerk: ArrayLike | None = None,
 ) -> Joined:
-    """Concatenate curves with quintic joins, so that position, velocity and acceleration never jump.
-
-    Joins keep every limit given, or the call says which coordinate cannot.
+    """Return `curves` with quintic joins between them that keep every limit; position, velocity and acceleration never jump.
 
     Parameters
     ----------
-    curves : sequence of Curve
-        What to do, in order.
-    speed : array_like, (n,)
-        Largest speed of the joins.
-    acceleration : array_like, (n,)
-        Largest acceleration of the joins.
+    curves
+        Curves in order.
+    speed, acceleration, jerk, lower, upper : array_like, (n,)
+        Limits of the joins; joins between curves at rest stay between their ends in any case.
     rest : array_like (n,), optional
         Position at rest from which to start and to which to return; without it the first and last curve are the ends.
-    lower, upper : array_like (n,), optional
-        Range that the joins must not leave; joins between pieces at rest never leave that between their ends.
-    jerk : array_like (n,), optional
-        Largest jerk of the joins.
-
-    Returns
-    -------
-    Joined
-        Curves and joins.
     """
     if not curves:
         raise DynidentError("there is no curve to join; give at least one")
@@ -221,3 +217,104 @@ def join(
         between = bridge(last, home, room)
         pieces += [between] if between is not None else []
     return Joined(pieces)
+
+
+STEPS = (1, 2, 4, 8, 16)  # lengths of a lead that are tried, in periods
+GRID = 1000  # samples per period on which accelerations are checked
+
+
+@dataclass(frozen=True, eq=False)
+class Lead(CurveBase):
+    """A periodic motion entered from rest, or left to rest."""
+
+    _kind = "lead"
+
+    curve: Curve  # One period of the motion; it ends in the state in which it starts
+    periods: int = 1  # Length k of the lead
+    out: bool = False  # True to come to rest, False to start from it
+
+    def __post_init__(self) -> None:
+        if self.periods < 1:
+            raise DynidentError(f"periods of a lead is {self.periods}; give at least 1")
+        if not periodic(self.curve):
+            raise DynidentError(
+                "a lead needs a periodic motion, which ends in the state in which it starts; join others instead"
+            )
+
+    @property
+    def duration(self) -> float:
+        """How long it takes [s]."""
+        return self.periods * self.curve.duration
+
+    @property
+    def dof(self) -> int:
+        """Number of coordinates."""
+        return self.curve.dof
+
+    def _at(self, t: Array) -> State:
+        T = self.duration
+        u = np.clip(t / T, 0.0, 1.0)
+        s = T * (u**3 - 0.5 * u**4)
+        ds, dds = u**2 * (3.0 - 2.0 * u), 6.0 * u * (1.0 - u) / T
+        if self.out:
+            s, ds, dds = T * u - s, 1.0 - ds, -dds
+        else:
+            s = s - 0.5 * T
+        q, v, a = self.curve(np.mod(s, self.curve.duration))
+        return q, v * ds[:, None], a * ds[:, None] ** 2 + v * dds[:, None]
+
+
+def periodic(curve: Curve) -> bool:
+    """Return whether a curve ends in the state in which it starts."""
+    return all(np.max(np.abs(x[1] - x[0])) <= 1e-9 * (1.0 + np.max(np.abs(x))) for x in curve([0.0, curve.duration]))
+
+
+def resting(curve: Curve) -> bool:
+    """Return whether a curve starts and ends at rest."""
+    _, v, a = curve([0.0, curve.duration])
+    return bool(np.max(np.abs(v)) < 1e-9 and np.max(np.abs(a)) < 1e-9)
+
+
+def leads(curve: Curve, acceleration: ArrayLike) -> tuple[Lead, Lead]:
+    """Return the shortest lead-in and lead-out of `curve`, one period of a motion, that keep `acceleration` (n,)."""
+    push = np.broadcast_to(numbers(acceleration, "acceleration"), (curve.dof,))
+    for k in STEPS:
+        pair = Lead(curve, k), Lead(curve, k, True)
+        t = np.linspace(0.0, pair[0].duration, GRID * k + 1)
+        used = np.max([np.abs(lead(t)[2]).max(axis=0) for lead in pair], axis=0)
+        if np.all(used <= push * (1.0 + 1e-9)):
+            return pair
+    worst = int(np.argmax(used / push))
+    raise DynidentError(
+        f"the motion cannot be entered from rest: coordinate {worst} would need an acceleration of {used[worst]:.6g} but "
+        f"{push[worst]:.6g} is allowed; design it with a margin, or with a family that rests at both ends"
+    )
+
+
+def cycle(
+    curves: Sequence[tuple[Curve, int]],
+    speed: ArrayLike,
+    acceleration: ArrayLike,
+    home: ArrayLike,
+    lower: ArrayLike | None = None,
+    upper: ArrayLike | None = None,
+    jerk: ArrayLike | None = None,
+) -> Joined:
+    """Return one cycle from rest at `home` and back: `curves` with their repetitions, joined; with leads where one has no rest.
+
+    `speed`, `acceleration`, `jerk`, `lower` and `upper` (n,) limit the joins, `acceleration` also the leads.
+    """
+    pieces: list[Curve] = []
+    for curve, repetitions in curves:
+        repeated = [curve] * repetitions
+        if not resting(curve) and periodic(curve):
+            into, out = leads(curve, acceleration)
+            repeated = [into, *repeated, out]
+        pieces += repeated
+    return join(pieces, speed, acceleration, home, lower, upper, jerk)
+
+
+def resting_place(curve: Curve, acceleration: ArrayLike) -> Array:
+    """Return where the robot rests before a curve: c(0), or where its lead-in starts if c has no rest."""
+    first = leads(curve, acceleration)[0] if not resting(curve) and periodic(curve) else curve
+    return np.asarray(first([0.0])[0][0])

@@ -1,4 +1,4 @@
-"""Ready-made plans: the complete test, runs without and with a payload, a motion for validation."""
+"""Ready-made plans: the complete test, runs without and with a payload, a motion for validation; and where joints can move."""
 
 from __future__ import annotations
 
@@ -12,18 +12,101 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynident.checks import number, shown, whole
 from dynident.errors import DynidentError, require
-from dynident.excitation.checks import fits, motion_curve, text, vector
+from dynident.excitation.input_checks import fits, motion_curve, per_coordinate, text
 from dynident.excitation.limits import State, all_excess, all_names, least_margins
 from dynident.excitation.limits_file import MotionLimits
 from dynident.excitation.plan import Plan, Stage
-from dynident.excitation.postures import CHECK_RATE, free_box, posture_of, rates_of, reach
 from dynident.excitation.problem import Problem, feasible_start
 from dynident.trajectory.family import Curve, Trajectory, positive, sample
-from dynident.trajectory.lead import resting_place
-from dynident.trajectory.multisine import Multisine
-from dynident.trajectory.plateaus import Strokes, cycloid_section, friction_plateaus, warming
+from dynident.trajectory.joins import resting_place
+from dynident.trajectory.moves import Strokes, cycloid_section, friction_plateaus, warming
+from dynident.trajectory.sines import Multisine
 
 Array = NDArray[np.float64]
+
+CHECK_RATE = 100.0  # samples per second on which plans are checked
+ENOUGH = 0.35  # room on either side of a posture, as a share of the range, with which it is taken
+TRIED = 20  # postures
+CROSSING = 1.0  # time in which a joint without a known speed crosses its range [s]
+POINTS = 2000  # of a box that are looked at
+SLICE = 0.04  # share of a joint's range that a box loses at a time
+CLEAR = 0.01  # share of every limit that the points of a box leave
+
+
+def rates_of(limits: MotionLimits) -> tuple[Array, Array]:
+    """Return speeds and accelerations for joins; where none is known, what crosses the range in a few seconds."""
+    span = limits.upper - limits.lower
+    speed = np.where(np.isfinite(limits.velocity), limits.velocity, span / CROSSING)
+    return speed, np.where(np.isfinite(limits.acceleration), limits.acceleration, 4.0 * span / CROSSING**2)
+
+
+def reach(limits: MotionLimits, posture: ArrayLike) -> tuple[Array, Array]:
+    """Return how far each joint can go from a posture, alone and slowly, before any limit is broken."""
+    rest = np.asarray(posture, dtype=np.float64)
+    ends = np.array([limits.lower, limits.upper])
+    found = np.tile(rest, (2, 1))
+    for side, j in np.ndindex(ends.shape):
+        for furthest in (1.0, 0.5, 0.25, 0.1):  # a robot with loops may be unable to follow the whole way
+            share = np.linspace(0.0, furthest, 21)
+            q = np.tile(rest, (share.size, 1))
+            q[:, j] += share * (ends[side, j] - rest[j])
+            zero = np.zeros_like(q)
+            try:
+                inside = np.all(all_excess(limits.all, State(q, zero, zero, zero)) <= 1e-9, axis=1)
+            except DynidentError:
+                continue
+            last = share.size if inside.all() else int(np.argmin(inside))
+            found[side, j] = q[max(last - 1, 0), j]
+            break
+    return found[0], found[1]
+
+
+def posture_of(limits: MotionLimits, excitation: Curve) -> Array:
+    """Return the middle of the ranges when every joint has room around it, or the place where the tightest one has most."""
+    middle = 0.5 * (limits.lower + limits.upper)
+    motion = sample(excitation, CHECK_RATE).q
+    anywhere = np.random.default_rng(0).uniform(limits.lower, limits.upper, (TRIED, middle.size))
+    best, room = middle, -1.0
+    for q in (middle, motion.mean(axis=0), *motion[:: max(1, len(motion) // TRIED)], *anywhere):
+        low, high = reach(limits, q)
+        free = float(np.min(np.minimum(high - q, q - low) / (limits.upper - limits.lower)))
+        if free > room:
+            best, room = np.asarray(q), free
+        if room > ENOUGH:
+            break
+    return best
+
+
+def free_box(limits: MotionLimits, lower: ArrayLike, upper: ArrayLike, least: ArrayLike) -> tuple[Array, Array] | None:
+    """Return the part of a box, `least` wide or more, in which all joints may move at once; None where there is none."""
+    low, high, least = (np.array(x, dtype=np.float64) for x in (lower, upper, least))
+    step = SLICE * (high - low)
+    generator = np.random.default_rng(0)
+    while True:
+        q = generator.uniform(low, high, (POINTS, low.size))
+        zero = np.zeros_like(q)
+        try:
+            bad = np.any(all_excess(limits.all, State(q, zero, zero, zero)) > -CLEAR, axis=1)
+        except DynidentError:  # a robot with loops cannot follow everywhere
+            return None
+        if not bad.any():
+            return low, high
+        while bad.any():  # slices go where most of their points break a limit: joints that break none keep their range
+            best: tuple[float, int, NDArray[np.bool_], bool] | None = None
+            for j in np.flatnonzero(high - low - step >= least):
+                for slab, below in ((q[:, j] < low[j] + step[j], True), (q[:, j] > high[j] - step[j], False)):
+                    share = float(bad[slab].mean()) if slab.any() else 0.0
+                    if share > 0.0 and (best is None or share > best[0]):
+                        best = share, int(j), slab, below
+            if best is None:
+                return None
+            _, cut, slab, below = best
+            if below:
+                low[cut] += step[cut]
+            else:
+                high[cut] -= step[cut]
+            q, bad = q[~slab], bad[~slab]
+
 
 LEAST = 10.0  # shortest warming [s]
 SPARE = 6.0  # of a cycle, for the joins around the warming [s]
@@ -57,33 +140,20 @@ def _joined(
     if not isinstance(stages, list | tuple) or not stages or not all(isinstance(stage, Stage) for stage in stages):
         raise DynidentError(f"stages are {shown(stages)}; give a list of Stage")
     speed, push = rates_of(limits)
-    rest = resting_place(stages[0].curve, push) if home is None else vector(home, len(limits.coordinates), "home")
+    rest = resting_place(stages[0].curve, push) if home is None else per_coordinate(home, len(limits.coordinates), "home")
     fields |= {"lower": limits.lower, "upper": limits.upper, "jerk": limits.jerk if np.isfinite(limits.jerk).any() else None}
     return Plan(robot, limits.coordinates, stages, cycles, rate, speed, push, rest, **fields)
 
 
 def check_plan(plan: Plan, limits: MotionLimits) -> dict[str, float]:
-    """Return the smallest margin of a whole cycle to every limit; refuse a plan that breaks one, naming limit and stage.
-
-    Parameters
-    ----------
-    plan : Plan
-        The plan.
-    limits : MotionLimits
-        All limits.
-
-    Returns
-    -------
-    dict of str to float
-        Share of each limit that is left.
-    """
+    """Return the share of each of the `limits` that a whole cycle of `plan` leaves; a plan that breaks one is refused."""
     require(plan, Plan, "plan")
     require(limits, MotionLimits, "limits")
     t, excess = curve_excess(plan.curve, limits)
     names = all_names(limits.all)
     worst = np.unravel_index(int(np.argmax(excess)), excess.shape)
     if excess[worst] > _touch(names[worst[1]]):
-        where = next((p for p in reversed(plan.pieces()) if p.start <= t[worst[0]]), None)
+        where = next((p for p in reversed(plan.entries()) if p.start <= t[worst[0]]), None)
         part = f"stage '{where.stage.name}'" if where is not None and where.stage is not None else "a join between stages"
         raise DynidentError(
             f"plan: {part} breaks limit '{names[worst[1]]}' by {excess[worst]:.3g} of its size at t = {t[worst[0]]:.2f} s; "
@@ -143,7 +213,7 @@ def complete_test(
     motion_curve(excitation, "excitation")
     period, warming_time = number("period", period), number("warming_time", warming_time)
     keep = 1.0 - max(limits.margin, 0.01)
-    rest = posture_of(limits, excitation) if posture is None else vector(posture, len(limits.coordinates), "posture")
+    rest = posture_of(limits, excitation) if posture is None else per_coordinate(posture, len(limits.coordinates), "posture")
     bounds, (speed, push) = reach(limits, rest), rates_of(limits)
     rates = (speed, keep * push)  # constant speeds are the largest ones themselves
 
@@ -249,31 +319,10 @@ def payload_plan(
     validation: Curve | None = None,
     notes: Mapping[str, Any] | None = None,
 ) -> tuple[Plan, Plan]:
-    """Return two plans with the same motion, without and with a payload: together they tell it from the link that carries it.
+    """Return two plans with the same motion, without and with a payload, which separate it from the link that carries it.
 
-    Parameters
-    ----------
-    robot : str
-        Name.
-    limits : MotionLimits
-        Limits; they must hold with the payload.
-    excitation : Curve
-        Motion.
-    rate : float
-        Samples per second [Hz].
-    payload : str
-        Name of the payload.
-    repetitions : int
-        Periods to average over.
-    validation : Curve, optional
-        Another motion, run with the payload.
-    notes : mapping, optional
-        Anything else.
-
-    Returns
-    -------
-    without, with_payload : Plan
-        The two runs.
+    `robot`, `limits` (which must hold with the payload), `excitation`, `rate` [Hz] and `notes` are those of a `Plan`, `payload`
+    is its name; the motion is averaged over `repetitions`, and `validation` is another motion, run with the payload.
     """
     if not text(payload, "payload"):
         raise DynidentError("payload has no name; name what is mounted")

@@ -1,4 +1,4 @@
-"""Friction laws as text: ``stribeck + viscous``, ``asymmetric(tanh + viscous)``, ``warm(stribeck(exponent=1), reference=25)``.
+"""Friction laws as text: names such as ``asymmetric(tanh + viscous)``; also C and LaTeX.
 
 A law is named by its `name` or by its class; other packages register theirs in the group `dynident.friction`. Options are
 numbers, tuples of numbers, None or laws. Nothing in a text is run.
@@ -12,8 +12,12 @@ from dataclasses import MISSING, fields, is_dataclass
 from typing import Any
 
 from dynident.errors import DescriptionError
-from dynident.friction import laws, modifiers
-from dynident.friction.law import FrictionLaw, Sum
+from dynident.friction import laws
+from dynident.friction.law import CHANNELS, FrictionLaw, Point, Sum
+from dynident.graph.expression import Function, Graph
+from dynident.graph.print_c import c_files
+from dynident.graph.print_latex import latex_equations, latex_text
+from dynident.graph.printing import identifier
 from dynident.plugins import FRICTION, entries, load
 
 
@@ -25,7 +29,7 @@ def _subclasses(of: Any) -> Iterator[type[FrictionLaw]]:
 
 def _known() -> dict[str, type[FrictionLaw]]:
     """Return all laws by name and by class: those of this package and those that the program defined."""
-    assert laws, modifiers  # imported so that their laws are known
+    assert laws  # imported so that its laws are known
     found: dict[str, type[FrictionLaw]] = {}
     for law in _subclasses(FrictionLaw):
         if is_dataclass(law) and not law.__name__.startswith("_") and law is not Sum:
@@ -44,17 +48,7 @@ def _class(name: str) -> type[FrictionLaw] | None:
 
 
 def law_of(text: str | FrictionLaw) -> FrictionLaw:
-    """Return the friction law that a text names.
-
-    Parameters
-    ----------
-    text : str or FrictionLaw
-        Such as ``"stribeck + viscous"``; a law itself is returned as it is.
-
-    Returns
-    -------
-    FrictionLaw
-        The law.
+    """Return the friction law that `text` names, such as ``"stribeck + viscous"``; a law itself is returned as it is.
 
     Examples
     --------
@@ -122,3 +116,34 @@ def reference_temperature(law: FrictionLaw) -> float | None:
     own = getattr(law, "law", None)
     inner = law.members if isinstance(law, Sum) else (own,) if isinstance(own, FrictionLaw) else ()
     return next((found for member in inner if (found := reference_temperature(member)) is not None), None)
+
+
+_GREEK = {"tau": r"\tau", "alpha": r"\alpha", "beta": r"\beta", "delta": r"\delta"}
+
+
+def law_to_c(law: FrictionLaw, name: str = "friction") -> dict[str, str]:
+    """Return the texts of ``name.h`` and ``name.c``: a `law` as the C99 function `name`.
+
+    ``void name(const double x[4], const double p[k], double f[1])``: x is velocity, position, load and temperature, p has the
+    order of `law.parameters`.
+    """
+    graph, own = Graph(), identifier(name)
+    x = Point(*graph.symbols("x", len(CHANNELS)))
+    p = dict(zip(law.parameters, graph.symbols("p", len(law.parameters)), strict=True))
+    inputs = {"x": len(CHANNELS), "p": len(p)}
+    about = f"friction '{law.name}': x is {', '.join(CHANNELS)}; p is {', '.join(p)}"
+    return c_files(own, [Function(own, inputs, {"f": [law.expression(graph, x, p)]})], about)
+
+
+def law_to_latex(law: FrictionLaw) -> str:
+    """Return a `law` as a LaTeX equation: an ``align`` environment, which needs amsmath."""
+    short = [name.rsplit(".", maxsplit=1)[-1] for name in law.parameters]
+
+    def symbol(name: str) -> str:
+        plain = name.rsplit(".", maxsplit=1)[-1]
+        if short.count(plain) > 1:  # two parts of a sum use the same letter
+            return rf"\mathrm{{{latex_text(name)}}}"
+        head, rest = plain[:1], plain[1:]
+        return _GREEK.get(plain) or (rf"{head}_{{\mathrm{{{latex_text(rest)}}}}}" if rest else head)
+
+    return "\n".join(latex_equations([("f", law.expression(Graph()))], symbol))

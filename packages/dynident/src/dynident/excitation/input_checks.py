@@ -1,4 +1,4 @@
-"""What users give, checked once: one sentence with the field, the value and what to do."""
+"""Checks of what users pass to excitation: a message with the field, the value and the remedy."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def motion_family(value: Any, what: str) -> None:
         raise DynidentError(f"{what} is {shown(value)}; give a family of dynident.trajectory, such as Fourier(0.1, 5)")
 
 
-def vector(value: Any, n: int, what: str) -> Array:
+def per_coordinate(value: Any, n: int, what: str) -> Array:
     """Return n numbers that are not NaN; a single one counts for all."""
     array = numbers(value, what)
     if array.shape not in ((), (1,), (n,)):

@@ -1,0 +1,308 @@
+"""Sums of sines: finite Fourier series, the classical excitation, and multisines that are faded in and out.
+
+    q = q0 + sum_l [a_l sin(l w t) - b_l cos(l w t)] / (l w),    w = 2 pi f     convention "velocity": a, b in rad/s
+    q = q0 + sum_l [a_l sin(l w t) - b_l cos(l w t)]                            convention "position": a, b in rad
+    q = q0 + w(t) sum_k A_k sin(2 pi f_k t + phi_k)                             multisine, harmonic sines [Pagani2022, eq. 62]
+
+"velocity" is [Rodriguez2002, eq. 43], [Pagani2022, eq. 78] and [Roldan2017, eq. 5.32]; "position" is how
+[Rodriguez2002, Table 3] must be read. A plain series starts with velocity sum a_l and acceleration sum l w b_l. With
+``rest=True`` the parameters span only the series for which both are zero, so that the motion starts and ends at rest by
+construction and repeats without a jump.
+
+The window w of a multisine rises from 0 to 1 like the quintic of `Quintic` and falls likewise, so that the motion starts and
+ends at rest; the amplitudes A_k and the offset are the parameters. Between the fades the motion is periodic if the frequencies
+have a common divisor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import comb
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynident.checks import numbers
+from dynident.errors import DynidentError
+from dynident.trajectory.family import Described, Trajectory, finite_times, positive
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Fourier(Described):
+    """The family of finite Fourier series.
+
+    Parameters
+    ----------
+    frequency : float
+        Fundamental f [Hz]; one period is 1/f.
+    harmonics : int
+        Number of harmonics N.
+    rest : bool
+        True for series that start and end with zero velocity and acceleration; needs at least two harmonics.
+    convention : {"velocity", "position"}
+        What a and b are amplitudes of.
+    periods : int
+        How many periods the motion lasts.
+    """
+
+    _kind = "fourier"
+
+    frequency: float
+    harmonics: int
+    rest: bool = True
+    convention: str = "velocity"
+    periods: int = 1
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "frequency", positive("frequency", self.frequency))
+        if self.harmonics < (2 if self.rest else 1):
+            raise DynidentError(f"harmonics is {self.harmonics}; give at least 1, or 2 for a motion from rest to rest")
+        if self.convention not in ("velocity", "position"):
+            raise DynidentError(f"convention is {self.convention!r}; use 'velocity' or 'position'")
+        if self.periods < 1:
+            raise DynidentError(f"periods is {self.periods}; give at least 1")
+
+    @property
+    def duration(self) -> float:
+        """How long it takes [s]."""
+        return self.periods / self.frequency
+
+    @property
+    def highest(self) -> float:
+        """Frequency of the last harmonic [Hz]."""
+        return self.frequency * self.harmonics
+
+    @property
+    def size(self) -> int:
+        """Number of parameters of each coordinate: 2 N + 1, two less with `rest`."""
+        return 2 * self.harmonics + (-1 if self.rest else 1)
+
+    @cached_property
+    def _free(self) -> Array:
+        """Z (2 N + 1, size): all coefficients from the parameters."""
+        N = self.harmonics
+        if not self.rest:
+            return np.eye(2 * N + 1)
+        order: Array = np.arange(1.0, N + 1.0)
+        power = 0 if self.convention == "velocity" else 1
+        Z = np.zeros((2 * N + 1, 2 * N - 1))
+        Z[0, 0] = 1.0
+        for first, weight in ((0, order**power), (1, order ** (power + 1))):
+            # Orthonormal basis of weight . x = 0, by the full QR of the weight.
+            null = np.linalg.qr(weight[:, None], mode="complete")[0][:, 1:]
+            Z[1 + first :: 2, 1 + first * (N - 1) : 1 + (first + 1) * (N - 1)] = null
+        return Z
+
+    def basis(self, t: ArrayLike, order: int = 0) -> Array:
+        """Return a derivative of Phi."""
+        time = finite_times(t)
+        full = np.zeros((time.size, 2 * self.harmonics + 1))
+        full[:, 0] = 1.0 if order == 0 else 0.0
+        w = 2.0 * np.pi * self.frequency * np.arange(1.0, self.harmonics + 1.0)
+        angle = np.outer(time, w) + 0.5 * np.pi * order  # every derivative is a quarter of a turn
+        size = w ** (order - 1 if self.convention == "velocity" else order)
+        full[:, 1::2] = size * np.sin(angle)
+        full[:, 2::2] = -size * np.cos(angle)
+        return np.asarray(full @ self._free)
+
+    def constant(self) -> Array:
+        """Return the parameters of q = 1: positions that hold before the coefficients add to them."""
+        return np.asarray(np.eye(self.size)[0])
+
+    def amplitudes(self, coefficients: ArrayLike) -> tuple[Array, Array, Array]:
+        """Return q0, a and b of parameters."""
+        full = np.atleast_2d(np.asarray(coefficients, dtype=np.float64)) @ self._free.T
+        return full[:, 0], full[:, 1::2], full[:, 2::2]
+
+    def from_amplitudes(self, q0: ArrayLike, a: ArrayLike, b: ArrayLike) -> Array:
+        """Return the parameters of given offsets and amplitudes; with `rest` they are projected on the rest-to-rest series."""
+        offset, sines, cosines = (np.asarray(x, dtype=np.float64) for x in (q0, a, b))
+        if sines.shape != cosines.shape or sines.shape != (offset.size, self.harmonics):
+            raise DynidentError(
+                f"q0, a and b have shapes {offset.shape}, {sines.shape} and {cosines.shape}; give (n,) and twice "
+                f"(n, {self.harmonics})"
+            )
+        full = np.zeros((offset.size, 2 * self.harmonics + 1))
+        full[:, 0], full[:, 1::2], full[:, 2::2] = offset, sines, cosines
+        return np.asarray(full @ self._free)
+
+
+def random_motion(
+    centre: ArrayLike, box: ArrayLike, seed: int = 0, duration: float = 10.0, harmonics: int = 5, periods: int = 1
+) -> Trajectory:
+    """Return a random Fourier motion from rest to rest that fills a box around a pose.
+
+    Parameters
+    ----------
+    centre, box : array_like, (n,)
+        Pose where it starts and ends, and largest distance from there.
+    seed, harmonics, periods, duration
+        Seed and number of the coefficients, number of periods, length of one period [s].
+    """
+    start, width = np.asarray(centre, dtype=np.float64), np.asarray(box, dtype=np.float64)
+    if start.shape != width.shape or start.ndim != 1 or not np.all(width > 0.0):
+        raise DynidentError(f"box is {width.tolist()} around {start.tolist()}; give one half-width above zero per coordinate")
+    family = Fourier(1.0 / duration, harmonics, rest=True, periods=periods)
+    draw = np.random.default_rng(seed).normal(size=(family.size, start.size))
+    shape = family.basis(np.linspace(0.0, duration, 400)) @ draw
+    shape0 = family.basis(np.zeros(1)) @ draw
+    scale = width / np.max(np.abs(shape - shape0), axis=0)
+    return Trajectory(family, (scale * draw + np.outer(family.constant(), start - scale * shape0[0])).T)
+
+
+MOST_HARMONICS = 100_000
+
+# Quintic 10 u^3 - 15 u^4 + 6 u^5 and its derivatives by u, highest power first.
+RAMP = tuple(np.polyder(np.array([6.0, -15.0, 10.0, 0.0, 0.0, 0.0]), m) if m else np.array([6.0, -15.0, 10.0, 0.0, 0.0, 0.0])
+             for m in range(4))  # fmt: skip
+STEEPEST = (1.875, 10.0 / 3.0**0.5)  # largest first and second derivative of the quintic by u
+
+
+@dataclass(frozen=True)
+class Multisine(Described):
+    """The family of faded sums of sines.
+
+    Parameters
+    ----------
+    frequencies : sequence of float
+        f_k [Hz].
+    phases : sequence of float
+        phi_k [rad].
+    duration : float
+        How long it takes, fades included [s].
+    fade : float
+        How long it takes to fade in, and out [s].
+    """
+
+    _kind = "multisine"
+
+    frequencies: tuple[float, ...]
+    phases: tuple[float, ...]
+    duration: float
+    fade: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "frequencies", tuple(float(f) for f in self.frequencies))
+        object.__setattr__(self, "phases", tuple(float(p) for p in self.phases))
+        if not self.frequencies or len(self.frequencies) != len(self.phases):
+            raise DynidentError(f"{len(self.frequencies)} frequencies but {len(self.phases)} phases; give one phase each")
+        for f in self.frequencies:
+            positive("frequency", f)
+        positive("duration", self.duration)
+        positive("fade", self.fade)
+        if 2.0 * self.fade > self.duration:
+            raise DynidentError(f"fade is {self.fade} s but the motion lasts {self.duration} s; fade in at most half of it")
+
+    @property
+    def size(self) -> int:
+        """Number of parameters of each coordinate: the offset and one amplitude per sine."""
+        return 1 + len(self.frequencies)
+
+    @property
+    def highest(self) -> float:
+        """Highest frequency [Hz]."""
+        return max(self.frequencies)
+
+    def window(self, t: ArrayLike, order: int = 0) -> Array:
+        """Return a derivative of the window w."""
+        time, F = finite_times(t), self.fade
+        rise, fall = time / F, (self.duration - time) / F
+        value = np.full(time.size, 1.0 if order == 0 else 0.0)
+        for u, sense in ((rise, 1.0), (fall, -1.0)):
+            inside = u < 1.0
+            ramp = np.polyval(RAMP[order], np.clip(u[inside], 0.0, 1.0)) * (sense / F) ** order
+            value[inside] = np.where(u[inside] < 0.0, 0.0, ramp)
+        return value
+
+    def basis(self, t: ArrayLike, order: int = 0) -> Array:
+        """Return a derivative of Phi."""
+        time = finite_times(t)
+        w = 2.0 * np.pi * np.array(self.frequencies)
+        angle = np.outer(time, w) + np.array(self.phases)
+        out = np.zeros((time.size, self.size))
+        out[:, 0] = 1.0 if order == 0 else 0.0
+        for m in range(order + 1):  # Leibniz's rule
+            wave = w ** (order - m) * np.sin(angle + 0.5 * np.pi * (order - m))
+            out[:, 1:] += comb(order, m) * self.window(time, m)[:, None] * wave
+        return np.asarray(out)
+
+    def bounds(self, coefficients: ArrayLike) -> tuple[Array, Array, Array]:
+        """Return what positions, velocities and accelerations cannot exceed [Pagani2022, eqs. 64-69], fades included.
+
+            |q - q0| <= sum_k |A_k|,   |v| <= sum_k |A_k| (w1 + w_k),   |a| <= sum_k |A_k| (w2 + 2 w1 w_k + w_k^2)
+
+        w_k = 2 pi f_k; w1 and w2 are the largest slope and curvature of the window.
+        """
+        c = numbers(coefficients, "coefficients")
+        if c.ndim != 2 or c.shape[1] != self.size:
+            raise DynidentError(
+                f"coefficients have shape {c.shape}; give (n, {self.size}): offset and amplitudes of each coordinate"
+            )
+        A, w = np.abs(c[:, 1:]), 2.0 * np.pi * np.array(self.frequencies)
+        w1, w2 = STEEPEST[0] / self.fade, STEEPEST[1] / self.fade**2
+        return A.sum(axis=1), A @ (w1 + w), A @ (w2 + 2.0 * w1 * w + w**2)
+
+    def constant(self) -> Array:
+        """Return the parameters of q = 1: positions that hold before the coefficients add to them."""
+        return np.asarray(np.eye(self.size)[0])
+
+
+def harmonic_sines(
+    frequency: float, multiples: Sequence[int] = (1, 2, 4), periods: int = 1, fade: float | None = None
+) -> Multisine:
+    """Return the sines of [Pagani2022, eq. 72] with a fundamental `frequency` [Hz] and `multiples` of it.
+
+    `periods` lie between the fades of `fade` seconds (half a period), without which velocities would jump.
+    """
+    F = 0.5 / positive("frequency", frequency) if fade is None else fade
+    return Multisine(tuple(frequency * k for k in multiples), tuple(0.0 for _ in multiples), periods / frequency + 2.0 * F, F)
+
+
+def sines_within(
+    position: ArrayLike, velocity: ArrayLike, acceleration: ArrayLike, multiples: Sequence[int] = (1, 2, 4), periods: int = 1
+) -> Trajectory:
+    """Return harmonic sines of equal amplitudes about zero that keep limits by construction, without a search.
+
+        a_k = q_max / N [Pagani2022, eq. 70],      f the highest fundamental whose `Multisine.bounds` keep the limits
+
+    Equation (71) uses the highest harmonic in place of each, which is slower; its root is lost in print.
+
+    Parameters
+    ----------
+    position, velocity, acceleration : array_like, (n,)
+        Largest distances from zero [rad or m], velocities and accelerations.
+    multiples, periods
+        Harmonics, and periods between the fades.
+    """
+    far, fast, hard = (
+        np.atleast_1d(numbers(x, name))
+        for x, name in ((position, "position"), (velocity, "velocity"), (acceleration, "acceleration"))
+    )
+    if not far.shape == fast.shape == hard.shape or far.ndim != 1 or not all(np.all(x > 0.0) for x in (far, fast, hard)):
+        raise DynidentError(
+            f"position, velocity and acceleration have shapes {far.shape}, {fast.shape} and {hard.shape}; give one number "
+            "above zero for each coordinate"
+        )
+    c = np.column_stack([np.zeros(far.size), np.repeat(far[:, None] / len(multiples), len(multiples), axis=1)])
+    _, v, a = harmonic_sines(1.0, multiples).bounds(c)  # at 1 Hz; they grow with f and f^2, since fades last half a period
+    highest = float(min((fast / v).min(), np.sqrt(hard / a).min()))
+    return Trajectory(harmonic_sines(highest, multiples, periods), c)
+
+
+def random_multisine(
+    frequency: float, harmonics: int | Sequence[int], seed: int = 0, periods: int = 1, fade: float | None = None
+) -> Multisine:
+    """Return a multisine with random phases (`seed`) and a fundamental `frequency` [Hz].
+
+    `harmonics` are counted or listed; `periods` lie between the fades of `fade` seconds (half a period).
+    """
+    if isinstance(harmonics, int) and not 1 <= harmonics <= MOST_HARMONICS:
+        raise DynidentError(f"harmonics is {harmonics}; give 1 to {MOST_HARMONICS}, or which ones")
+    multiples = range(1, harmonics + 1) if isinstance(harmonics, int) else harmonics
+    F = 0.5 / positive("frequency", frequency) if fade is None else fade
+    phases = np.random.default_rng(seed).uniform(0.0, 2.0 * np.pi, len(multiples))
+    return Multisine(tuple(frequency * k for k in multiples), tuple(phases.tolist()), periods / frequency + 2.0 * F, F)
