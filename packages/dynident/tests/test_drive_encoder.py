@@ -1,4 +1,4 @@
-"""Encoders, velocity estimates and current sensors."""
+"""Encoders, sensed speeds and current sensors."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.signal import lfilter
 
+from dynident.control.tick import low_pass_coefficient, sensed_speed
 from dynident.drive import CurrentSensor, Encoder
-from dynident.drive.encoder import adaptive_difference, difference, low_pass, quantise, tracking_observer
+from dynident.drive.encoder import quantise
 from dynident.errors import DynidentError
 
 H = 1e-3
@@ -32,7 +34,6 @@ def test_quantisation(values: list[float], resolution: float) -> None:
 def test_encoder_lines_and_noise() -> None:
     assert ENCODER.resolution == pytest.approx(2.0 * math.pi / 2000.0)
     assert Encoder.lines(500, quadrature=False).resolution == pytest.approx(2.0 * math.pi / 500.0)
-    assert ENCODER.speed_resolution(H) == pytest.approx(math.pi)
     error = ENCODER.measure(X) - X
     assert np.std(error) == pytest.approx(ENCODER.resolution / math.sqrt(12.0), rel=0.05)
     noisy = Encoder(noise=0.01)
@@ -47,75 +48,19 @@ def test_current_sensor() -> None:
     assert np.std(CurrentSensor(noise=0.2).measure(np.zeros(4000))) == pytest.approx(0.2, rel=0.05)
 
 
-def test_difference_and_window() -> None:
-    np.testing.assert_allclose(difference([0.0, 1.0, 3.0, 6.0], 0.5), [2.0, 2.0, 4.0, 6.0])
-    np.testing.assert_allclose(difference([0.0, 1.0, 3.0, 6.0], 0.5, window=2), [2.0, 2.0, 3.0, 5.0])
-    both = np.column_stack([X, -X])
-    np.testing.assert_array_equal(difference(both, H, 5)[:, 1], -difference(X, H, 5))
-    steps = difference(ENCODER.measure(X), H)
-    np.testing.assert_allclose(steps / math.pi, np.round(steps / math.pi), atol=1e-9)  # whole counts per cycle
-
-
-def test_low_pass_is_the_sampled_step_response() -> None:
-    step = np.r_[0.0, np.ones(200)]
-    k = np.arange(1, 201)
-    np.testing.assert_allclose(low_pass(step, H, 20.0)[1:], 1.0 - np.exp(-2.0 * np.pi * 20.0 * H * k), rtol=1e-10)
-    np.testing.assert_allclose(low_pass(np.full(10, 3.0), H, 20.0), 3.0)
-    np.testing.assert_array_equal(low_pass(X, H, 0.0), X)
-    both = low_pass(np.column_stack([X, 2.0 * X]), H, 20.0)
-    np.testing.assert_allclose(both[:, 1], 2.0 * both[:, 0])
-
-
-def test_what_the_drive_sees_is_difference_then_low_pass() -> None:
+def test_the_sensed_speed_is_a_low_passed_difference() -> None:
     counts = ENCODER.measure(X)
-    drive = Encoder.lines(500, filter=30.0)
-    np.testing.assert_array_equal(drive.estimate_velocity(counts, H), low_pass(difference(counts, H), H, 30.0))
-    np.testing.assert_array_equal(ENCODER.estimate_velocity(counts, H), difference(counts, H))
-
-
-def test_adaptive_window_by_its_definition() -> None:
-    """Against the definition, sample by sample: grow while every sample lies within a count of the line."""
-    counts = quantise(X[:600], ENCODER.resolution)
-    found = adaptive_difference(counts, H, ENCODER.resolution, longest=30)
-    for k in range(1, 600):
-        best = 0.0
-        for n in range(1, min(k, 30) + 1):
-            slope = (counts[k] - counts[k - n]) / n
-            inside = all(abs(counts[k] - i * slope - counts[k - i]) <= ENCODER.resolution * (1 + 1e-8) for i in range(1, n))
-            if not inside:
-                break
-            best = slope / H
-        assert found[k] == pytest.approx(best, abs=1e-9)
-
-
-def test_estimates_that_look_longer_are_better() -> None:
-    counts = ENCODER.measure(X)
-
-    def rms(estimate: np.ndarray) -> float:
-        return float(np.sqrt(np.mean((estimate - V)[200:] ** 2)))
-
-    raw = rms(difference(counts, H))
-    better = {
-        "window": difference(counts, H, 10),
-        "low-pass": low_pass(difference(counts, H), H, 30.0),
-        "adaptive": adaptive_difference(counts, H, ENCODER.resolution),
-        "observer": tracking_observer(counts, H, 30.0),
-    }
-    for name, estimate in better.items():
-        assert rms(estimate) < 0.25 * raw, name
-    slow = adaptive_difference(quantise(0.4 * T, ENCODER.resolution), H, ENCODER.resolution)
-    assert np.std(slow[100:]) < 0.05 * np.std(difference(quantise(0.4 * T, ENCODER.resolution), H))
-
-
-def test_the_observer_is_its_transfer_function() -> None:
-    ramp = tracking_observer(3.0 * T, H, 30.0)
-    assert ramp[-1] == pytest.approx(3.0, rel=1e-9)
-    # A sine of 5 Hz: amplitude and delay of omega^2 s / (s^2 + 2 omega s + omega^2).
-    s, omega = 2j * np.pi * 5.0, 2.0 * np.pi * 30.0
-    gain = omega**2 * s / (s + omega) ** 2
-    settled = tracking_observer(np.sin(2.0 * np.pi * 5.0 * T), H, 30.0)[2000:]
-    expected = np.imag(gain * np.exp(s * T))[2000:]
-    np.testing.assert_allclose(settled, expected, atol=0.01 * abs(gain))
+    speeds = sensed_speed(counts[1:], counts[:-1], V[1:], False, 0.0, H, 1.0)
+    np.testing.assert_allclose(speeds, np.diff(counts) / H)
+    np.testing.assert_allclose(speeds / math.pi, np.round(speeds / math.pi), atol=1e-9)  # whole counts per cycle
+    np.testing.assert_array_equal(sensed_speed(counts[1:], counts[:-1], V[1:], True, 0.0, H, 1.0), V[1:])
+    coefficient, smooth = float(low_pass_coefficient(30.0, H)), [0.0]
+    for now, last in zip(counts[1:], counts[:-1], strict=True):
+        smooth.append(float(sensed_speed(now, last, 0.0, False, smooth[-1], H, coefficient)))
+    expected = lfilter([coefficient], [1.0, coefficient - 1.0], speeds)
+    np.testing.assert_allclose(smooth[1:], expected, atol=1e-9)
+    errors = [float(np.sqrt(np.mean((estimate - V[1:])[200:] ** 2))) for estimate in (speeds, np.array(smooth[1:]))]
+    assert errors[1] < 0.25 * errors[0]
 
 
 @pytest.mark.parametrize(
@@ -123,13 +68,6 @@ def test_the_observer_is_its_transfer_function() -> None:
     [
         (lambda: quantise([1.0], -1.0), "resolution is -1"),
         (lambda: quantise(["a"], 1.0), "not an array of real numbers"),
-        (lambda: difference([1.0], H), "at least two samples"),
-        (lambda: difference([1.0, np.nan], H), "not finite at sample 1"),
-        (lambda: difference(X, 0.0), "cycle is 0"),
-        (lambda: difference(X, H, 0), "window is 0"),
-        (lambda: low_pass(X, H, -1.0), "corner is -1"),
-        (lambda: adaptive_difference(X, H, 0.0), "resolution is 0"),
-        (lambda: tracking_observer(X, H, 500.0), "less than half the sampling frequency"),
         (lambda: ENCODER.measure([[1.0], [1.0, 2.0]]), "not an array"),
     ],
 )

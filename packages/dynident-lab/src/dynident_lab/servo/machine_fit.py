@@ -22,7 +22,7 @@ from dynident.drive import Drive
 from dynident.errors import IdentificationError, SimulationError, SimulationWarning, require
 from dynident.friction import Friction
 from dynident.results import Result
-from dynident.signals import Log
+from dynident.signals import Log, butterworth
 from dynident.simulate import VirtualRobot
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ Array = NDArray[np.float64]
 
 STEP = 0.02  # relative step of the differences: steps of the loops make torques rough on a smaller scale
 ITERATIONS, CLOSE = 12, 2e-3  # steps at most, and the relative change after which it is found
+ORDER = 3  # of the Butterworth low-pass, as in [Roldan2017]
 EDGE = 0.05  # share of a run at each end that the filter's start has touched
 
 
@@ -240,13 +241,10 @@ class _Comparison:
         return slice(edge, t.size - edge)
 
     def _filtered(self, t: Array, y: Array) -> Array:
-        from scipy.signal import butter, sosfiltfilt  # noqa: PLC0415 - scipy is loaded on first use
-
         rate = (t.size - 1) / float(t[-1] - t[0])
         if self.cutoff >= 0.5 * rate:
             raise IdentificationError(f"cutoff is {self.cutoff:g} Hz; give less than half the log's rate, {0.5 * rate:g} Hz")
-        smooth = sosfiltfilt(butter(3, self.cutoff, fs=rate, output="sos"), y, axis=0)
-        return np.asarray(smooth[self._inside(t)])
+        return butterworth(rate, y, self.cutoff, order=ORDER)[0][self._inside(t)]
 
     def simulated(self, robot: VirtualRobot) -> Array:
         """Return the filtered efforts of a machine in all runs."""

@@ -20,6 +20,7 @@ from dynident.checks import number, samples
 from dynident.errors import DynidentError, IdentificationError
 from dynident.friction import Coulomb, Friction, FrictionLaw, Viscous
 from dynident.results import Result
+from dynident.signals import butterworth
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -167,13 +168,9 @@ class _Band:
             raise DynidentError(f"cutoff is {self.cutoff:g} Hz; give less than half the sampling frequency, {0.5 / h:g} Hz")
 
     def __call__(self, signal: Array) -> Array:
-        if self.cutoff is None:
+        if self.cutoff is None or not signal.size:
             return signal
-        from scipy.signal import butter, sosfiltfilt  # noqa: PLC0415 - scipy is loaded on first use
-
-        sos = butter(ORDER, 2.0 * self.cutoff * self.h, output="sos")
-        length = min(signal.shape[0] - 1, self.edge)
-        return np.asarray(sosfiltfilt(sos, signal, axis=0, padlen=length))
+        return butterworth(1.0 / self.h, signal, self.cutoff, order=ORDER)[0]
 
     @property
     def edge(self) -> int:
