@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from loop_cases import CASES, bennett, four_bar, rssr, slider_crank, states
+from loop_cases import CASES, bennett, four_bar, opened, rssr, slider_crank, states
 
 import dynident as di
-from dynident.mechanics import actuator_torques
-from dynident_lab.joint_reactions import joint_reactions, reactions
+from dynident.mechanics import actuator_torques, close_motion
+from dynident_lab.joint_reactions import closure_conditioning, joint_reactions, reactions
 
 
 def along(mechanism: di.Mechanism, motion: di.Motion, name: str, wrench: np.ndarray) -> np.ndarray:
@@ -66,3 +66,40 @@ def test_a_serial_arm_needs_no_torques() -> None:
     found = joint_reactions(arm, motion, parameters=values)
     for i, name in enumerate(arm.joint_names):
         np.testing.assert_allclose(along(arm, motion, name, found[name]), tau[:, i], atol=1e-10)
+
+
+@pytest.mark.parametrize("case", ["point", "spherical", "revolute", "weld", "prismatic"])
+def test_reactions_replace_the_cut_joint(case: str) -> None:
+    """The opened tree, driven by the motors and by the reactions as external wrenches, moves as the closed robot does."""
+    mechanism = CASES[case]()
+    motion = states(mechanism)
+    closed = close_motion(mechanism, motion)
+    tau = actuator_torques(mechanism, motion.q, di.inverse_dynamics(mechanism, motion))
+    found = reactions(mechanism, motion, tau)
+    tree = opened(mechanism)
+    whole = di.Motion(motion.t, closed.q, closed.v, closed.a)
+    load = di.inverse_dynamics(tree, whole) - tau @ mechanism.actuator_matrix[0]
+    for loop in mechanism.loops:
+        force, moment = found[loop.name][:, :3], found[loop.name][:, 3:]
+        Ja, Jb = (di.jacobian(tree, closed.q, f"{loop.name}:{side}", "world") for side in "ab")
+        gap = (
+            di.forward_kinematics(tree, closed.q, f"{loop.name}:b")[1]
+            - di.forward_kinematics(tree, closed.q, f"{loop.name}:a")[1]
+        )
+        back = moment - np.cross(gap, force)  # the same wrench, at the point of body b
+        load -= np.einsum("nij,ni->nj", Ja, np.hstack([force, moment])) - np.einsum("nij,ni->nj", Jb, np.hstack([force, back]))
+    assert np.max(np.abs(load)) < 1e-8
+
+
+def test_distance_to_singularities() -> None:
+    """The rocker of a four-bar as coordinate is lost where crank and coupler are in line."""
+    crank, coupler, rocker, ground = 0.3, 0.8, 0.6, 0.9
+    mechanism = four_bar(independent=("c",), actuators=(di.Actuator("m", {"a": 1.0}),))
+    cosine = ((crank + coupler) ** 2 - rocker**2 - ground**2) / (2.0 * rocker * ground)
+    limit = np.arccos(cosine)
+    start = float(mechanism.closure.home[2])
+    q = np.linspace(start, np.sign(start) * limit, 30)[:-1]
+    found = closure_conditioning(mechanism, q[:, None])
+    assert np.all(np.diff(found.serial[5:]) < 0.0)
+    assert found.serial[-1] < 0.5 * found.serial[0]
+    assert np.min(found.constraint) > 0.05

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from defusedxml import ElementTree as ET
 from mechanism_oracles import quietly
 from simulate_cases import arm as small_arm
 from simulate_cases import cascade, geared_arm
@@ -20,6 +21,7 @@ import dynident as di
 from dynident.control import PID, CurrentLoop, OpenLoop
 from dynident.drive import Drive, Encoder, Motor, Transmission
 from dynident.errors import SimulationError, SimulationWarning
+from dynident.files import xml_text
 from dynident.friction import Coulomb, LuGre, Viscous
 from dynident.graph.printing import identifiers
 from dynident.simulate import Heating, VirtualRobot
@@ -278,3 +280,37 @@ def test_what_cannot_be_an_fmu_is_said(arm: di.Mechanism, tmp_path: Path) -> Non
     drives = [Drive(a.name, Motor(1.0)) for a in arm.actuators]
     with pytest.raises(SimulationError, match="the controller is a Own, written in Python, which cannot become C"):
         write_fmu(VirtualRobot(arm, drives, Own()), tmp_path / "arm.fmu")
+
+
+HOSTILE = 'a*/ int x; /*\nimport os\u202e\x9b--->"<&\u2028b'
+
+
+def test_the_c_of_an_fmu_holds_no_name_as_code(tmp_path: Path) -> None:
+    robot = di.Mechanism.from_dh([(0.3, 0.0, 0.0, 0.0)], name=HOSTILE)
+    with zipfile.ZipFile(write_fmu(robot, tmp_path / "made.fmu")) as parts:
+        source = next(name for name in parts.namelist() if name.endswith(".c"))
+        text, description = parts.read(source).decode("ascii"), parts.read("modelDescription.xml").decode()
+    (line,) = (line for line in text.splitlines() if line.startswith("/* robot"))
+    assert line.endswith("*/")
+    assert line.count("*/") == 1
+    assert ET.fromstring(description).get("modelName") == HOSTILE
+    assert not set("\u202e\x9b") & set(description)
+
+
+def test_hostile_joints_and_keywords_of_c_are_variables_of_an_fmu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    urdf = "<robot name='double'><link name='base'/>"
+    for i, joint in enumerate(("static", HOSTILE, 'a"><x/>', "a b", "a_b")):
+        before = f"l{i - 1}" if i else "base"
+        mass = "<mass value='1'/><inertia ixx='1' iyy='1' izz='1' ixy='0' ixz='0' iyz='0'/>"
+        urdf += f"<link name='l{i}'><inertial>{mass}</inertial></link>"
+        urdf += f"<joint name='{xml_text(joint)}' type='continuous'><parent link='{before}'/><child link='l{i}'/></joint>"
+    (tmp_path / "robot.urdf").write_text(f"{urdf}</robot>", encoding="utf-8")
+    robot = di.Mechanism.from_urdf(tmp_path / "robot.urdf")
+    with zipfile.ZipFile(write_fmu(robot, tmp_path / "made.fmu")) as parts:
+        text, description = parts.read("sources/double_.c").decode("ascii"), parts.read("modelDescription.xml").decode()
+    assert "import os" not in text
+    assert "<x/>" not in description
+    names = [x.get("name") for x in ET.fromstring(description).iter("Float64")]
+    assert len(set(names)) == len(names)
+    assert all(str(name).isidentifier() for name in names)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
+from identify_cases import smooth
 from plant_cases import go, machine
 
 import dynident as di
 from dynident.control import OpenLoop
 from dynident.errors import SimulationError
 from dynident.friction import Sigmoid
+from dynident.identify.friction.robot import fit_robot
 from dynident_papers.robots import cft
 from dynident_papers.robots.cft import data
 from dynident_papers.robots.cft.closed_forms import _mass
@@ -456,3 +460,56 @@ def test_a_run_that_rests_where_the_mass_matrix_is_indefinite_stops_at_once() ->
     with pytest.raises(SimulationError, match=r"not positive definite at t = 0 s .* so accelerations have no meaning"):
         cft.machine().simulate(held)
     assert len(cft.machine(added_inertia=0.2).simulate(held).log)
+
+
+def test_bounds_of_the_published_transposer() -> None:
+    """On the workspace of Table 5 M is indefinite at a third of the points; norms of M, C and g of the closed forms."""
+    grid = cft.definiteness(grid=(13, 13, 7))
+    q = cft.joint_from_cartesian(grid.xc)
+    found = di.check(cft.mechanism(), q)
+    definite = next(c for c in found.checks if c.name == "definiteness")
+    assert not found.ok and not definite.ok
+    assert definite.value == pytest.approx(grid.worst[1], rel=1e-9)
+    assert [c.name for c in found.checks if not c.ok] == ["definiteness"]
+    M, g = cft.mass_matrix(q), cft.gravity(q)
+    assert found.bounds["M_M"] == pytest.approx(np.linalg.norm(M, 2, axis=(1, 2)).max(), rel=1e-9)
+    assert found.bounds["g_b"] == pytest.approx(np.linalg.norm(g, axis=1).max(), rel=1e-9)
+    assert found.bounds["M_M"] == pytest.approx(126.64, abs=0.05)
+    assert found.bounds["g_b"] == pytest.approx(57.42, abs=0.01)
+    np.testing.assert_allclose(found.smallest, np.linalg.eigvalsh(M)[:, 0], atol=1e-11)
+    assert "NOT positive definite at" in found.summary()
+
+
+def test_the_twelve_parameters_of_the_transposer_by_its_own_regressor(tmp_path: Path) -> None:
+    motion = smooth(4, 1500, seed=4)
+    motion = di.Motion(motion.t, 0.3 * motion.q, 0.3 * motion.v, 0.3 * motion.a)
+    Y = cft.regressor(motion.q, motion.v, motion.a)
+    theta, names = cft.THETA[:12], cft.THETA_NAMES[:12]
+    rng = np.random.default_rng(0)
+    tau = Y @ theta + rng.normal(size=(1500, 4)) * [2.0, 1.0, 0.5, 0.2]
+    names = [f"theta_{i} ({name})" for i, name in enumerate(names, 1)]
+    evidence = di.Regression.from_rows(Y, tau, names, cft.JOINTS, cft.regressor, "transposer")
+    assert evidence.mechanism.coordinate_names == cft.JOINTS
+    plain = di.OLS().fit(evidence)
+    np.testing.assert_allclose(plain.coef_, np.linalg.lstsq(Y.reshape(-1, 12), tau.ravel(), rcond=None)[0], rtol=1e-8)
+    fit = di.WLS().fit(evidence).result_
+    assert np.all(np.abs(fit.values - theta) < 4.5 * fit.std)
+    np.testing.assert_allclose(fit.sigma, [2.0, 1.0, 0.5, 0.2], rtol=0.06)
+    np.testing.assert_allclose(fit.predict(motion).effort, Y @ fit.values, rtol=1e-9, atol=1e-9)
+    metrics = fit.score_rows(Y, Y @ theta)
+    assert metrics.relative < 0.01
+    assert "theta_12" in fit.summary()
+    loaded = di.Fit.from_dict(fit.to_dict(), evidence.mechanism)
+    np.testing.assert_array_equal(loaded.values, fit.values)
+    path = fit.save(tmp_path / "fit.json")
+    np.testing.assert_array_equal(di.load(path, evidence.mechanism).values, fit.values)
+    with pytest.raises(di.DynidentError, match="give the mechanism"):
+        di.load(path)
+    both = evidence + evidence
+    assert both.rows == 2 * evidence.rows
+    # The same from a log, and with a friction law on top.
+    robot = di.Mechanism.from_regressor(names, cft.regressor, cft.JOINTS)
+    friction = 9.0 * np.tanh(8.0 * motion.v)
+    rubbing = fit_robot(robot, motion, tau + friction, "tanh")
+    for law in rubbing.friction.values():
+        np.testing.assert_allclose(law.values, [9.0, 8.0], rtol=0.1)

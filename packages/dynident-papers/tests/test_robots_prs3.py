@@ -327,3 +327,10 @@ def test_bad_input_is_answered_by_one_sentence(call, sentence):
     with pytest.raises(DynidentError, match=sentence) as error:
         call()
     assert "\n" not in str(error.value)
+
+
+def test_poses_that_loops_cannot_reach_are_left_alone() -> None:
+    found = di.check(prs3.mechanism(), samples=200)
+    assert found.ok and "loops do not close farther away" in found.notes[0]
+    with pytest.raises(di.DynidentError, match="cannot follow the motion"):
+        di.check(prs3.mechanism(), within=([0.0, -0.5, -0.5], [0.3, 0.5, 0.5]), samples=10)

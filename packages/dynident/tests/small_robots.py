@@ -294,6 +294,18 @@ def arm3_machine(controller: Any = "feedforward") -> VirtualRobot:
     return VirtualRobot(robot, drives, law, step=STEP, name="arm3")
 
 
+def impossible_arm() -> di.Mechanism:
+    """Return a planar arm of two links whose second one has a moment of inertia below m x^2.
+
+    M = [[c + 2 l p cos q2, J + l p cos q2], [., J]] with J = 0.05, l p = 0.25 and c = 0.2 + 1.0 l^2 + J, so that
+    det M = 0.0225 - 0.0625 cos^2 q2 is negative where |cos q2| > 0.6.
+    """
+    rows = [{"a": a, "alpha": 0.0, "d": 0.0, "joint": f"q{i}"} for i, a in ((1, 0.0), (2, 0.5))]
+    robot = di.Mechanism.from_dh(rows, "modified", "impossible").with_terms(())
+    body = {"Izz_link_1": 0.2, "m_link_2": 1.0, "Izz_link_2": 0.05, "mx_link_2": 0.5}
+    return robot.with_parameters(robot.parameters.replace(body))
+
+
 # ---- six-axis arm -------------------------------------------------------------------------------------------------------
 GEARS = np.array([100.0, 100.0, 100.0, 80.0, 80.0, 50.0])
 ARM_ROTORS = np.array([1e-4, 1e-4, 5e-5, 2e-5, 2e-5, 2e-5])  # kg m^2

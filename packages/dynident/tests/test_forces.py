@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from identify_cases import simulated_log, smooth
 from loop_cases import four_bar, slider_crank, states
+from small_robots import arm3_machine
 
 import dynident as di
 from dynident.errors import DescriptionError, IdentificationError, SimulationError
@@ -23,7 +24,6 @@ from dynident.mechanics import close_motion
 from dynident.mechanism import apply_sidecar, write_sidecar
 from dynident.report import write_report
 from dynident.trajectory import random_motion
-from dynident_papers.robots import cft, rrr
 
 SPRING = di.Force("spring", "joint_2", "q - 0.3", value=4.0, unit="N m/rad")
 # A linear spring of 900 N/m and free length 0.1 m between two points at 0.2 m and 0.15 m from a joint.
@@ -317,17 +317,17 @@ def test_a_column_that_gravity_has_already_is_regrouped() -> None:
 
 
 def test_virtual_robots_have_their_springs() -> None:
-    machine = rrr.machine()
+    machine = arm3_machine()
     forces = (
-        di.Force("spring", "shoulder", "q - 0.2", value=3.0),
-        di.Force("balance", energy="1 - cos(q[shoulder] + q[elbow])", value=5.0, known=True),
+        di.Force("spring", "shoulder", "q - 0.2", value=12.0),
+        di.Force("balance", energy="1 - cos(q[shoulder] + q[elbow])", value=20.0, known=True),
     )
     sprung = replace(machine, mechanism=machine.mechanism.with_forces(*forces))
     motions = [random_motion([0.1] * 3, [0.6] * 3, seed=s, duration=4.0) for s in (1, 2)]
     log, other = (sprung.simulate(motion, seed=s).log for s, motion in enumerate(motions))
     fit = di.WLS().fit(di.Regression.from_log(sprung.model, log)).result_
     at = fit.base.leaders.index("spring")
-    assert abs(fit.values[at] - 3.0) < 4.0 * fit.std[at]
+    assert abs(fit.values[at] - 12.0) < 4.0 * fit.std[at]
     plain = di.WLS().fit(di.Regression.from_log(machine.model, log)).result_
     assert fit.score(other).metrics.relative < 0.01  # what its sensors leave
     assert plain.score(other).metrics.relative > 0.03
@@ -338,39 +338,41 @@ def test_virtual_robots_have_their_springs() -> None:
 # ---- a regressor of one's own -----------------------------------------------------------------------------------------
 
 
-def test_the_twelve_parameters_of_the_transposer_by_its_own_regressor(tmp_path: Path) -> None:
-    motion = smooth(4, 1500, seed=4)
-    motion = di.Motion(motion.t, 0.3 * motion.q, 0.3 * motion.v, 0.3 * motion.a)
-    Y = cft.regressor(motion.q, motion.v, motion.a)
-    theta, names = cft.THETA[:12], cft.THETA_NAMES[:12]
-    rng = np.random.default_rng(0)
-    tau = Y @ theta + rng.normal(size=(1500, 4)) * [2.0, 1.0, 0.5, 0.2]
-    names = [f"theta_{i} ({name})" for i, name in enumerate(names, 1)]
-    evidence = di.Regression.from_rows(Y, tau, names, cft.JOINTS, cft.regressor, "transposer")
-    assert evidence.mechanism.coordinate_names == cft.JOINTS
+def two_links(q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
+    """Regressor (N, 2, 3) of a planar arm without gravity for J1 + m2 l^2, J2 and l m2 x2, by hand."""
+    c, s = np.cos(q[:, 1]), np.sin(q[:, 1])
+    both, zero = a[:, 0] + a[:, 1], np.zeros(len(q))
+    first = c * (a[:, 0] + both) - s * v[:, 1] * (2.0 * v[:, 0] + v[:, 1])
+    second = c * a[:, 0] + s * v[:, 0] ** 2
+    return np.stack([np.stack([a[:, 0], both, first], axis=1), np.stack([zero, both, second], axis=1)], axis=1)
+
+
+def test_a_robot_by_a_regressor_of_its_own(tmp_path: Path) -> None:
+    motion, names, joints = smooth(2, 1500, seed=4), ["J1", "J2", "lmx"], ("shoulder", "elbow")
+    Y, theta = two_links(motion.q, motion.v, motion.a), np.array([2.0, 0.5, 0.3])
+    tau = Y @ theta + np.random.default_rng(0).normal(size=(1500, 2)) * [0.2, 0.05]
+    evidence = di.Regression.from_rows(Y, tau, names, joints, two_links, "two links")
+    assert evidence.mechanism.coordinate_names == joints
     plain = di.OLS().fit(evidence)
-    np.testing.assert_allclose(plain.coef_, np.linalg.lstsq(Y.reshape(-1, 12), tau.ravel(), rcond=None)[0], rtol=1e-8)
+    np.testing.assert_allclose(plain.coef_, np.linalg.lstsq(Y.reshape(-1, 3), tau.ravel(), rcond=None)[0], rtol=1e-8)
     fit = di.WLS().fit(evidence).result_
     assert np.all(np.abs(fit.values - theta) < 4.5 * fit.std)
-    np.testing.assert_allclose(fit.sigma, [2.0, 1.0, 0.5, 0.2], rtol=0.06)
+    np.testing.assert_allclose(fit.sigma, [0.2, 0.05], rtol=0.06)
     np.testing.assert_allclose(fit.predict(motion).effort, Y @ fit.values, rtol=1e-9, atol=1e-9)
-    metrics = fit.score_rows(Y, Y @ theta)
-    assert metrics.relative < 0.01
-    assert "theta_12" in fit.summary()
+    assert fit.score_rows(Y, Y @ theta).relative < 0.01
+    assert "lmx" in fit.summary()
     loaded = di.Fit.from_dict(fit.to_dict(), evidence.mechanism)
     np.testing.assert_array_equal(loaded.values, fit.values)
     path = fit.save(tmp_path / "fit.json")
     np.testing.assert_array_equal(di.load(path, evidence.mechanism).values, fit.values)
     with pytest.raises(di.DynidentError, match="give the mechanism"):
         di.load(path)
-    both = evidence + evidence
-    assert both.rows == 2 * evidence.rows
+    assert (evidence + evidence).rows == 2 * evidence.rows
     # The same from a log, and with a friction law on top.
-    robot = di.Mechanism.from_regressor(names, cft.regressor, cft.JOINTS)
-    friction = 9.0 * np.tanh(8.0 * motion.v)
-    rubbing = fit_robot(robot, motion, tau + friction, "tanh")
+    robot = di.Mechanism.from_regressor(names, two_links, joints)
+    rubbing = fit_robot(robot, motion, tau + 3.0 * np.tanh(8.0 * motion.v), "tanh")
     for law in rubbing.friction.values():
-        np.testing.assert_allclose(law.values, [9.0, 8.0], rtol=0.1)
+        np.testing.assert_allclose(law.values, [3.0, 8.0], rtol=0.1)
 
 
 def test_rows_alone_fit_but_predict_no_motion() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from simulate_cases import arm, geared_arm, pid
-from small_robots import arm3_machine, arm6_machine, five_bar_machine, platform_machine
+from small_robots import arm3_machine, arm6_machine, five_bar_machine, impossible_arm, platform_machine
 
 import dynident as di
 from dynident.control import PID, ComputedTorque, TaskPID
@@ -65,11 +65,8 @@ def test_a_joint_without_inertia_is_named_instead_of_the_gains(method: str, smal
 
 
 def impossible(q2: float) -> tuple[VirtualRobot, di.Motion]:
-    """Return a planar arm at (0, q2), whose det M = (J1 + m l^2) J2 - (l p cos q2)^2 = 0.0225 - 0.0625 cos^2 q2, p = m x."""
-    rows = [{"a": a, "alpha": 0.0, "d": 0.0, "joint": f"q{i}"} for i, a in ((1, 0.0), (2, 0.5))]
-    robot = di.Mechanism.from_dh(rows, "modified", "impossible", (0.0, 0.0, -9.81)).with_terms(())
-    body = {"Izz_link_1": 0.2, "m_link_2": 1.0, "Izz_link_2": 0.05, "mx_link_2": 0.5}
-    robot = robot.with_parameters(robot.parameters.replace(body))
+    """Return an arm that moves from (0, q2) to smaller q2 with 0.5 rad/s."""
+    robot = impossible_arm()
     machine = VirtualRobot(robot, [Drive(a.name, Motor(1.0)) for a in robot.actuators], pid(20.0, 2.0))
     t = np.linspace(0.0, 1.0, 101)[:, None]
     return machine, di.Motion(t[:, 0], [0.0, q2] - t * [0.0, 0.5], 0.0 * t - [0.0, 0.5], 0.0 * t + [0.0, 0.0])
