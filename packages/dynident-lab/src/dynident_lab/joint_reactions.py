@@ -19,12 +19,26 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DynidentError
+from dynident.graph.compiled import Compiled
+from dynident.graph.expression import Node
+from dynident.graph.vectors import back, cross, plus, scale, times, vector
 from dynident.mechanics import MotionLike, close_positions
 from dynident.mechanics.equations import Equations
-from dynident.mechanics.functions import Outputs, entering, function_of, node_values, quantity, run, values_of
-from dynident.mechanics.kinematics import body_motions
+from dynident.mechanics.functions import (
+    Outputs,
+    cached,
+    compiled,
+    entering,
+    function_of,
+    node_values,
+    quantity,
+    run,
+    values_of,
+)
 from dynident.mechanics.motion import as_motion
+from dynident.mechanics.newton_euler import joint_wrenches
 from dynident.mechanism import Mechanism, Parameters
+from dynident.mechanism.tree_state import Twist, compose
 from dynident.results import Result
 
 if TYPE_CHECKING:
@@ -129,47 +143,46 @@ def joint_reactions(
     friction it is zero.
     """
     motion = as_motion(motion)
-    phi = node_values(mechanism, values_of(mechanism, parameters))
-    R, p, velocity, acceleration = body_motions(mechanism, motion)
-    tree = mechanism.tree.arrays
-    wrench = np.zeros((len(motion), tree.parent.size, 6))  # (force, moment) at the node's origin, base axes
-    for i, c in enumerate(tree.column):
-        if c >= 0:
-            a = acceleration[:, i, :3] - np.einsum("sji,j->si", R[:, i], mechanism.gravity)
-            local = _newton_euler(phi[c : c + 10], a, acceleration[:, i, 3:], velocity[:, i, 3:])
-            wrench[:, i, :3], wrench[:, i, 3:] = (np.einsum("sij,sj->si", R[:, i], x) for x in local)
+    values = node_values(mechanism, values_of(mechanism, parameters))
+    arrays = entering(mechanism, motion)
     if mechanism.loops:
         cut = reactions(mechanism, motion, np.empty((0, 0)) if torques is None else torques, parameters)
-        for loop in mechanism.loops:
-            node, frame = mechanism.tree.frames[loop.body_a]
-            point = (frame @ loop.placement_a).translation
-            # Both bodies feel it where the point of body a is.
-            x = np.broadcast_to(point, (len(motion), 3)) if node < 0 else p[:, node] + R[:, node] @ point
-            for body, sign in ((loop.body_a, -1.0), (loop.body_b, 1.0)):
-                _add(wrench, p, mechanism.tree.frames[body][0], sign * cut[loop.name], x)
-    for i in range(tree.parent.size - 1, -1, -1):
-        _add(wrench, p, int(tree.parent[i]), wrench[:, i], p[:, i])
-    found = {}
-    for joint in mechanism.joints:
-        if joint.coordinates:
-            node, frame = mechanism.tree.frames[joint.child]
-            arm = R[:, node] @ frame.translation
-            force, moment = wrench[:, node, :3], wrench[:, node, 3:]
-            found[joint.name] = np.hstack([force, moment - np.cross(arm, force)])
+        arrays["cut"] = np.hstack([cut[loop.name] for loop in mechanism.loops])
+    moving = [joint for joint in mechanism.joints if joint.coordinates]
+
+    def make() -> Compiled:
+        x = Equations(mechanism)
+        wrenches = joint_wrenches(x.state, x.bodies(x.phi), _cut_wrenches(x))
+        found: list[Node] = []
+        for joint in moving:
+            node, (_, arm) = x.geometry.frames[joint.child]
+            R, (n, f) = x.state.world(node)[0], wrenches[node]
+            found += [*times(R, f), *times(R, plus(n, cross(f, arm)))]
+        cuts = {"cut": 6 * len(mechanism.loops)} if mechanism.loops else {}
+        return compiled(mechanism, "joint_reactions", {"wrench": found}, more=cuts, parameters=True)
+
+    function = cached(mechanism, "joint_reactions", make)
+    found = run(function, arrays, values, {"wrench": (len(moving), 6)})["wrench"]
+    return {joint.name: found[:, i] for i, joint in enumerate(moving)}
+
+
+def _cut_wrenches(x: Equations) -> dict[int, Twist]:
+    """Return what the cut joints, whose wrenches ``cut`` on bodies a are given, put on the nodes of the tree."""
+    symbols = x.graph.symbols("cut", 6 * len(x.mechanism.loops))
+    found: dict[int, Twist] = {}
+    for i, loop in enumerate(x.mechanism.loops):
+        node_a, own = x.geometry.frames[loop.body_a]
+        placement = vector(x.graph, loop.placement_a.translation)
+        R, p = compose(x.state.world(node_a), own)
+        point = plus(p, times(R, placement))  # both bodies feel it where the point of body a is
+        for body, sign in ((loop.body_a, 1.0), (loop.body_b, -1.0)):
+            node = x.geometry.frames[body][0]
+            if node < 0:
+                continue
+            R, p = x.state.world(node)
+            force, moment = (scale(vector(x.graph, symbols[6 * i + k : 6 * i + k + 3]), sign) for k in (0, 3))
+            moment = plus(moment, cross(plus(point, scale(p, -1.0)), force))
+            zero = x.state.zero
+            before = found.get(node, (zero, zero))
+            found[node] = plus(before[0], back(R, moment)), plus(before[1], back(R, force))
     return found
-
-
-def _newton_euler(phi: Array, a: Array, alpha: Array, w: Array) -> tuple[Array, Array]:
-    """Return force and moment about the frame's origin that a body needs, all in its own frame."""
-    m, h = phi[0], np.broadcast_to(phi[1:4], a.shape)
-    xx, xy, xz, yy, yz, zz = phi[4:10]
-    inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-    force = m * a + np.cross(alpha, h) + np.cross(w, np.cross(w, h))
-    return force, alpha @ inertia + np.cross(w, w @ inertia) + np.cross(h, a)
-
-
-def _add(wrench: Array, p: Array, node: int, other: Array, x: Array) -> None:
-    """Add a wrench (force, moment about x) to those of a node, if it is not the base."""
-    if node >= 0:
-        wrench[:, node, :3] += other[:, :3]
-        wrench[:, node, 3:] += other[:, 3:] + np.cross(x - p[:, node], other[:, :3])

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dynident.arrays import Array
 from dynident.checks import numbers
 from dynident.errors import DynidentError
 from dynident.graph.compiled import Compiled
@@ -22,7 +23,6 @@ from dynident.mechanics.functions import coordinates
 from dynident.mechanics.solving import NodeRows, solve_general, solve_symmetric
 from dynident.mechanism.mechanism import Mechanism
 
-Array = NDArray[np.float64]
 TINY = 1e-13  # relative size of a pivot that is made of rounding errors
 
 

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.graph.compiled import Compiled
 from dynident.graph.elementary import absolute, both, maximum, minimum, opposite
 from dynident.graph.expression import Function, Graph, Node
@@ -26,8 +27,6 @@ from dynident.mechanics.moving_tree import MovingTree
 from dynident.mechanics.solving import eliminate
 from dynident.mechanism.loops import REACH
 from dynident.mechanism.mechanism import Mechanism
-
-Array = NDArray[np.float64]
 
 CLOSE = 1e-7  # size of a Newton step after which the next one would be of order 1e-14
 STEPS = 20  # iterations of a solution within reach

@@ -9,16 +9,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dynident.arrays import Array
 from dynident.errors import DynidentError
 from dynident.graph.elementary import absolute
 from dynident.mechanics.equations import Equations
 from dynident.mechanics.functions import Outputs, cached, function_of
 from dynident.mechanics.motion import Motion, MotionLike, as_motion
 from dynident.mechanism.mechanism import Mechanism
-
-Array = NDArray[np.float64]
 
 OPEN = 1e-8  # largest residual of a closed loop
 SINGULAR = 1e-7  # pivot ratio of the closure below which the independent coordinates no longer determine the others

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.arrays import Array
 from dynident.checks import numbers
 from dynident.errors import DynidentError
 from dynident.graph.compiled import Compiled
@@ -19,7 +20,6 @@ from dynident.mechanics.solving import reciprocal, solve_symmetric
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.parameters import Parameters
 
-Array = NDArray[np.float64]
 Wrenches = Mapping[str, ArrayLike]
 
 SINGULAR = 1e-13  # pivot or eigenvalue of M, relative to its diagonal, below which only rounding errors are left

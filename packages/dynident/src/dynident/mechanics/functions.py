@@ -13,8 +13,9 @@ from typing import Any, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dynident.arrays import Array
 from dynident.checks import finite_rows, numbers
 from dynident.errors import DescriptionError, DynidentError, require
 from dynident.graph.compiled import Compiled
@@ -26,7 +27,6 @@ from dynident.mechanism.force import Columns, Force
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.parameters import Parameters
 
-Array = NDArray[np.float64]
 Outputs = Mapping[str, Sequence[Node | None]]
 T = TypeVar("T")
 KEPT = 512  # functions kept in memory

@@ -14,8 +14,8 @@ from functools import partial
 
 import numpy as np
 
+from dynident.arrays import Array
 from dynident.mechanics.inverse_kinematics_chain import TOUCH, Chain, angle_between, rotations, turned, wrapped
-from dynident.mechanics.kinematics import Array
 
 TILT = 1e-9  # rad, or parts of the arm's length, by which a target may stand off the plane of a planar arm
 

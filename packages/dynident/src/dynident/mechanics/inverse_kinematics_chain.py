@@ -14,9 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.errors import DynidentError
 from dynident.mechanics.functions import tree_only
-from dynident.mechanics.kinematics import Array, end_frame
+from dynident.mechanics.kinematics import end_frame
 from dynident.mechanism.elements import Placement
 from dynident.mechanism.mechanism import Mechanism
 

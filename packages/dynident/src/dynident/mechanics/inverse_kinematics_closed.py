@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.arrays import Array
 from dynident.checks import numbers
 from dynident.errors import DynidentError
 from dynident.mechanics.inverse_kinematics_arms import Arm, ElbowArm, PlanarArm, WristArm
@@ -25,7 +26,7 @@ from dynident.mechanics.inverse_kinematics_damped import (
     robot_size,
 )
 from dynident.mechanics.inverse_kinematics_parallel import ParallelArm
-from dynident.mechanics.kinematics import Array, end_frame
+from dynident.mechanics.kinematics import end_frame
 from dynident.mechanism.mechanism import Mechanism
 
 

@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.arrays import Array
 from dynident.checks import finite_rows, numbers
 from dynident.errors import DynidentError
 from dynident.mechanics.functions import coordinates
-from dynident.mechanics.kinematics import Array, end_frame, forward_kinematics, jacobian
+from dynident.mechanics.kinematics import end_frame, forward_kinematics, jacobian
 from dynident.mechanism.mechanism import Mechanism
 
 TOGETHER = 64  # random starts tried at once: a step of many samples costs little more than that of one

@@ -14,6 +14,7 @@ from itertools import product
 
 import numpy as np
 
+from dynident.arrays import Array
 from dynident.mechanics.inverse_kinematics_arms import (
     Arm,
     out_of_reach,
@@ -24,7 +25,6 @@ from dynident.mechanics.inverse_kinematics_arms import (
     wrist_angles,
 )
 from dynident.mechanics.inverse_kinematics_chain import angle_between, rotations, turned
-from dynident.mechanics.kinematics import Array
 
 
 @dataclass(frozen=True, eq=False)

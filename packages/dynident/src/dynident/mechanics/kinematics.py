@@ -5,38 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dynident.arrays import Array
 from dynident.errors import DynidentError
 from dynident.graph.expression import Node
 from dynident.mechanics.equations import Equations
 from dynident.mechanics.functions import Outputs, at_rest, entering, function_of, quantity, run
 from dynident.mechanics.motion import Motion, MotionLike, as_motion
 from dynident.mechanism.mechanism import Mechanism
-
-Array = NDArray[np.float64]
-
-
-def body_motions(mechanism: Mechanism, motion: MotionLike) -> tuple[Array, Array, Array, Array]:
-    """Return pose, velocity and acceleration of every tree node."""
-
-    def make(x: Equations) -> Outputs:
-        tree = x.free_motion
-        poses = [tree.world(i) for i in range(tree.nodes)]
-        rates = [(*tree.velocities[i][1], *tree.velocities[i][0]) for i in range(tree.nodes)]
-        accelerations = [(*tree.motions[i][2], *tree.motions[i][1]) for i in range(tree.nodes)]
-        return {
-            "R": [entry for R, _ in poses for row in R for entry in row],
-            "p": [entry for _, p in poses for entry in p],
-            "velocity": [entry for twist in rates for entry in twist],
-            "acceleration": [entry for twist in accelerations for entry in twist],
-        }
-
-    k = int(mechanism.tree.arrays.parent.size)
-    arrays = entering(mechanism, as_motion(motion))
-    shapes = {"R": (k, 3, 3), "p": (k, 3), "velocity": (k, 6), "acceleration": (k, 6)}
-    out = run(function_of(mechanism, "body_motions", make), arrays, None, shapes)
-    return out["R"], out["p"], out["velocity"], out["acceleration"]
 
 
 def forward_kinematics(mechanism: Mechanism, q: ArrayLike, frame: str) -> tuple[Array, Array]:

@@ -9,10 +9,16 @@ With S = [alpha]x + [omega]x^2, computed once and shared by everything that uses
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 
-from dynident.graph.expression import Node, total
-from dynident.graph.vectors import Vector, back, cross, dot, plus, scale, times
+import numpy as np
+
+from dynident.arrays import Array
+from dynident.graph.expression import Graph, Node, total
+from dynident.graph.function import Function
+from dynident.graph.print_python import numpy_callable
+from dynident.graph.vectors import Vector, back, cross, dot, matrix, plus, scale, times, vector
 from dynident.mechanism.inertia import Inertia, moved, tensor
 from dynident.mechanism.tree import NODE_DOF
 from dynident.mechanism.tree_state import TreeState, Twist, spin
@@ -85,6 +91,21 @@ def wrench_columns(w: Vector, al: Vector, ac: Vector, twists: Sequence[Twist]) -
         (p[1][2], -p[0][2], al[2]),
     )
     return [(dot(u, ac), *plus(back(S, u), cross(ac, turn)), *(dot(turn, column) for column in moments)) for turn, u in twists]
+
+
+def body_regressor(w: Array, al: Array, a: Array) -> Array:
+    """Return Y (N, 6, 10) of (force, moment) = Y phi for a body's motion in its frame; a is the acceleration less gravity."""
+    return np.asarray(_body_regressor()(w, al, a))
+
+
+@cache
+def _body_regressor() -> Callable[[Array, Array, Array], Array]:
+    graph = Graph()
+    w, al, a = (vector(graph, graph.symbols(name, 3)) for name in ("w", "al", "a"))
+    zero, units = vector(graph, (0.0, 0.0, 0.0)), matrix(graph, np.eye(3))
+    rows = wrench_columns(w, al, a, [*((zero, unit) for unit in units), *((unit, zero) for unit in units)])
+    function = Function("body_regressor", {"w": 3, "al": 3, "a": 3}, {"Y": [entry for row in rows for entry in row]})
+    return numpy_callable(function, {"Y": (6, 10)})
 
 
 def regressor(x: TreeState, i: int) -> dict[int, Inertia]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dynident.arrays import Array
 from dynident.checks import numbers
 from dynident.errors import DynidentError
 from dynident.graph.compiled import Compiled
@@ -13,8 +14,6 @@ from dynident.mechanics.equations import Equations
 from dynident.mechanics.functions import Outputs, cached, compiled, entering, function_of, quantity, run
 from dynident.mechanics.motion import MotionLike, as_motion
 from dynident.mechanism.mechanism import Mechanism
-
-Array = NDArray[np.float64]
 
 
 def regressor(mechanism: Mechanism, motion: MotionLike, out: Array | None = None) -> Array:

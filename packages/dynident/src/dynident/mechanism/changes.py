@@ -10,8 +10,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dynident.arrays import Array
 from dynident.errors import DescriptionError, require
 from dynident.friction.terms import TERMS, check_terms
 from dynident.mechanism import inertia as inertial
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from dynident.friction.law import Friction, FrictionLaw
     from dynident.mechanism.mechanism import Mechanism
 
-Array = NDArray[np.float64]
 
 SHARES = tuple(0.5**k for k in range(1, 21))  # of the inertia of fixed links that they may keep, the largest that leaves a body
 

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.errors import DescriptionError
 from dynident.results import Frozen
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

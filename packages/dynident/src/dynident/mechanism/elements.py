@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dynident.arrays import Array
 from dynident.errors import DescriptionError
 from dynident.friction.terms import check_terms
 from dynident.mechanism.inertia import skew
 from dynident.results import Frozen
 
-Array = NDArray[np.float64]
 STANDARD_GRAVITY = (0.0, 0.0, -9.81)  # of a robot that stands upright [m/s^2]
 
 COORDINATES: dict[str, tuple[str, ...]] = {

@@ -15,8 +15,8 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.errors import DescriptionError, DynidentError
 from dynident.friction.terms import TERMS
 from dynident.graph.expression import Graph, Node, derivative, reachable, substitute
@@ -24,7 +24,6 @@ from dynident.graph.text import parse, write_text
 from dynident.mechanism.inertia import SYMBOLS
 from dynident.results import Frozen
 
-Array = NDArray[np.float64]
 Written = str | Callable[[Any, Any, Any], Any]
 """An expression as text, or a function of q, v, a that are looked up by joint: ``lambda q, v, a: q["joint1"] - 0.3``."""
 States = Mapping[str, tuple[Node, Node, Node]]

@@ -11,15 +11,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dynident.arrays import Array
 from dynident.mechanism.elements import STANDARD_GRAVITY, Actuator, Body, Joint, Loop
 from dynident.mechanism.force import Columns
 
 if TYPE_CHECKING:
     from dynident.mechanism.mechanism import Mechanism
-
-Array = NDArray[np.float64]
 
 
 def from_urdf(

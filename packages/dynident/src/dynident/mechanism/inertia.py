@@ -16,13 +16,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dynident.arrays import Array
 from dynident.errors import DescriptionError
 from dynident.graph.expression import Node
 from dynident.graph.vectors import S, Square, Triple, plus, product, scale, times, transposed
 
-Array = NDArray[np.float64]
 Inertia = tuple[Node, ...]
 """The ten parameters as expressions."""
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.errors import DescriptionError
 from dynident.graph.expression import Function, Graph, Node, derivative_matrix
 from dynident.graph.print_python import numpy_callable
@@ -31,7 +32,6 @@ from dynident.mechanism.tree_state import SNAP, Pose, TreeState, Twist, compose,
 if TYPE_CHECKING:
     from dynident.mechanism.mechanism import Mechanism
 
-Array = NDArray[np.float64]
 
 POINT, SLIDE, DOT, LINEAR = 0, 1, 2, 3
 CLOSED = 1e-10  # residual of a closed configuration [m, or dot product of unit vectors]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.arrays import Array
 from dynident.errors import DescriptionError
 from dynident.friction.terms import SYMMETRIC, TERMS, check_terms
 from dynident.mechanism import changes, formats
@@ -26,8 +27,6 @@ from dynident.results import Result
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-Array = NDArray[np.float64]
 
 
 class OwnColumn(NamedTuple):

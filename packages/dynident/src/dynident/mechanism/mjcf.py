@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.errors import DescriptionError
 from dynident.friction.terms import TERMS
 from dynident.mechanism.elements import COORDINATES, STANDARD_GRAVITY, Body, Joint, Limits, Placement
@@ -30,7 +30,6 @@ from dynident.mechanism.xml import naming_file, number, numbers, parse_numbers, 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
 
-Array = NDArray[np.float64]
 
 KINDS = {"hinge": "revolute", "slide": "prismatic", "ball": "spherical", "free": "free"}
 WORLD = "world"

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.errors import DescriptionError
 from dynident.mechanism.elements import Placement, rotation_exp
 from dynident.mechanism.folders import Folders
@@ -19,7 +19,6 @@ from dynident.mechanism.xml import MAX_DEPTH, numbers, parse_numbers, parse_xml,
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
 
-Array = NDArray[np.float64]
 
 ORIENTATIONS = ("quat", "axisangle", "xyaxes", "zaxis", "euler")
 TENDONS = ("fixed", "spatial")

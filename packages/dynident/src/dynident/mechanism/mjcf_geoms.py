@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.errors import DescriptionError
 from dynident.mechanism.elements import Placement
 from dynident.mechanism.inertia import from_com, transform
 from dynident.mechanism.mjcf_file import MjcfFile, shortest_turn
 from dynident.mechanism.xml import number, numbers, parse_numbers
-
-Array = NDArray[np.float64]
 
 WATER = 1000.0
 """MuJoCo's default density [kg/m^3]."""

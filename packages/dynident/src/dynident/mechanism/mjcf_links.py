@@ -6,16 +6,14 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.errors import DescriptionError
 from dynident.mechanism.coupling import Coupling
 from dynident.mechanism.elements import Actuator, Joint, Loop, Placement
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.mjcf_file import ACTUATORS, quaternion_matrix
 from dynident.mechanism.xml import number, numbers, parse_numbers, text_attribute, unique_name, warn_description
-
-Array = NDArray[np.float64]
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.errors import DescriptionError, DescriptionWarning
 from dynident.files import write_atomic
 from dynident.mechanism.elements import Joint
@@ -28,7 +28,6 @@ from dynident.mechanism.xml_patch import XmlPatch, exact
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
 
-Array = NDArray[np.float64]
 
 ATTRIBUTES = ("armature", "damping", "frictionloss", "stiffness")
 """Terms that MuJoCo's joints have an attribute for."""

@@ -6,7 +6,6 @@ import importlib
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dynident.errors import DescriptionError, DynidentError
 from dynident.mechanism.elements import Body, Joint, Limits, Placement, rotation_exp
@@ -14,8 +13,6 @@ from dynident.mechanism.inertia import from_com, transform
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.mjcf_file import quaternion_matrix
 from dynident.mechanism.xml import unique_name
-
-Array = NDArray[np.float64]
 
 _PINOCCHIO = {"RX": (1, 0, 0), "RY": (0, 1, 0), "RZ": (0, 0, 1), "PX": (1, 0, 0), "PY": (0, 1, 0), "PZ": (0, 0, 1)}
 _MUJOCO = ("free", "spherical", "prismatic", "revolute")  # by the numbers of jnt_type

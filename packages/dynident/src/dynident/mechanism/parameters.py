@@ -8,12 +8,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dynident.arrays import Array
 from dynident.errors import DescriptionError
 from dynident.tables import Tabular
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dynident.errors import DescriptionError
 from dynident.figures import BLUE, GREEN, INK, MUTED, ORANGE, WIDTH, label, new_figure
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from dynident.mechanism.mechanism import Mechanism
-
-Array = NDArray[np.float64]
 
 
 def plot_mechanism(mechanism: Mechanism, q: ArrayLike | None = None) -> Figure:

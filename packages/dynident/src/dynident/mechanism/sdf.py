@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.errors import DescriptionError
 from dynident.mechanism.coupling import Coupling
 from dynident.mechanism.elements import Actuator, Body, Joint, Limits, Loop, Placement
@@ -36,7 +36,6 @@ from dynident.mechanism.xml import (
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
 
-Array = NDArray[np.float64]
 
 KINDS = {"revolute": "revolute", "continuous": "continuous", "prismatic": "prismatic", "fixed": "fixed"}
 KINDS |= {"universal": "universal", "ball": "spherical"}

@@ -62,8 +62,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.errors import DescriptionError
 from dynident.files import read_toml, write_atomic
 from dynident.friction.terms import check_terms
@@ -72,8 +72,6 @@ from dynident.mechanism.coupling import Coupling
 from dynident.mechanism.elements import Actuator, Loop, Placement, frozen
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.xml import LARGEST, naming_file
-
-Array = NDArray[np.float64]
 
 _TOP = (
     "gravity",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.errors import DescriptionError
 from dynident.files import xml_text
 from dynident.mechanism.elements import Joint, Loop, Placement
@@ -15,8 +15,6 @@ from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.sidecar import rpy_of
 from dynident.mechanism.urdf import KINDS, dynamics_attributes
 from dynident.mechanism.xml_patch import exact
-
-Array = NDArray[np.float64]
 
 FAR = 1e6  # stands for no limit where a format asks for a number
 APART = 0.1  # distance of the two points that stand for a hinge [m]

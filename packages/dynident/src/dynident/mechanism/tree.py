@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.mechanism.elements import Joint, Placement
 from dynident.mechanism.inertia import transform, transform_matrix
 
 if TYPE_CHECKING:
     from dynident.mechanism.mechanism import Mechanism
 
-Array = NDArray[np.float64]
 
 REVOLUTE, PRISMATIC, SPHERICAL, FREE, FIXED = 0, 1, 2, 3, 4
 NODE_DOF = (1, 1, 3, 6, 0)

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.errors import DescriptionError
 from dynident.friction.terms import TERMS
 from dynident.mechanism.coupling import Coupling
@@ -35,7 +35,6 @@ from dynident.mechanism.xml import (
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
 
-Array = NDArray[np.float64]
 
 KINDS = {
     "revolute": "revolute",

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from xml.etree.ElementTree import indent, tostring
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.errors import DescriptionError, DescriptionWarning
 from dynident.files import write_atomic
 from dynident.mechanism.elements import COORDINATES, Joint
@@ -24,8 +24,6 @@ from dynident.mechanism.xml_patch import XmlPatch, exact
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
-
-Array = NDArray[np.float64]
 
 
 def write_urdf(

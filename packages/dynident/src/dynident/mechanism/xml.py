@@ -12,15 +12,14 @@ from xml.etree.ElementTree import ParseError
 import defusedxml.ElementTree
 import numpy as np
 from defusedxml.common import DefusedXmlException
-from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.errors import DescriptionError, DescriptionWarning, warn
 from dynident.files import read_regular
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
 
-Array = NDArray[np.float64]
 Attributes: TypeAlias = "Element | Mapping[str, str]"
 """What attributes are read from: an element, or its attributes merged with defaults."""
 

@@ -9,11 +9,10 @@ of its spectrum 1 / (1 + (w / K)^6) is K^2 / 2 of the zeroth. Sampling only make
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dynident.errors import DescriptionError
 
-Array = NDArray[np.float64]
 HOUR = 3600.0
 LOWEST, HIGHEST = 0.0, 38.0  # at 38 the rate is no longer a number
 

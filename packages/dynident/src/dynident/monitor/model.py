@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.errors import DescriptionError
 from dynident.friction.law import Friction
 from dynident.friction.terms import TERMS
@@ -23,8 +23,6 @@ from dynident.identify.regression.rows import Rows
 from dynident.mechanics.functions import node_values
 from dynident.mechanics.motion import Motion
 from dynident.mechanism.mechanism import Mechanism
-
-Array = NDArray[np.float64]
 
 STATES = 200
 KEPT = 0.95  # share of the variance of torques that directions must make; they are scaled to stand for all of it

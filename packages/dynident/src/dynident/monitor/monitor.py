@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dynident.arrays import Array
 from dynident.checks import number, per_actuator
 from dynident.errors import DynidentError, LogError
 from dynident.friction.law import Friction
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from dynident.monitor.record import MonitorRecord
     from dynident.signals.log import Log
 
-Array = NDArray[np.float64]
 
 BANDWIDTH = 10.0  # where a fit does not say its band [Hz]
 FURTHER = 1.4  # of the largest of a healthy run: largest values of runs scatter by a tenth, and one in hundreds goes so far

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.files import write_atomic
 from dynident.graph.print_c import c_files, c_number
 from dynident.graph.printing import comment, identifier
@@ -19,7 +19,6 @@ from dynident.monitor.step import routines
 if TYPE_CHECKING:
     from dynident.monitor.monitor import Monitor
 
-Array = NDArray[np.float64]
 
 SAMPLES = 60  # of the self-test ...
 STEP = 0.15  # ... each so many periods of the cut-off long: the low-pass settles in a third of the time

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.errors import LogError
 from dynident.identify.regression.matching import match
 from dynident.mechanics.closure import coordinates_from_actuators
@@ -17,7 +18,6 @@ from dynident.signals.log import Log
 if TYPE_CHECKING:
     from dynident.monitor.monitor import Monitor
 
-Array = NDArray[np.float64]
 
 RISEN = 3.0  # of their median: so far thresholds rise at rest before it is said
 SAMPLES = 2.4  # per period of the cut-off: with fewer, what the low-pass makes of a motion is not what the robot did

@@ -22,16 +22,14 @@ result and the observer starts anew. c is 1, or what a healthy run asked for.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.graph.elementary import absolute, either, maximum, opposite, sqrt, where
 from dynident.graph.expression import Graph, Node, total
 from dynident.graph.print_llvm import compile_routines
 from dynident.graph.routine import Place, Routine
 from dynident.mechanics.branch import closing_routine
 from dynident.monitor.equations import Terms
-
-Array = NDArray[np.float64]
 
 #: Places in `state` before the arrays: time since it started, time beyond the threshold, time the flag still stands, time since
 #: the last sample that was a number [s].

@@ -22,6 +22,7 @@ from dynident.identify.regression.stretches import BLOCKS
 from dynident.mechanics.functions import at_rest
 from dynident.mechanics.kinematics import forward_kinematics, frame_motion
 from dynident.mechanics.motion import Motion
+from dynident.mechanics.newton_euler import body_regressor
 from dynident.mechanism.inertia import SYMBOLS as INERTIA_SYMBOLS
 from dynident.mechanism.mechanism import Mechanism
 from dynident.signals.cutoff import automatic_cutoff
@@ -111,7 +112,7 @@ def payload_from_wrench(
     velocity, acceleration = frame_motion(mechanism, moving, frame)
     R, _ = forward_kinematics(mechanism, moving.q, frame)
     w, a, al = velocity[:, 3:], acceleration[:, :3], acceleration[:, 3:]
-    still = sign * _columns(w, a, al)
+    still = sign * body_regressor(w, al, a)
     stretches = BLOCKS if isinstance(motion, Motion) else 1  # poses are independent measurements
     limits = believed(mechanism, reach, heaviest)
     load, left = _solve(still, sign, R, y, bias, gravity, mechanism, independence, frame, limits, stretches)
@@ -174,33 +175,6 @@ def read_wrench(
     return motion, butterworth(t, wrench, frequency)[0], min(1.0, 2.0 * frequency / rate)
 
 
-def _cross(x: Array) -> Array:
-    """Return [x]x of every sample, (N, 3, 3)."""
-    out = np.zeros((*x.shape, 3))
-    out[:, 0, 1], out[:, 0, 2], out[:, 1, 2] = -x[:, 2], x[:, 1], -x[:, 0]
-    return out - out.transpose(0, 2, 1)
-
-
-def _turned(w: Array) -> Array:
-    """Return K(w) with I w = K(w) (Ixx Ixy Ixz Iyy Iyz Izz), (N, 3, 6)."""
-    out = np.zeros((w.shape[0], 3, 6))
-    x, y, z = w.T
-    out[:, 0, 0], out[:, 0, 1], out[:, 0, 2] = x, y, z
-    out[:, 1, 1], out[:, 1, 3], out[:, 1, 4] = x, y, z
-    out[:, 2, 2], out[:, 2, 4], out[:, 2, 5] = x, y, z
-    return out
-
-
-def _columns(w: Array, a: Array, al: Array) -> Array:
-    """Return the wrench of the sensor on the load per unit of its ten parameters, (N, 6, 10); a is without gravity."""
-    Y = np.zeros((w.shape[0], 6, 10))
-    Y[:, :3, 0] = a
-    Y[:, :3, 1:4] = _cross(al) + _cross(w) @ _cross(w)
-    Y[:, 3:, 1:4] = -_cross(a)
-    Y[:, 3:, 4:] = _turned(al) + _cross(w) @ _turned(w)
-    return Y
-
-
 def _solve(
     still: Array,
     sign: float,
@@ -222,7 +196,7 @@ def _solve(
 
     def weight(direction: Array) -> Array:
         own = np.einsum("sji,j->si", R, direction)
-        return sign * _columns(0.0 * own, -own, 0.0 * own)
+        return sign * body_regressor(0.0 * own, 0.0 * own, -own)
 
     across = np.linalg.svd(g[None, :])[2][1:]  # two axes about which gravity may be turned
     count = 10 + 6 * bias + 2 * gravity
