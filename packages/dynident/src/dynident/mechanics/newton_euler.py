@@ -15,8 +15,7 @@ from functools import cache
 import numpy as np
 
 from dynident.arrays import Array
-from dynident.graph.expression import Graph, Node, total
-from dynident.graph.function import Function
+from dynident.graph.expression import Function, Graph, Node, total
 from dynident.graph.print_python import numpy_callable
 from dynident.graph.vectors import Vector, back, cross, dot, matrix, plus, scale, times, vector
 from dynident.mechanism.inertia import Inertia, moved, tensor
