@@ -25,9 +25,9 @@ from dynident.control.period import ENTRIES, INPUTS, OUTPUTS, AxisLoops, Loop, P
 from dynident.drive import Chain, Drive
 from dynident.drive.drive import linear_drive
 from dynident.errors import DynidentError, require
+from dynident_lab.servo.bode import Margins, cutoff_frequency, margins
 from dynident_lab.servo.chain import receptance
 from dynident_lab.servo.linear import StateSpace, TransferFunction
-from dynident_lab.servo.margins import Margins, cutoff_frequency, margins
 
 Array = NDArray[np.float64]
 Complex = NDArray[np.complex128]
