@@ -17,8 +17,8 @@ from dynident.drive import Drive, Encoder, Motor, Transmission
 from dynident.friction import Coulomb, Viscous
 from dynident.parallel import cores
 from dynident.simulate import VirtualRobot, monte_carlo
-from dynident.simulate.laws import table_of
 from dynident.simulate.machine import Machine, Tables
+from dynident.simulate.reference import table_of
 from dynident.simulate.shape import FINE
 from dynident_papers.robots import dualv
 

@@ -18,7 +18,7 @@ from simulate_cases import arm as small_arm
 from simulate_cases import cascade, geared_arm
 
 import dynident as di
-from dynident.control import PID, CurrentLoop, OpenLoop
+from dynident.control import PID, CurrentLoop, OpenLoop, TaskPID, ToolSpace
 from dynident.drive import Drive, Encoder, Motor, Transmission
 from dynident.errors import SimulationError, SimulationWarning
 from dynident.files import xml_text
@@ -27,7 +27,7 @@ from dynident.graph.printing import identifiers
 from dynident.simulate import Heating, VirtualRobot
 from dynident_lab.fmu import torque_driven, write_fmu
 from dynident_lab.thermal import FirstOrder
-from dynident_papers.robots import er3a_c60, five_bar
+from dynident_papers.robots import dualv, er3a_c60, five_bar
 
 DEMO = Path(__file__).resolve().parents[3] / "examples" / "demo" / "robot.urdf"
 CYCLE, CYCLES = 0.01, 30
@@ -192,7 +192,25 @@ def feedforward() -> VirtualRobot:
     return geared_arm(2, law)
 
 
-@pytest.mark.parametrize(("make", "size", "seconds"), [(everything, 0.1, 1.1), (loops, 0.05, 0.3), (feedforward, 0.1, 0.1)])
+def redundant() -> VirtualRobot:
+    """Return four motors for three freedoms with loops, a PID and the feed-forward of a model of other lengths."""
+    robot = dualv.mechanism()
+    drives = [Drive(a.name, Motor(1.0), encoder=Encoder(2.0 * np.pi / 20000)) for a in robot.actuators]
+    friction = {robot.actuators[0].name: Viscous().using(fv=0.05), robot.coordinate_names[1]: Coulomb().using(fc=0.2)}
+    believed = dualv.mechanism(r_p=0.111)
+    law = PID(200.0, 5.0, 10.0, cycle=1e-3, feedforward=believed, friction=friction)
+    return VirtualRobot(robot, drives, law, step=2.5e-4)
+
+
+def work_space() -> VirtualRobot:
+    """Return two axes with a law in the plane of the tool."""
+    return geared_arm(2, TaskPID(ToolSpace(rows="xy"), 30000.0, 2000.0, cycle=1e-3, feedforward=small_arm(2)))
+
+
+@pytest.mark.parametrize(
+    ("make", "size", "seconds"),
+    [(everything, 0.1, 1.1), (loops, 0.05, 0.3), (feedforward, 0.1, 0.1), (redundant, 0.01, 0.2), (work_space, 0.1, 0.3)],
+)
 def test_a_machine_follows_the_wanted_motion_as_in_the_simulation(
     make: Any, size: float, seconds: float, tmp_path: Path
 ) -> None:

@@ -170,7 +170,7 @@ static fmi3Status read_inputs(Robot *robot)
 #if DRIVEN
     (void)memcpy(robot->table, robot->now.input, sizeof(robot->now.input));
 #else
-    setpoint(robot->now.pose, robot->now.input, robot->now.numbers, robot->table, &status);
+    setpoint(robot->now.pose, robot->now.input, robot->table, &status);
 #endif
     return verdict(robot, (int)status);
 }

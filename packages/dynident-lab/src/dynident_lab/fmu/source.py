@@ -6,7 +6,7 @@ The interface of FMI around it is written by hand: ``fmu.c`` (what both kinds sh
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
@@ -15,20 +15,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.control import OpenLoop
+from dynident.errors import SimulationError
 from dynident.graph import Function, Graph
+from dynident.graph.elementary import opposite
 from dynident.graph.print_c import c_files, c_number
-from dynident.graph.routine import Routine
+from dynident.graph.routine import Place, Routine
+from dynident.mechanics.closure import close_positions
+from dynident.mechanics.functions import geometry_key
+from dynident.mechanism import Mechanism
 from dynident.simulate import VirtualRobot
 from dynident.simulate.dynamics import Dynamics
 from dynident.simulate.friction import COLDEST
 from dynident.simulate.machine import Machine
+from dynident.simulate.reference import Reference, reference_of
 from dynident.simulate.schedule import Options, Schedule, rhythm
-from dynident.simulate.shape import Fields, MachineRoutine
-from dynident.simulate.step import Step
+from dynident.simulate.shape import LOST_CLOSURE, Fields, MachineRoutine
+from dynident.simulate.step import Step, follow_branch
 from dynident.simulate.thermal import Heat
 from dynident.simulate.tick import Tick
-from dynident.simulate.tick_model import table_width
-from dynident_lab.fmu.setpoint import Setpoint, placing
 
 Array = NDArray[np.float64]
 
@@ -37,6 +41,31 @@ ZONE = 2 * ORDER * ORDER + 4 * ORDER + 7  # numbers of one, as `_thermal` writes
 ARRAYS = ("a", "s", "p", "w", "m", "table", "noise", "push", "record")
 ASSETS = ("heat.c", "fmu.c", "cosimulation.c", "exchange.c", "unused.c")
 PARTS = ("run", "placed", "setpoint", "evaluate")  # what the interface calls
+
+
+class Poses:
+    """Closed positions of the robots whose loops must be followed, side by side in one array; none without loops."""
+
+    def __init__(self, robots: Sequence[Mechanism]) -> None:
+        self.size = 0
+        self._places: dict[Hashable, tuple[int, Mechanism]] = {}
+        for robot in robots:
+            if robot.loops and geometry_key(robot) not in self._places:
+                self._places[geometry_key(robot)] = self.size, robot
+                self.size += len(robot.tree.coordinates)
+
+    def start(self, x: Array) -> Array:
+        """Return the closed positions at x."""
+        return np.concatenate([np.zeros(0), *(close_positions(robot, x[None])[0] for _, robot in self._places.values())])
+
+    def follow(self, r: Routine) -> None:
+        """Bring all positions to the wanted coordinates, or set the status."""
+        for i, (first, robot) in enumerate(self._places.values()):
+            follow_branch(r, robot, f"_wanted{i}", ("pose", first), ("wanted", 0), ("status", 0))
+
+    def place(self, robot: Mechanism) -> Place:
+        """Return where the positions of a robot are that its equations take."""
+        return ("pose", self._places[geometry_key(robot)][0]) if robot.loops else ("wanted", 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +77,17 @@ class Content:
     start: Array  # (n,) coordinates there
     bare: bool  # whether only the mechanism is asked for, without drives
     exchange: bool  # whether it can be used for model exchange too
+
+    @cached_property
+    def reference(self) -> Reference:
+        """What its control law reads; nothing where inputs are commands."""
+        law = self.machine.law
+        return Reference(len(self.machine.drives), None, ()) if self.driven else reference_of(self.machine.mechanism, law)
+
+    @cached_property
+    def poses(self) -> Poses:
+        """Closed positions of the robots in the reference."""
+        return Poses([part.model for part in self.reference.parts])
 
     @cached_property
     def heat(self) -> Heat | None:
@@ -82,17 +122,46 @@ def machine_source(content: Content, name: str) -> str:
     dynamics = Dynamics(machine.shape, machine.memory, Graph())
     tick = Tick(dynamics)
     step = Step(dynamics, tick.control())
-    setpoint = Setpoint(machine)
-    parts: list[Function | Routine] = [step.run(), placing(dynamics, machine)]
+    parts: list[Function | Routine] = [step.run(), step.placed()]
     if not content.driven:
-        parts.append(setpoint.routine())
+        parts.append(_setpoint(content))
     if content.exchange:
         parts.append(_evaluation(step))
     code = c_files(name, parts, f"robot {machine.mechanism.name}")[f"{name}.c"].replace(f'#include "{name}.h"\n', "")
     for function in PARTS:
         code = code.replace(f"\nvoid {function}(", f"\nstatic void {function}(")
     interface = [(files("dynident_lab.fmu") / asset).read_text(encoding="ascii") for asset in ASSETS]
-    return "\n".join([code, *_sizes(content, setpoint), *_tables(content, setpoint), *interface])
+    return "\n".join([code, *_sizes(content), *_tables(content), *interface])
+
+
+def _setpoint(content: Content) -> Routine:
+    """Return ``setpoint(pose, wanted, table, status)``: q, v, a of the coordinates become a row of the law's reference."""
+    r = Routine(Graph(), "setpoint", ("pose", "wanted", "table", "status"))
+    n, reference = content.machine.mechanism.dof, content.reference
+    content.poses.follow(r)
+    if reference.copied is not None:
+        r.store_all("table", reference.copied, r.load_all("wanted", 0, 3 * n))
+    for i, part in enumerate(reference.parts):
+        function = part.make()
+        foreign = set(function.inputs) - {"q", "v", "a"}
+        if foreign:
+            raise SimulationError(
+                f"the model '{part.model.name}' of the controller has forces or couplings that are known by numbers only; "
+                "write them as expressions, so that they can become C"
+            )
+        places: dict[str, Place] = {"q": content.poses.place(part.model), "v": ("wanted", n), "a": ("wanted", 2 * n)}
+        places["row"] = "table", part.first
+        for name in function.shared:
+            values = part.model.law_values if name == "law" else part.numbers[name]
+            places[name] = r.local(f"{name}{i}", values.size), 0
+            r.store_all(*places[name], values.tolist())
+        if "ok" in function.outputs:
+            places["ok"] = r.local(f"ok{i}", 1), 0
+        r.call(function, **places)
+        if "ok" in function.outputs:
+            with r.when(opposite(r.load(*places["ok"]) > 0.0)):
+                r.store("status", 0, LOST_CLOSURE)
+    return r
 
 
 def _evaluation(step: Step) -> Routine:
@@ -113,7 +182,7 @@ def _evaluation(step: Step) -> Routine:
 # ---- numbers ----------------------------------------------------------------------------------------------------------
 
 
-def _sizes(content: Content, setpoint: Setpoint) -> list[str]:
+def _sizes(content: Content) -> list[str]:
     """Return what the interface knows of the machine: sizes and places."""
     machine, memory = content.machine, content.machine.memory
     n, k, heat = machine.mechanism.dof, len(machine.drives), content.heat
@@ -126,8 +195,8 @@ def _sizes(content: Content, setpoint: Setpoint) -> list[str]:
         "ZONES": zones,
         "OWNERS": len(machine.shape.owners),
         "TREE": memory.record.count("joint_power"),
-        "TABLE": table_width(machine.shape.law, k),
-        "POSE": max(setpoint.poses.size, 1),
+        "TABLE": content.reference.width,
+        "POSE": max(content.poses.size, 1),
         "STATE": machine.state.size,
         "NUMBERS": machine.numbers.size,
         "WORK": memory.work.size,
@@ -161,7 +230,7 @@ def _places(fields: Fields, names: Sequence[str], prefix: str) -> list[str]:
     return [f"#define AT_{prefix}{name.upper()} {fields.at(name)}" for name in names]
 
 
-def _tables(content: Content, setpoint: Setpoint) -> list[str]:
+def _tables(content: Content) -> list[str]:
     machine = content.machine
     record = machine.memory.record
     shown = [record.at(field, i) for field in content.shown for i in range(record.count(field))]
@@ -171,7 +240,7 @@ def _tables(content: Content, setpoint: Setpoint) -> list[str]:
         "start": machine.state,
         "start_place": content.start,
         "start_input": np.zeros(len(machine.drives)) if content.driven else held,
-        "start_pose": setpoint.poses.start(content.start),
+        "start_pose": content.poses.start(content.start),
     }
     tables |= _thermal(content)
     places = {"shown": shown, "zone_of": _zones(content)}

@@ -15,7 +15,7 @@ Feed-forward: what actuators must do on a reference, from a model and friction l
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,10 +24,14 @@ from dynident.checks import finite_rows, numbers
 from dynident.drive.drive import Drive
 from dynident.errors import DynidentError, require
 from dynident.friction.dynamic import DynamicLaw
-from dynident.friction.law import Friction, State
-from dynident.mechanics.actuation import actuator_jacobian, least_torques, prices
-from dynident.mechanics.dynamics import inverse_dynamics
-from dynident.mechanics.functions import tree_motion
+from dynident.friction.law import Friction, Point, State
+from dynident.friction.text import reference_temperature
+from dynident.graph.compiled import Compiled
+from dynident.graph.expression import Function, Node
+from dynident.graph.vectors import along
+from dynident.mechanics.actuation import actuator_jacobian, internal, least_norm, least_torques, prices
+from dynident.mechanics.equations import Equations
+from dynident.mechanics.functions import cached, declared, entering, node_values, run, tree_motion
 from dynident.mechanics.motion import Motion, MotionLike, as_motion
 from dynident.mechanism.mechanism import Mechanism
 
@@ -99,16 +103,32 @@ def with_preload(A: ArrayLike, f: ArrayLike, u: ArrayLike, weights: ArrayLike | 
     ndarray, (N, k), or (k,) when A and f are of one sample
         Torques of the actuators.
     """
-    matrix, push = _matrix(A), numbers(u, "u")
-    forces = _forces(matrix, f)
-    samples, count = max(matrix.shape[0], forces.shape[0]), matrix.shape[1]
+    matrix = _matrix(A)
+    forces, (count, freedoms) = _forces(matrix, f), matrix.shape[1:]
+    push = internal_torques(u, max(len(matrix), len(forces)), count, freedoms)
+    tau = least_torques(matrix, forces, push, None if weights is None else prices(weights, count))
+    return tau[0] if np.ndim(A) == 2 and np.ndim(f) <= 1 else tau
+
+
+def internal_torques(u: ArrayLike, samples: int, count: int, freedoms: int) -> Array | None:
+    """Return a preload after checking it against the actuators; None for none."""
+    push = numbers(u, "u")
     if push.shape not in ((), (count,), (samples, count)):
         raise DynidentError(f"u has shape {push.shape}; give one torque for each of the {count} actuators")
-    if count == matrix.shape[2] and np.any(push):
+    if not np.any(push):
+        return None
+    if count == freedoms:
         raise DynidentError(f"u is a preload, but {count} actuators for as many freedoms leave no room for it; leave it out")
-    price = None if weights is None else prices(weights, count)
-    tau = least_torques(matrix, forces, push if np.any(push) else None, price)
-    return tau[0] if np.ndim(A) == 2 and np.ndim(f) <= 1 else tau
+    return np.broadcast_to(push, (samples, count))
+
+
+def refuse_singular(bad: NDArray[np.bool_]) -> None:
+    """Raise an error where the actuators do not hold the robot at a sample."""
+    if bad.any():
+        raise DynidentError(
+            f"the actuators do not hold the robot at sample {int(np.argmax(bad))} (A loses rank: a parallel singularity); "
+            "keep the motion away from it"
+        )
 
 
 def _matrix(A: ArrayLike) -> Array:
@@ -120,12 +140,7 @@ def _matrix(A: ArrayLike) -> Array:
         )
     matrix = matrix if matrix.ndim == 3 else matrix[None]
     sizes = np.linalg.svd(finite_rows("A", matrix), compute_uv=False)
-    bad = sizes[:, -1] <= SINGULAR * sizes[:, 0]
-    if bad.any():
-        raise DynidentError(
-            f"the actuators do not hold the robot at sample {int(np.argmax(bad))} (A loses rank: a parallel singularity); "
-            "keep the motion away from it"
-        )
+    refuse_singular(sizes[:, -1] <= SINGULAR * sizes[:, 0])
     return matrix
 
 
@@ -185,24 +200,70 @@ def feedforward_torques(
     array([[5.886]])
     """
     reference = as_motion(reference)
-    f = inverse_dynamics(model, reference)
-    A = actuator_rows(model, reference.q)
-    actuators = [actuator.name for actuator in model.actuators]
-    laws = friction_laws(friction, (*actuators, *model.coordinate_names))
-    for name in [name for name in laws if name not in actuators]:
-        column = model.coordinate_names.index(name)
-        f[:, column] += laws[name](State(reference.v[:, column], reference.q[:, column], f[:, column]))
-    tau = with_preload(A, f, 0.0 if preload is None else preload, weights)
-    if any(name in actuators for name in laws):
-        rho = actuator_motion(model, reference)
-        for column, name in enumerate(actuators):
-            if name in laws:
-                tau[:, column] += laws[name](State(rho.v[:, column], rho.q[:, column], tau[:, column]))
-    return tau
+    samples, k, n = len(reference), len(model.actuators), model.dof
+    if k < n:
+        raise DynidentError(f"robot '{model.name}' has {k} actuators for {n} freedoms; feed-forward needs one for each")
+    laws = friction_laws(friction, model)
+    push = None if preload is None else internal_torques(preload, samples, k, n)
+    arrays = entering(model, reference) | feedforward_numbers(model, laws)
+    if push is not None:
+        arrays["u"] = np.ascontiguousarray(push)
+    if weights is not None:
+        arrays["w"] = prices(weights, k)
+    key = feedforward_key(laws, weights is not None, push is not None)
+    code = cached(model, key, lambda: Compiled(feedforward_function(model, laws, weights is not None, push is not None)))
+    out = run(code, arrays, None, {"row": (k,), "ok": (1,)})
+    refuse_singular(~(out["ok"][:, 0] > 0.0))
+    return out["row"]
 
 
-def friction_laws(friction: Laws | None, names: Sequence[str]) -> dict[str, Friction]:
-    """Return the static laws of `names` after checking; dynamic laws become their steady part."""
+def feedforward_function(
+    model: Mechanism, laws: Mapping[str, Friction], weighted: bool = False, pushed: bool = False
+) -> Function:
+    """Return `feedforward_torques` as a function of q, v, a (and u): ``row`` and ``ok``, above zero where there are torques."""
+    eq = Equations(model)
+    graph, rows, motors = eq.graph, coupling_rows(model), [actuator.name for actuator in model.actuators]
+    numbers = iter(graph.symbols("friction", sum(law.values.size for law in laws.values())))
+    given = {name: dict(zip(law.law.parameters, numbers, strict=False)) for name, law in laws.items()}
+
+    def rubbed(name: str, v: Node, q: Node, load: Node) -> Node:
+        if name not in laws:
+            return load
+        law = laws[name].law
+        warm = reference_temperature(law)
+        return load + law.expression(graph, Point(v, q, load, 20.0 if warm is None else warm), given[name])
+
+    force = eq.torques()
+    for i, name in enumerate(model.coordinate_names):
+        if name not in motors:
+            force[i] = rubbed(name, eq.v[i], eq.tree_q[model.tree.coordinates.index(name)], force[i])
+    A = [eq.times_G(row) for row in rows]
+    tau, ok = least_norm(A, force, graph.symbols("w", len(rows)) if weighted else None)
+    if pushed:
+        tau = [x + y for x, y in zip(tau, internal(A, graph.symbols("u", len(rows)))[0], strict=True)]
+    tau = [
+        rubbed(name, along(row, eq.tree_v), along(row, eq.tree_q), x) for name, row, x in zip(motors, rows, tau, strict=True)
+    ]
+    shared = {name: values.size for name, values in feedforward_numbers(model, laws).items() if name != "phi"}
+    shared |= {"w": len(rows)} if weighted else {}
+    more = {"u": len(rows)} if pushed else {}
+    return declared(model, "feedforward", {"row": tau, "ok": [ok]}, more=more, parameters=True, shared=shared)
+
+
+def feedforward_key(laws: Mapping[str, Friction], weighted: bool = False, pushed: bool = False) -> Hashable:
+    """Return what the code of `feedforward_function` depends on beside the geometry of the model."""
+    return "feedforward", tuple((name, law.law) for name, law in laws.items()), weighted, pushed
+
+
+def feedforward_numbers(model: Mechanism, laws: Mapping[str, Friction]) -> dict[str, Array]:
+    """Return what `feedforward_function` takes for all samples: parameters of the model and of the friction laws."""
+    numbers = {"phi": node_values(model, model.parameters.values)}
+    return numbers | ({"friction": np.concatenate([law.values for law in laws.values()])} if laws else {})
+
+
+def friction_laws(friction: Laws | None, model: Mechanism) -> dict[str, Friction]:
+    """Return the static laws of actuators and coordinates after checking; dynamic laws become their steady part."""
+    names = (*(actuator.name for actuator in model.actuators), *model.coordinate_names)
     if friction is None:
         return {}
     if not isinstance(friction, Mapping):

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynident.errors import DynidentError
-from dynident.graph.expression import Graph, Node
+from dynident.graph.expression import Graph, Node, total
 
 S = TypeVar("S", Node, float)
 Triple = tuple[S, S, S]
@@ -48,6 +48,11 @@ def dot(x: Sequence[S], y: Sequence[S]) -> S:
     for a, b in zip(x[1:], y[1:], strict=True):
         result = result + a * b
     return result
+
+
+def along(row: Sequence[float], x: Sequence[Node]) -> Node:
+    """Return c . x of numbers c and expressions x."""
+    return total([x[0].graph.zero, *(x[i] * float(c) for i, c in enumerate(row) if c)])
 
 
 def plus(x: Triple[S], y: Triple[S]) -> Triple[S]:

@@ -68,7 +68,7 @@ def geometry_key(mechanism: Mechanism) -> Hashable:
     return found
 
 
-def compiled(
+def declared(
     mechanism: Mechanism,
     name: str,
     outputs: Outputs,
@@ -76,8 +76,8 @@ def compiled(
     more: Mapping[str, int] | None = None,
     parameters: bool = False,
     shared: Mapping[str, int] | None = None,
-) -> Compiled:
-    """Compile outputs that were made from a robot's `Equations`; `rows` are those with samples last.
+) -> Function:
+    """Return outputs that were made from a robot's `Equations` as a function; `rows` are those with samples last.
 
     Inputs are q, v, a (G and b of couplings known by numbers only) and `more`; shared by all samples are the standard
     parameters phi, if asked for, and what `shared` names.
@@ -97,7 +97,20 @@ def compiled(
                 f"friction of robot '{mechanism.name}' depends on the load of its joints, which is known only where efforts "
                 "were measured: predict with load=, or leave that law out"
             )
-    return Compiled(Function(name, inputs, outputs, same, rows))
+    return Function(name, inputs, outputs, same, rows)
+
+
+def compiled(
+    mechanism: Mechanism,
+    name: str,
+    outputs: Outputs,
+    rows: frozenset[str] = frozenset(),
+    more: Mapping[str, int] | None = None,
+    parameters: bool = False,
+    shared: Mapping[str, int] | None = None,
+) -> Compiled:
+    """Return the machine code of what `declared` returns."""
+    return Compiled(declared(mechanism, name, outputs, rows, more, parameters, shared))
 
 
 def function_of(

@@ -19,8 +19,8 @@ from dynident.drive.motor import resistive_current, winding_rate
 from dynident.drive.transmission import gear_share, shaft_torque
 from dynident.friction.terms import TERMS
 from dynident.graph.elementary import both, equal, maximum, minimum, where
-from dynident.graph.expression import Graph, Node, total
-from dynident.graph.vectors import cross, dot, plus, scale
+from dynident.graph.expression import Graph, Node
+from dynident.graph.vectors import along, cross, dot, plus, scale
 from dynident.mechanics.equations import Equations
 from dynident.mechanics.newton_euler import inverse_dynamics
 from dynident.mechanics.solving import NodeRows
@@ -52,11 +52,6 @@ def within(x: Any, low: Any, high: Any) -> Any:
 def within_voltage(current: Any, back: Any, top: Any, ohm: Any) -> Any:
     """Return what an ideal source can hold of a current against a back-EMF: |R i + K_E omega| is within the voltage limit."""
     return within(current, (-top - back) / ohm, (top - back) / ohm)
-
-
-def along(row: Sequence[float], x: Sequence[Node]) -> Node:
-    """Return c x of tree quantities."""
-    return total([x[0].graph.zero, *(x[i] * float(c) for i, c in enumerate(row) if c)])
 
 
 def inertial_torques(eq: Equations) -> list[Node]:

@@ -15,11 +15,11 @@ from functools import cached_property, reduce
 from dynident.control.tick import clip
 from dynident.graph.elementary import absolute, both, equal, minimum, opposite, where
 from dynident.graph.expression import Function, Node, total
-from dynident.graph.vectors import dot
+from dynident.graph.vectors import along, dot
 from dynident.mechanics.equations import Equations
 from dynident.mechanics.newton_euler import energies
 from dynident.mechanics.solving import NodeRows, factor_symmetric, solve_factored
-from dynident.simulate.drives import Drives, along, inertial_torques, within
+from dynident.simulate.drives import Drives, inertial_torques, within
 from dynident.simulate.friction import Owner
 from dynident.simulate.shape import own_positions, parts_of
 

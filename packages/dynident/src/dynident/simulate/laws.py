@@ -11,21 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.checks import number, per_actuator
-from dynident.control.feedforward import actuator_rows, coupling_rows, feedforward_torques
+from dynident.control.feedforward import actuator_rows, coupling_rows
 from dynident.control.laws import PID, Cascade, ComputedTorque, OpenLoop
 from dynident.control.task import TaskCascade, TaskComputedTorque, TaskPID, bound_space
 from dynident.control.tick import low_pass_coefficient
 from dynident.drive.drive import Drive
 from dynident.errors import SimulationError
-from dynident.mechanics.dynamics import inverse_dynamics, mass_matrix
+from dynident.mechanics.dynamics import mass_matrix
 from dynident.mechanics.functions import at_rest, tree_motion
-from dynident.mechanics.motion import Motion
 from dynident.mechanism.mechanism import Mechanism
 from dynident.simulate.friction import Owner, owners_of
 from dynident.simulate.lumping import lumped_values
 from dynident.simulate.model import joint_side
+from dynident.simulate.reference import task_jacobian
 from dynident.simulate.shape import GAINS, LawShape, parts_of
-from dynident.simulate.tick_model import reference_in, task_jacobian, task_table
 
 Array = NDArray[np.float64]
 Put = Callable[[str, Any], None]
@@ -197,7 +196,7 @@ def _fill_posture(put: Put, law: Any, shape: LawShape, drives: Sequence[Drive], 
     elif isinstance(law, TaskComputedTorque):
         put("posture", [float(np.min(law.kp)), float(np.min(law.kd))])
     else:
-        J = task_jacobian(shape, x)
+        J = task_jacobian(model, shape.space, x)
         kp = float(np.min(np.asarray(law.kp) * np.einsum("ij,ji->i", J, np.linalg.solve(M, J.T))))
         put("posture", [kp, 2.0 * np.sqrt(kp)])
 
@@ -247,35 +246,3 @@ def sticking(
     scaled[free, :] = scaled[:, free] = 0.0
     common = max(1.0, float(np.abs(np.linalg.eigvalsh(scaled)).max(initial=0.0)))
     return np.asarray(step * inverse * common)
-
-
-def _task_reference(mechanism: Mechanism, law: Any, motion: Motion) -> Array:
-    """Return the reference of a law in a work space."""
-    shape = shape_of(law, mechanism)
-    fields = task_table(shape, len(mechanism.actuators))
-    table = np.zeros((len(motion), fields.size))
-    model = law.loops.torque_feedforward if isinstance(law, TaskCascade) else getattr(law, "feedforward", None)
-    columns = {"q": motion.q, "v": motion.v, "a": motion.a, **reference_in(shape, motion)}
-    if model is not None:
-        columns["feed"] = (feedforward_torques if isinstance(law, TaskCascade) else inverse_dynamics)(model, motion)
-    for name, values in columns.items():
-        fields.view(table.T, name)[: values.shape[1]] = values.T
-    return table
-
-
-def table_of(mechanism: Mechanism, law: Any, motion: Motion) -> Array:
-    """Return the reference as a law reads it, one row per sample of the motion."""
-    if isinstance(law, TaskPID | TaskComputedTorque | TaskCascade):
-        return _task_reference(mechanism, law, motion)
-    if isinstance(law, ComputedTorque):
-        return np.ascontiguousarray(np.concatenate([motion.q, motion.v, motion.a], axis=1))
-    N = coupling_rows(mechanism)
-    moved = tree_motion(mechanism, motion)
-    rho, rho_v = moved.q @ N.T, moved.v @ N.T
-    if not isinstance(law, Cascade | PID):  # a controller in Python is told everything
-        return np.ascontiguousarray(np.concatenate([rho, rho_v, motion.q, motion.v, motion.a], axis=1))
-    model = law.torque_feedforward if isinstance(law, Cascade) else law.feedforward
-    feed = np.zeros_like(rho)
-    if model is not None:
-        feed = feedforward_torques(model, motion, friction=law.friction if isinstance(law, PID) else None)
-    return np.ascontiguousarray(np.concatenate([rho, rho_v, feed], axis=1))

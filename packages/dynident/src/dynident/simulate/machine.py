@@ -21,7 +21,8 @@ from dynident.friction.terms import TERMS
 from dynident.graph.expression import Graph
 from dynident.graph.machine import SLOW
 from dynident.graph.print_llvm import compile_routines
-from dynident.mechanics.functions import at_rest, node_values, tree_motion
+from dynident.mechanics.closure import close_positions
+from dynident.mechanics.functions import node_values
 from dynident.mechanism.mechanism import Mechanism
 from dynident.simulate.drives import within_voltage
 from dynident.simulate.dynamics import Dynamics
@@ -51,7 +52,8 @@ class Code:
         graph = Graph()
         dynamics = Dynamics(shape, self.memory, graph)
         tick = Tick(dynamics)
-        routines = [Step(dynamics, tick.control()).run()]
+        step = Step(dynamics, tick.control())
+        routines = [step.run(), step.placed()]
         if shape.law.kind == "held":
             routines.append(tick.measure())
         self.functions = compile_routines(routines, f"the simulation of '{shape.mechanism.name}'")
@@ -208,29 +210,15 @@ class Machine:
 
     def _begin(self, x: Array, v: Array) -> None:
         """Write the state at the start."""
-        still = tree_motion(self.mechanism, at_rest(self.mechanism, x, v))
-        N = self.shape.rows
-        self.of("q")[:] = still.q[0] if self.mechanism.loops else x
-        self.of("v")[:] = v
-        count = [drive.states for drive in self.drives]
-        ratio = np.array([drive.transmission.ratio for drive in self.drives])
-        self.of("theta")[:] = np.repeat(ratio * (N @ still.q[0]), count)
-        self.of("omega")[:] = np.repeat(ratio * (N @ still.v[0]), count)
-        speed = np.array([np.asarray(owner.form) @ still.v[0] for owner in self.shape.owners])
-        for i, owner in enumerate(self.shape.owners):
-            if owner.motor >= 0 and not owner.gear:
-                speed[i] *= ratio[owner.motor]
-        jumping = self.shape.jumping
-        self.of("side")[:], self.of("begin")[:] = np.sign(speed[jumping]), speed[jumping]
-        for i, part, _, at in parts_of(self.shape.owners):
-            if part.states:
-                self.of("memory")[at + part.states - 1] = speed[i]
-        model = self.shape.law.model
-        pose = self.of("pose")
-        if pose.size == still.q.shape[1] and model.loops and model is self.mechanism:
-            pose[:] = still.q[0]
-        else:
-            pose[:] = tree_motion(model, at_rest(model, x)).q[0] if model.loops else x
+        for field, robot in (("q", self.mechanism), ("pose", self.shape.law.model)):
+            if robot.loops:
+                self.of(field)[:] = robot.closure.home
+        start, status = np.concatenate([x, v]), np.zeros(1)
+        arrays = (self.state, self.numbers, self._work, start, status)
+        self.code.functions["placed"](*(array.ctypes.data for array in arrays))
+        if int(status[0]) != FINE:
+            close_positions(self.mechanism, x[None])  # says where the loops cannot be closed
+            raise SimulationError(f"robot '{self.mechanism.name}': the loops cannot be closed at the start")
 
     # ---- moving
 

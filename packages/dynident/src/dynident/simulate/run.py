@@ -16,9 +16,10 @@ from dynident.control.laws import OpenLoop
 from dynident.errors import SimulationError, SimulationWarning, warn
 from dynident.mechanics.motion import Motion
 from dynident.simulate.inputs import Disturbance, Reference, wrench_tables
-from dynident.simulate.laws import COMPILED, believed, fed_with_voltage, table_of
+from dynident.simulate.laws import COMPILED, believed, fed_with_voltage
 from dynident.simulate.machine import Machine, Tables
 from dynident.simulate.record import Run, Truth
+from dynident.simulate.reference import table_of
 from dynident.simulate.results import NOTICEABLE, energies, means, notes_of
 from dynident.simulate.schedule import End, Options, Schedule, loop_cycles, schedule
 from dynident.simulate.sensors import Readings, record, streams

@@ -29,8 +29,9 @@ from dynident.mechanics.functions import at_rest, tree_motion
 from dynident.mechanics.motion import Motion
 from dynident.mechanism.describe import effort_units
 from dynident.mechanism.mechanism import Mechanism
-from dynident.simulate.laws import COMPILED, believed, reflected, table_of
+from dynident.simulate.laws import COMPILED, believed, reflected
 from dynident.simulate.machine import FASTEST, Machine, Tables
+from dynident.simulate.reference import table_of
 from dynident.simulate.shape import LOST_CLOSURE, LOST_TASK, SINGULAR_MASS, UNSTABLE, own_positions
 
 if TYPE_CHECKING:

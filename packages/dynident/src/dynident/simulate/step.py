@@ -11,9 +11,12 @@ import math
 from functools import cached_property
 
 from dynident.friction.dynamic import DynamicLaw
-from dynident.graph.elementary import absolute, both, either, equal, floor, minimum, opposite, sqrt, where
+from dynident.graph.elementary import absolute, both, either, equal, floor, minimum, opposite, sign, sqrt, where
 from dynident.graph.expression import Node
 from dynident.graph.routine import Place, Routine
+from dynident.mechanics.branch import branch_routine
+from dynident.mechanics.functions import geometry_key
+from dynident.mechanism.mechanism import Mechanism
 from dynident.simulate.dynamics import Dynamics, solve
 from dynident.simulate.shape import FINE, LOST_CLOSURE, SINGULAR_MASS, UNSTABLE, MachineRoutine, largest, parts_of
 from dynident.simulate.sticking import Sticking
@@ -222,3 +225,51 @@ class Step:
             wound = angle > 1.5 * math.pi
             factor = where(wound, 1.0 - 2.0 * math.pi / where(wound, angle, 1.0), 1.0)
             r.store_all("s", turn, [c * factor for c in x])
+
+    # ---- start ----------------------------------------------------------------------------------------------------------
+
+    def placed(self) -> MachineRoutine:
+        """Return what writes the state at the coordinates x[:n] and velocities x[n:], following loops from where they are."""
+        r = MachineRoutine(self.memory, self.graph, "placed", ("s", "p", "w", "x", "status"))
+        mechanism, model, shape, n = self.shape.mechanism, self.shape.law.model, self.shape, self.d.n
+        r.store("status", 0, FINE)
+        if mechanism.loops:
+            follow_branch(r, mechanism, "", r.at("s.q"), ("x", 0), ("status", 0))
+        else:
+            r.put_all("s.q", r.load_all("x", 0, n))
+        r.put_all("s.v", r.load_all("x", n, n))
+        r.call(self.d.senses, y="s", **{name: r.at(f"w.{name}") for name in self.d.senses.outputs})
+        for a, first in enumerate(shape.shafts[:-1]):
+            ratio = r.get("p.ratio", a)
+            for e in range(first, shape.shafts[a + 1]):
+                r.put("s.theta", ratio * r.get("w.rho", a), e)
+                r.put("s.omega", ratio * r.get("w.rho_v", a), e)
+        jumping = len(shape.jumping)
+        if shape.jumping or shape.remembering:
+            r.call(self.d.speeds, y="s", u=r.at("w.speed"))
+            speed = r.get_all("w.speed")
+            r.put_all("s.begin", speed[:jumping])
+            r.put_all("s.side", [sign(v) for v in speed[:jumping]])
+            for i, part, _, at in parts_of(shape.owners):
+                if part.states:
+                    r.put("s.memory", speed[jumping + shape.remembering.index(i)], at + part.states - 1)
+        if not model.loops:
+            r.put_all("s.pose", r.load_all("x", 0, n))
+        elif geometry_key(model) == geometry_key(mechanism):
+            r.put_all("s.pose", r.get_all("s.q"))
+        else:
+            follow_branch(r, model, "_model", r.at("s.pose"), ("x", 0), ("status", 0))
+        return r
+
+
+def follow_branch(r: Routine, robot: Mechanism, label: str, pose: Place, given: Place, status: Place) -> None:
+    """Bring the closed positions of a robot with loops to given coordinates, or set the status."""
+    walk, width = branch_routine(robot, label), len(robot.tree.coordinates)
+    head, work, out = r.local(f"head{label}", 2), r.local(f"work{label}", 3 * width + 8), r.local(f"out{label}", width)
+    r.store_all(head, 0, [1.0, -1.0])
+    r.call(walk, head=head, given=given, start=pose, work=work, out=out)
+    lost = r.load(head, 1) >= 0.0
+    with r.when(lost):
+        r.store(*status, LOST_CLOSURE)
+    with r.otherwise():
+        r.store_all(*pose, r.load_all(out, 0, width))

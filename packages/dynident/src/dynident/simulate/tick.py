@@ -16,8 +16,9 @@ from dynident.graph.expression import Function, Node
 from dynident.graph.routine import Place
 from dynident.simulate.drives import within_voltage
 from dynident.simulate.dynamics import Dynamics
+from dynident.simulate.reference import table_width
 from dynident.simulate.shape import IDEAL, LOST_CLOSURE, LOST_TASK, MachineRoutine
-from dynident.simulate.tick_model import Model, TaskModel, table_width
+from dynident.simulate.tick_model import Model, TaskModel
 
 ARRAYS = ("s", "p", "w", "a", "table", "noise")
 SENSING = ("s", "p", "w", "a", "noise")

@@ -12,32 +12,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dynident.control.feedforward import coupling_rows
 from dynident.control.task import Bound, bound_space, independent_coordinates
-from dynident.graph.compiled import Compiled
 from dynident.graph.elementary import equal, minimum, where
 from dynident.graph.expression import Function, Node, total
 from dynident.graph.routine import Place, Routine
-from dynident.graph.vectors import dot
+from dynident.graph.vectors import along, dot
 from dynident.mechanics.actuation import internal, least_norm, least_squares
 from dynident.mechanics.branch import closing_routine, newton_step
 from dynident.mechanics.equations import Equations
-from dynident.mechanics.functions import cached, node_values, tree_motion
-from dynident.mechanics.motion import Motion
 from dynident.mechanics.moving_tree import positions_of
 from dynident.mechanics.solving import NodeRows, solve_general, solve_symmetric
-from dynident.simulate.drives import along, inertial_torques
+from dynident.simulate.drives import inertial_torques
 from dynident.simulate.dynamics import Dynamics
 from dynident.simulate.friction import Given, softened
 from dynident.simulate.lumping import lumped_symbols
-from dynident.simulate.shape import LOST_CLOSURE, Fields, LawShape, MachineRoutine, largest, own_positions, starts
+from dynident.simulate.reference import task_fields
+from dynident.simulate.shape import LOST_CLOSURE, MachineRoutine, largest, own_positions, starts
 
 POSES = 6  # Gauss-Newton steps from the last pose to the sensed one
 NEAR = 1e-9  # step at which they have converged
-Array = NDArray[np.float64]
 SINGULAR = 1e-9  # share of a row of the work space that the robot must be able to make on its own
 
 
@@ -184,43 +178,6 @@ class Model:
         return r
 
 
-def task_table(law: LawShape, actuators: int) -> Fields:
-    """Return the columns of the reference of a law in a work space."""
-    n, space = law.model.dof, bound_space("task", law.space, law.model)
-    return Fields("t", q=n, v=n, a=n, place=space.size, rate=space.rows, curve=space.rows, feed=max(n, actuators))
-
-
-def table_width(law: LawShape, actuators: int) -> int:
-    """Return how many columns the reference of a law has."""
-    if law.space is not None:
-        return task_table(law, actuators).size
-    return actuators if law.kind == "open" else 3 * (law.model.dof if law.kind == "computed" else actuators)
-
-
-def reference_function(law: LawShape) -> Function:
-    """Return place, velocity and acceleration in the work space of a law as a function of the motion."""
-    model, space = law.model, bound_space("task", law.space, law.model)
-    eq = Equations(model)
-    a, eq.a = eq.a, [eq.graph.zero] * model.dof
-    spot = space.look(eq)
-    rate = [dot(row, eq.v) for row in spot.jacobian]
-    curve = [dot(row, a) + b for row, b in zip(spot.jacobian, spot.bias, strict=True)]
-    sizes = {"q": positions_of(model), "v": model.dof, "a": model.dof}
-    outputs = {"place": spot.place, "rate": rate, "curve": curve}
-    return Function("task_reference", sizes, outputs, {"phi": len(model.parameters)})
-
-
-def reference_in(law: LawShape, motion: Motion) -> dict[str, Array]:
-    """Return place, velocity and acceleration of a motion in the work space of a law."""
-    model = law.model
-    code = cached(model, ("task_reference", law.space), lambda: Compiled(reference_function(law)))
-    q = tree_motion(model, motion).q if model.loops else motion.q
-    out = {name: np.zeros((len(motion), len(nodes or ()))) for name, nodes in code.function.outputs.items()}
-    given = {"q": np.ascontiguousarray(q), "v": motion.v, "a": motion.a, "phi": node_values(model, model.parameters.values)}
-    code(len(motion), {**given, **out})
-    return out
-
-
 class TaskModel(Model):
     """The model of a law in a work space of m rows: functions of the pose ``q`` and a row ``t`` of the reference."""
 
@@ -228,7 +185,7 @@ class TaskModel(Model):
         super().__init__(dynamics)
         law = self.shape.law
         self.space: Bound = bound_space("task", law.space, self.mechanism)
-        self.table = task_table(law, self.k)
+        self.table = task_fields(law.model, law.space, self.k)
         self.still = Equations(self.mechanism, self.graph)
         self.still.phi, self.still.a = self.eq.phi, [self.graph.zero] * self.n
         self.spot = self.space.look(self.still)
@@ -314,10 +271,3 @@ class TaskModel(Model):
         dx, ok = self._moved(self.graph.symbols("u", self.space.rows), posture)
         outputs = {"rate": [dot(row, dx) for row in self.A], "ok": [ok]}
         return Function("task_speeds", self._given(u=self.space.rows), outputs)
-
-
-def task_jacobian(law: LawShape, x: Array) -> Array:
-    """Return J (m, n) of a work space at a pose."""
-    n = law.model.dof
-    at = Motion(np.arange(n, dtype=np.float64), np.tile(x, (n, 1)), np.eye(n), np.zeros((n, n)))
-    return reference_in(law, at)["rate"].T
