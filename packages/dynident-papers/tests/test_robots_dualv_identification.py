@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import nullcontext
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import dynident as di
-from dynident.errors import DynidentWarning, IdentificationError, SignalWarning
-from dynident.identify import payload_of
+from dynident.cli import run
+from dynident.errors import DynidentError, DynidentWarning, IdentificationError, SignalWarning
+from dynident.identify import payload_of, rank_partitions
 from dynident.mechanics import actuator_torques
+from dynident.trajectory import to_csv
 from dynident_papers.robots import dualv
 
 MOTORS = ("motor_1", "motor_2", "motor_3")
@@ -297,3 +301,23 @@ def test_deviations_of_named_motors_hold_near_a_singularity() -> None:
             fit = di.WLS().fit(evidence(range(1), MOTORS, 0.1, mode, seed)).result_
         z.append(((fit.values - true) / fit.std)[fit.solved])
     assert np.sqrt(np.mean(np.square(z))) < 1.4
+
+
+def test_the_payload_by_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    motion = tmp_path / "motion.csv"
+    to_csv(motion, dualv.excitation(5, rate=500.0), dualv.mechanism().coordinate_names)
+    empty, full, load = (str(tmp_path / name) for name in ("empty.csv", "full.csv", "load.json"))
+    simulate = ["simulate", str(motion), "--robot", "dualv", "--noise", "0.1", "-q"]
+    assert run([*simulate, "-o", empty]) == 0
+    where = ["--payload", "5.37", "--payload-link", "platform", "--payload-com=-0.02,0,0", "--payload-inertia", "0,0,0.01"]
+    assert run([*simulate, "--seed", "3", *where, "-o", full]) == 0
+    runs = ["--unloaded", empty, "--loaded", full, "--link", "platform", "--order", "symmetric"]
+    assert run(["payload", "dualv", *runs, "-o", load]) == 0
+    found = json.loads(Path(load).read_text(encoding="utf-8"))
+    assert found["mass"] == pytest.approx(5.37, rel=0.02)
+    assert run(["partitions", "dualv", str(motion), "--json"]) == 0
+    ranked = json.loads(capsys.readouterr().out.split("\n{", 1)[-1].join(["{", ""]))
+    best = rank_partitions(dualv.mechanism(), dualv.excitation(5, rate=500.0)).best
+    assert tuple(ranked["choices"][0]["motors"]) == best.motors
+    with pytest.raises(DynidentError, match="describe a load; give its mass with --payload"):
+        run([*simulate, "--payload-link", "platform"])

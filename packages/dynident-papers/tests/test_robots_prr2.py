@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from oracle_runs import GEAR, VISCOUS, WAYS, assert_same, end_of, machine, solved
 
 import dynident as di
 from dynident_papers.robots import prr2
@@ -167,3 +168,32 @@ def test_singularities() -> None:
     parallel, serial = prr2.singularity([[flat + 1e-13] * 2, [upright, upright]])
     np.testing.assert_allclose(parallel, [0.0, 1.0], atol=1e-5)
     np.testing.assert_allclose(serial, [1.0, 0.0], atol=1e-5)
+
+
+@pytest.mark.parametrize(("method", "loop"), WAYS)
+@pytest.mark.parametrize("parameters", ["paper", "full"])
+def test_a_2prr_moves_as_its_energies_say(parameters: str, method: str, loop: str) -> None:
+    """By hand: T = what moves along the rail + f s'^2 / 2, s = rho1 + rho2, f = (carried / 4 + m6) A^2 + sum I B^2."""
+    phi = {**prr2.THEORETICAL, "m1": 3.0, "m2": 2.5, "Fc1": 0.0, "Fc2": 0.0, "c1": 0.0, "c2": 0.0}
+    robot = prr2.mechanism(parameters, phi)
+    rotors, force = [1.2e-2, 1.2e-2], np.array([-10.0, -20.0])  # stays within the guides
+    L, a, d, g = prr2.BAR, prr2.RAIL, prr2.SPACING, prr2.GRAVITY
+    both, sum_i, carried = np.ones(2), phi["I3"] + phi["I4"] + phi["I5"], phi["m3"] + phi["m4"] + phi["m5"]
+    along = ((phi["m3"] + phi["m4"], (0.75, -0.25)), (phi["m5"], (0.25, -0.75)), (phi["m6"], (0.5, -0.5)))
+    constant = np.diag([phi["m1"], phi["m2"]]) + GEAR**2 * np.diag(rotors)
+    constant = constant + sum(m * np.outer(j, j) for m, j in along)
+
+    def rates(_: float, y: np.ndarray) -> np.ndarray:
+        alpha = np.arccos(0.5 * (a - d - y[0] - y[1]) / L)
+        A, B = 0.5 / np.tan(alpha), 0.5 / (L * np.sin(alpha))
+        dA, dB = -0.5 / np.sin(alpha) ** 2, -0.5 * np.cos(alpha) / (L * np.sin(alpha) ** 2)
+        f = (0.25 * carried + phi["m6"]) * A**2 + sum_i * B**2
+        slope = 2.0 * ((0.25 * carried + phi["m6"]) * A * dA + sum_i * B * dB) * B
+        weight = -g * A * (phi["m6"] + 0.5 * carried)
+        push = force - GEAR**2 * VISCOUS * y[2:] - both * (0.5 * slope * (y[2] + y[3]) ** 2 + weight)
+        return np.concatenate([y[2:], np.linalg.solve(constant + f * np.outer(both, both), push)])
+
+    q, v = np.array(prr2.START), np.array([0.05, -0.03])
+    exact = solved(rates, np.concatenate([q, v]))
+    assert np.abs(exact[:2] - q).max() > 0.02
+    assert_same(end_of(machine(robot, rotors, force.tolist()), q, v, method, loop), exact)

@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -173,6 +173,66 @@ def preload_direction(x: Any) -> np.ndarray:
     A = platform_jacobian(x)
     minors = np.stack([(-1.0) ** i * np.linalg.det(np.delete(A, i, axis=1)) for i in range(4)], axis=1)
     return minors / np.linalg.norm(minors, axis=1, keepdims=True)
+
+
+PLATFORM_COLUMNS = (
+    *(f"{s}_platform" for s in ("Izz", "mx", "my", "m")),
+    *(f"{s}_{i}" for s in ("Izz_link1", "Izz_link2", "my_link2", "mx_link2", "m_link2", "ia_q1") for i in (1, 2, 3, 4)),
+    *(f"{s}_q{j}_{i}" for i in (1, 2, 3, 4) for j in (1, 2) for s in ("fv", "fc")),
+)
+"""Parameters that act in the plane, in an order that makes the base parameters of all legs alike."""
+
+
+def _rates(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the absolute angles of the links (N, 4, 2) and the rows of their rates (N, 4, 3) each, in closed form."""
+    angles = platform_angles(x)
+    u1, u2 = direction(angles[..., 0]), direction(angles[..., 1])
+    corner = ANCHORS + LEG * (u1 + u2) - x[:, None, :2]
+    along = LEG * np.sin(angles[..., 0] - angles[..., 1])
+    turning = corner[..., 0] * u1[..., 1] - corner[..., 1] * u1[..., 0]
+    return angles, platform_jacobian(x), np.concatenate([u1, turning[..., None]], axis=-1) / along[..., None]
+
+
+def _mass(x: np.ndarray, p: Mapping[str, float]) -> np.ndarray:
+    """Return the mass matrix (N, 3, 3) as a sum over bodies of J^T M J with planar Jacobians."""
+    angles, first, second = _rates(x)
+    total = np.zeros((len(x), 3, 3))
+
+    def add(J: np.ndarray, turn: np.ndarray, angle: np.ndarray, body: str) -> None:  # of the frame's origin, and of the angle
+        c, s = np.cos(angle), np.sin(angle)
+        mx, my = p.get(f"mx_{body}", 0.0), p.get(f"my_{body}", 0.0)
+        arm = np.stack([-s * mx - c * my, c * mx - s * my], axis=-1)  # derivative of the first moment by the angle
+        mixed = np.einsum("tik,ti,tl->tkl", J, arm, turn)
+        total[:] += p.get(f"m_{body}", 0.0) * np.einsum("tik,til->tkl", J, J) + mixed + mixed.transpose(0, 2, 1)
+        total[:] += p[f"Izz_{body}"] * np.einsum("tk,tl->tkl", turn, turn)
+
+    still = np.zeros((len(x), 2, 3))
+    add(still + np.eye(2, 3), np.tile([0.0, 0.0, 1.0], (len(x), 1)), x[:, 2], "platform")
+    for i in range(4):
+        elbow = LEG * np.stack([-np.sin(angles[:, i, 0]), np.cos(angles[:, i, 0])], axis=-1)
+        add(still, first[:, i], angles[:, i, 0], f"link1_{i + 1}")
+        add(np.einsum("ti,tk->tik", elbow, first[:, i]), second[:, i], angles[:, i, 1], f"link2_{i + 1}")
+        total += p[f"ia_q1_{i + 1}"] * np.einsum("tk,tl->tkl", first[:, i], first[:, i])
+    return total
+
+
+def platform_torques(motion: di.Motion, values: Mapping[str, float]) -> np.ndarray:
+    """Return the least motor torques (N, 4) by Lagrange's equation M a + M' v - grad(v^T M v) / 2 and friction, by hand.
+
+    Only the derivative of the closed-form M by the pose is a central difference.
+    """
+    x, v, h = motion.q, motion.v, 1e-6
+    slope = np.stack([(_mass(x + h * e, values) - _mass(x - h * e, values)) / (2.0 * h) for e in np.eye(3)], axis=1)
+    force = np.einsum("tkl,tl->tk", _mass(x, values), motion.a) + np.einsum("tjkl,tj,tl->tk", slope, v, v)
+    force -= 0.5 * np.einsum("tjkl,tk,tl->tj", slope, v, v)
+    _, first, second = _rates(x)
+    for name, rows in (("q1", first), ("q2", second - first)):
+        for i in range(4):
+            speed = np.einsum("tk,tk->t", rows[:, i], v)
+            rub = values[f"fv_{name}_{i + 1}"] * speed + values[f"fc_{name}_{i + 1}"] * np.sign(speed)
+            force += rub[:, None] * rows[:, i]
+    A = platform_jacobian(x)
+    return np.einsum("tkn,tn->tk", A, np.linalg.solve(A.transpose(0, 2, 1) @ A, force[..., None])[..., 0])
 
 
 def platform() -> di.Mechanism:
