@@ -3,11 +3,11 @@
 ======================== ==================================================================================================
 group                    what an entry is
 ======================== ==================================================================================================
-dynident.commands        a module that registers one command, or one group of commands, with the application
-dynident.robots          a robot by name: a `Robot` object or a module with the same members
+dynident.commands        a module that registers the command of that name with `dynident.cli.shared.app`
+dynident.robots          a `dynident.cli.robots.KnownRobot`
 dynident.robot_readers   ``matches(path) -> bool`` and ``read(path, **options) -> Mechanism``, for endings that are not ours
 dynident.log_readers     ``matches(path) -> bool`` and ``read(path, **options) -> Log``, for folders and such endings
-dynident.exporters       a target of ``dynident export --for NAME``
+dynident.exporters       a `dynident.cli.export.Exporter`, the target of ``dynident export --for NAME``
 dynident.friction        a friction law by name: a subclass of `FrictionLaw`, a frozen dataclass
 dynident.controllers     a controller by the scheme of its address, called with host, port if given, and options
 ======================== ==================================================================================================
@@ -31,6 +31,27 @@ ROBOT_READERS, LOG_READERS = "dynident.robot_readers", "dynident.log_readers"
 EXPORTERS, FRICTION, CONTROLLERS = "dynident.exporters", "dynident.friction", "dynident.controllers"
 PACKAGES = {"lab": "dynident-lab", "papers": "dynident-papers"}
 """Our other distributions by the extra of dynident that installs them."""
+PROVIDED: dict[str, dict[str, tuple[str, ...]]] = {
+    COMMANDS: {
+        "lab": (
+            *("bandwidth", "controller", "cycles", "fleet", "friction", "maintenance"),
+            *("record", "repeatability", "schedule", "simulate-campaign", "track"),
+        ),
+        "papers": ("reduction", "reproduce", "workspace"),
+    },
+    ROBOTS: {
+        "papers": (
+            *("cft", "cft_cartesian", "cft_published", "dualv", "er3a_c60", "five_bar"),
+            *("mast", "prr2", "prs3", "replalink", "rrr"),
+        )
+    },
+    EXPORTERS: {"lab": ("fmu",)},
+}
+"""What our other distributions add, by group and extra: whoever asks for one that is not installed learns what to install."""
+
+
+class PluginError(DynidentError):
+    """A plug-in that was asked for cannot be used."""
 
 
 class PluginWarning(DynidentWarning):
@@ -47,16 +68,34 @@ def entries(group: str) -> dict[str, EntryPoint]:
 
 
 @cache
-def load(group: str, name: str) -> Any:
-    """Return the object that an entry point names, or None after one warning if it cannot be imported."""
+def _imported(group: str, name: str) -> tuple[Any, str]:
+    """Return the object that an entry point names, or why it cannot be imported."""
     entry = entries(group)[name]
+    package = entry.dist.name if entry.dist else entry.value
     try:
-        return entry.load()
+        if package in PACKAGES.values():
+            check_versions()
+        return entry.load(), ""
     except Exception as error:  # code of another package: whatever it raises must not break the rest
-        package = entry.dist.name if entry.dist else entry.value
         reason = " ".join(str(error).split())
-        warn(f"plug-in '{name}' of package '{package}' cannot be loaded ({type(error).__name__}: {reason})", PluginWarning)
-        return None
+        kind = "" if isinstance(error, DynidentError) else f"{type(error).__name__}: "
+        return None, f"plug-in '{name}' of package '{package}' cannot be loaded ({kind}{reason})"
+
+
+def load(group: str, name: str) -> Any:
+    """Return the object that an entry point names, or None after a warning if it cannot be imported."""
+    plugin, problem = _imported(group, name)
+    if problem:
+        warn(problem, PluginWarning)
+    return plugin
+
+
+def require(group: str, name: str) -> Any:
+    """Return the object that an entry point names; raise `PluginError` if it cannot be imported."""
+    plugin, problem = _imported(group, name)
+    if problem:
+        raise PluginError(problem)
+    return plugin
 
 
 def load_all(group: str) -> dict[str, Any]:
@@ -70,6 +109,16 @@ def reader_of(group: str, path: str | os.PathLike[str]) -> Any:
     return next((reader for reader in load_all(group).values() if reader.matches(Path(path))), None)
 
 
+def not_installed(group: str, name: str) -> str | None:
+    """Return the sentence that says which of our packages provides a name; None for a name that none of them has."""
+    extra = next((extra for extra, names in PROVIDED.get(group, {}).items() if name in names), None)
+    return (
+        None
+        if extra is None
+        else f"'{name}' is part of {PACKAGES[extra]}, which is not installed; run  pip install 'dynident[{extra}]'"
+    )
+
+
 def installed() -> dict[str, str]:
     """Return the versions of our distributions that are installed."""
     found = {}
@@ -81,6 +130,7 @@ def installed() -> dict[str, str]:
     return found
 
 
+@cache
 def check_versions() -> None:
     """Refuse distributions of different versions, and name the command that repairs them."""
     found = installed()

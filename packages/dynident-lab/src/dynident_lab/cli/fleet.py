@@ -9,12 +9,12 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from dynident.cli.consoles import note, out, print_json, shown
-from dynident.cli.shared import NOT_OK, App, AsJson, Debug, Quiet, Strict, app, check_output
+from dynident.cli.shared import NOT_OK, START, App, AsJson, Debug, Quiet, Strict, app, check_output
 from dynident.errors import DynidentError
 from dynident_lab.fleet import identify as identify_fleet
 
 fleet = App(help="Many robots and logs: identify, report.", no_args_is_help=True, rich_markup_mode="markdown")
-app.add_typer(fleet, name="fleet", rich_help_panel="Start here")
+app.add_typer(fleet, name="fleet", rich_help_panel=START)
 
 Folder = Annotated[Path, typer.Argument(help="Folder that fleet identify wrote.", show_default=False)]
 

@@ -17,8 +17,10 @@ from rich.table import Table
 import dynident as di
 from dynident.cli.consoles import note, notes, out, print_json
 from dynident.cli.machines import DrivesFile, Machine, any_machine
-from dynident.cli.shared import Arg, AsJson, Debug, Quiet, Search, Sidecar, app, check_output, robot_of
+from dynident.cli.robots import find_robot, known_robots
+from dynident.cli.shared import EXPERIMENTS, Arg, AsJson, Debug, Quiet, Search, Sidecar, app, check_output, robot_of
 from dynident.cli.structure import choices
+from dynident.cli.words import OTHER_NAMES
 from dynident.errors import DynidentError, LinkError
 from dynident.files import BYTES, read_json, read_regular, to_json, write_atomic
 from dynident.identify import RLS
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from dynident_lab.link.controller import Identity
     from dynident_lab.link.follower import Progress
 
+OTHER_NAMES.update(key="key-file", peers="peer")
 MOST_SHOWN = 8  # channels in the live view
 LAW, BANDWIDTH = "computed_torque", 10.0  # of a robot without a controller of its own [-, Hz]
 LIVE_MEMORY = 60.0  # of the recursive fit [s]
@@ -47,7 +50,9 @@ def _key(path: Path | None) -> bytes:
     return key
 
 
-@app.command(epilog="Example: dynident controller er3a_c60 --protocol simple_message --transport tcp --speed 10")
+@app.command(
+    panel=EXPERIMENTS, epilog="Example: dynident controller er3a_c60 --protocol simple_message --transport tcp --speed 10"
+)
 def controller(
     robot: Machine,
     protocol: Annotated[str, choices("Language of the controller.", "simple_message", "lynx")] = "simple_message",
@@ -164,7 +169,9 @@ def _serve(core: Any, ended: threading.Event, duration: float | None, quiet: boo
             note("stopped; the robot is at rest")
 
 
-@app.command(epilog="Example: dynident record plan/ --controller simple_message://127.0.0.1:11000 -o campaign/")
+@app.command(
+    panel=EXPERIMENTS, epilog="Example: dynident record plan/ --controller simple_message://127.0.0.1:11000 -o campaign/"
+)
 def record(
     plan: Annotated[Path | None, typer.Argument(help="Folder or plan.json of excite.", show_default=False)] = None,
     address: Annotated[
@@ -297,8 +304,6 @@ def _tell(word: str, folder: Path | None) -> int:
 
 def _predictor(mechanism: Mechanism | None, campaign: Campaign) -> Any:
     """Return the efforts that a model predicts; None where no model of this robot is known."""
-    from dynident_papers import robots  # noqa: PLC0415 - rarely needed
-
     known = campaign.about["controller"]
     plain = known["effort_kind"] in ("joint_torque", "joint_force") and known["channels"] == known["coordinates"]
     if mechanism is not None:
@@ -308,14 +313,11 @@ def _predictor(mechanism: Mechanism | None, campaign: Campaign) -> Any:
             )
         model = mechanism
     else:
-        named = [
-            getattr(robots, name).mechanism()
-            for name in robots.ROBOTS
-            if name.lower().replace("_", "-") == str(known["robot"]).lower()
-        ]
-        if not named or not plain:
+        wanted = str(known["robot"]).lower()
+        named = [name for name in known_robots() if name.lower().replace("_", "-") == wanted] if plain else []
+        if not named:
             return None
-        model = named[0]
+        model = find_robot(named[0]).mechanism()
     return lambda motion: di.inverse_dynamics(model, motion, model.parameters)
 
 

@@ -9,13 +9,13 @@ import typer
 
 from dynident.cli.consoles import out, print_json
 from dynident.cli.excite import limits_for
-from dynident.cli.shared import AS_WRITTEN, AsJson, Debug, Robot, RobotOptions, app, check_output
+from dynident.cli.shared import AS_WRITTEN, EXPERIMENTS, AsJson, Debug, Robot, RobotOptions, app, check_output
 from dynident.cli.structure import choices
 from dynident.errors import DynidentError
 from dynident.outputs import output_set
 
 
-@app.command(epilog="Example: dynident schedule er3a_c60 --joint joint_4 --duty 0.6 -o plan/")
+@app.command(panel=EXPERIMENTS, epilog="Example: dynident schedule er3a_c60 --joint joint_4 --duty 0.6 -o plan/")
 def schedule(
     robot: Robot,
     joint: Annotated[str, typer.Option(help="Joint that is heated or cools down.", show_default=False)],
@@ -33,7 +33,7 @@ def schedule(
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> int:
-    """Plan the heating or cooling test of one joint; simulate --cycles or record runs it."""
+    """Plan the heating or cooling test of one joint; simulate-campaign or record runs it."""
     from dynident.trajectory import to_csv  # noqa: PLC0415
     from dynident_lab.thermal.schedules import cooling_test, heating_test  # noqa: PLC0415 - only this command needs it
 

@@ -10,10 +10,13 @@ import typer
 
 import dynident as di
 from dynident.cli.consoles import out, print_json, progress
-from dynident.cli.machines import Bandwidth, Controller, DrivesFile, Machine, Results, Seed, is_ready, no_drives, save_figures
+from dynident.cli.machines import Bandwidth, Controller, DrivesFile, Machine, Results, Seed, no_drives, save_figures
+from dynident.cli.robots import find_robot, is_known
 from dynident.cli.shared import (
     AS_LOGGED,
     AS_WRITTEN,
+    CONTROL,
+    EXPERIMENTS,
     Arg,
     AsJson,
     Debug,
@@ -34,7 +37,9 @@ from dynident.outputs import output_set
 from dynident_lab.cli.campaigns import friction_campaign
 
 
-@app.command(epilog="Example: dynident friction robot.urdf cold.csv warm.csv --effort joint_torque -o friction/")
+@app.command(
+    panel=EXPERIMENTS, epilog="Example: dynident friction robot.urdf cold.csv warm.csv --effort joint_torque -o friction/"
+)
 def friction(
     robot: Robot,
     logs: Annotated[
@@ -106,7 +111,7 @@ def _tests_table(tests: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-@app.command(epilog="Example: dynident track dualv -o out/")
+@app.command(panel=CONTROL, epilog="Example: dynident track dualv -o out/")
 def track(
     machine: Machine,
     fit: Annotated[
@@ -130,8 +135,6 @@ def track(
     """Prove an identified model in closed loop: feedback alone, with a catalogue model, with the identified one."""
     from dynident.simulate import read_drives  # noqa: PLC0415
     from dynident_lab.testbench.tracking_case import own_case  # noqa: PLC0415
-    from dynident_papers import robots  # noqa: PLC0415 - rarely needed
-    from dynident_papers.robots import proof_case  # noqa: PLC0415 - only this command needs it
 
     if output is not None:
         check_output(output, folder=True)
@@ -140,9 +143,12 @@ def track(
         raise DynidentError(f"--seed is {seed}; give a whole number, 0 or above")
     with progress(3, quiet) as step:
         step("preparing")
-        if is_ready(Path(machine)):
+        known = find_robot(machine) if is_known(machine) else None
+        if known is not None:
             no_drives(machine, drives)
-            case = proof_case(machine, seed=seed)
+            if known.proof_case is None:
+                raise DynidentError(f"robot '{machine}' has no motions to track; give a description of the robot instead")
+            case = known.proof_case(seed)
             others = {} if fit is None else {f"model of {fit.name}": di.Fit.load(fit).identified}
         else:
             described = robot_of(Path(machine), sidecar, search, arg)
@@ -151,10 +157,8 @@ def track(
             case = own_case(true, None if fit is None else described, controller, bandwidth, seed, turned)
         step("identifying from its own log, then tracking")
         proof = case.run(seed, others=others)
-        source = getattr(robots, machine, None)
-        compare = getattr(source, "compare", None)
-        tests = [] if compare is None else [row._asdict() for row in compare()]  # tests that the source itself describes
-        notes = list(getattr(source, "NOTES", ())) if tests else []  # and why they come out otherwise
+        tests = [] if known is None or known.compare is None else known.compare()  # tests that the source itself describes
+        notes = list(case.options.get("notes", ())) if tests else []  # and why they come out otherwise
         published = {"document_tests": tests, "document_notes": notes} if tests else {}
         numbers = {**proof.numbers(), "conclusion": proof.conclusion(), **published}
         step("writing")

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from dynident.cli.consoles import note, out, print_json, progress
-from dynident.cli.shared import AsJson, Debug, app, check_output
+from dynident.cli.shared import FILES, AsJson, Debug, app, check_output
 from dynident.errors import DynidentError
 from dynident.outputs import output_set
 from dynident_lab.fleet import connect
@@ -22,7 +22,10 @@ PAGE = "reproduce.html"
 LOST = "the connection to the scheduler was lost, with this and what was still to come; give the names that are missing again"
 
 
-@app.command(epilog="Examples: dynident reproduce --list    dynident reproduce cft-table-6    dynident reproduce --all -o out/")
+@app.command(
+    panel=FILES,
+    epilog="Examples: dynident reproduce --list    dynident reproduce cft-table-6    dynident reproduce --all -o out/",
+)
 def reproduce(
     names: Annotated[
         list[str] | None, typer.Argument(help="What to compute, such as cft-table-6; see --list.", show_default=False)

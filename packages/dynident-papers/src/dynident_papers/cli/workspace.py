@@ -10,8 +10,9 @@ import typer
 
 import dynident as di
 from dynident.cli.consoles import out, print_json
-from dynident.cli.machines import Results, is_ready, save_figures
-from dynident.cli.shared import Arg, AsJson, Debug, Robot, Search, Sidecar, app, check_output, robot_of
+from dynident.cli.machines import Results, save_figures
+from dynident.cli.robots import is_known
+from dynident.cli.shared import MODEL, Arg, AsJson, Debug, Robot, Search, Sidecar, app, check_output, robot_of
 from dynident.cli.structure import choices
 from dynident.errors import DynidentError
 from dynident.outputs import output_set
@@ -27,7 +28,7 @@ USUAL: dict[str, dict[str, tuple[float, float]]] = {
 TOOLS = ("platform", "tool", "tool0")  # links that are meant where a robot has several ends
 
 
-@app.command(epilog="Example: dynident workspace five_bar --over x,y --range x=-1:1 --range y=0:1 -o out/")
+@app.command(panel=MODEL, epilog="Example: dynident workspace five_bar --over x,y --range x=-1:1 --range y=0:1 -o out/")
 def workspace(
     robot: Robot,
     frame: Annotated[str | None, typer.Option(help="Link that is the platform or tool; found when absent.")] = None,
@@ -52,7 +53,7 @@ def workspace(
     if output is not None:
         check_output(output, folder=True)
     mechanism = robot_of(robot, sidecar, search, arg)
-    usual = USUAL.get(str(robot), {}) if is_ready(robot) and sidecar is None else {}
+    usual = USUAL.get(str(robot), {}) if is_known(robot) and sidecar is None else {}
     given = {name: _pair(text) for name, text in map(_named, ranges or ())}
     names = [name.strip() for name in over.split(",")] if over else list(given) or list(usual) or None
     known = {body.name for body in mechanism.bodies}

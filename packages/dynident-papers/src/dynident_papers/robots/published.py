@@ -1,17 +1,18 @@
-"""Limits of the robots of `dynident.robots` for the excite command: what their documents print, and where it ends."""
+"""Limits of the robots for the command excite: what their documents print, and where it ends."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 import dynident as di
+from dynident.cli.robots import Published
 from dynident.errors import DynidentError
-from dynident.excitation import MotionLimits, TaskBox, limits_of
+from dynident.excitation import TaskBox, limits_of
 from dynident.trajectory import Fourier
 from dynident_papers import robots
 from dynident_papers.robots import cft, dualv, er3a_c60
@@ -19,16 +20,6 @@ from dynident_papers.robots import cft, dualv, er3a_c60
 Array = NDArray[np.float64]
 
 MARGIN = 0.001  # share of printed limits that stays unused: the motion is entered from rest, which needs a little room
-
-
-@dataclass(frozen=True, eq=False)
-class Published:
-    """What is known of a robot beside its mechanism."""
-
-    limits: MotionLimits  # Limits
-    source: str  # Where they come from, one sentence
-    family: Fourier  # Motions of the source
-    base: di.BaseParameters | None = None  # Base parameters of the source; ours when None
 
 
 def published(name: str, mechanism: di.Mechanism) -> Published:
@@ -42,16 +33,6 @@ def published(name: str, mechanism: di.Mechanism) -> Published:
             f"the source of '{name}' prints no complete limits{KNOWN.get(name, '')}; write lower, upper and velocity or "
             f"acceleration of {', '.join(mechanism.coordinate_names)} into a limits.toml and give it with --limits"
         ) from None
-
-
-def published_range(name: str, mechanism: di.Mechanism) -> tuple[Array, Array] | None:
-    """Return the printed range of a robot's coordinates; None where its source prints none."""
-    try:
-        limits = published(name, mechanism).limits
-    except DynidentError:
-        return None
-    found = np.asarray(limits.lower), np.asarray(limits.upper)
-    return found if all(np.isfinite(side).all() for side in found) else None
 
 
 def _of_document_4(name: str, mechanism: di.Mechanism, **more: float) -> Published:
@@ -96,14 +77,16 @@ def _dualv(mechanism: di.Mechanism) -> Published:
             mechanism.coordinate_names, dualv.BOX, np.abs(motion.v).max(axis=0), np.abs(motion.a).max(axis=0), strict=True
         )
     }
-    source = "box and rates of dynident.robots.dualv.excitation; [Briot2015] prints none"
+    source = "box and rates of dynident_papers.robots.dualv.excitation; [Briot2015] prints none"
     return Published(limits_of(mechanism, {"joints": joints}), source, Fourier(1.0, 4))
 
 
 def _er3a_c60(mechanism: di.Mechanism) -> Published:
     """Return ranges and speeds of [Pagani2022], and what is assumed beside them."""
     settings = er3a_c60.limit_settings()
-    source = "ranges and speeds of [Pagani2022, Table 4]; the others are assumed, see dynident.robots.er3a_c60.ASSUMPTIONS"
+    source = (
+        "ranges and speeds of [Pagani2022, Table 4]; the others are assumed, see ASSUMPTIONS of its module"
+    )
     return Published(limits_of(mechanism, settings), source, Fourier(er3a_c60.FUNDAMENTAL, er3a_c60.HARMONICS))
 
 

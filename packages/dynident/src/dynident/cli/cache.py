@@ -7,12 +7,12 @@ from typing import Annotated
 import typer
 
 from dynident.cli.consoles import out, print_json
-from dynident.cli.shared import AsJson, Debug, app
+from dynident.cli.shared import FILES, AsJson, Debug, app
 from dynident.graph.cache import clear as clear_cache
 from dynident.graph.cache import usage as cache_usage
 
 
-@app.command(epilog="Example: dynident cache --clear")
+@app.command(panel=FILES, epilog="Example: dynident cache --clear")
 def cache(
     clear: Annotated[bool, typer.Option("--clear", help="Remove all compiled code; it is made again when needed.")] = False,
     as_json: AsJson = False,

@@ -11,12 +11,12 @@ import dynident as di
 from dynident.cli.consoles import out, print_json, progress
 from dynident.cli.core import AS_NEEDED, NO_LOOP
 from dynident.cli.estimators import FilterOptions, LoopOptions
-from dynident.cli.shared import AS_LOGGED, AS_WRITTEN, AsJson, Debug, Effort, LogOptions, Robot, RobotOptions, Terms, app
+from dynident.cli.shared import AS_LOGGED, AS_WRITTEN, START, AsJson, Debug, Effort, LogOptions, Robot, RobotOptions, Terms, app
 from dynident.cli.words import in_options
 from dynident.errors import DynidentError
 
 
-@app.command(epilog="Example: dynident compare robot.urdf run.csv --effort joint_torque --validate other.csv")
+@app.command(panel=START, epilog="Example: dynident compare robot.urdf run.csv --effort joint_torque --validate other.csv")
 def compare(
     robot: Robot,
     logs: Annotated[list[Path], typer.Argument(help="Logs to fit, all of the same robot.", show_default=False)],

@@ -8,11 +8,11 @@ from typing import Annotated
 import typer
 
 from dynident.cli.consoles import out, print_json
-from dynident.cli.shared import AS_LOGGED, AsJson, Debug, Effort, LogOptions, app, check_output
+from dynident.cli.shared import AS_LOGGED, FILES, AsJson, Debug, Effort, LogOptions, app, check_output
 from dynident.signals.writers import check_log_file
 
 
-@app.command(epilog="Example: dynident convert bag/ run.csv --effort joint_torque --topic /joint_states")
+@app.command(panel=FILES, epilog="Example: dynident convert bag/ run.csv --effort joint_torque --topic /joint_states")
 def convert(
     source: Annotated[Path, typer.Argument(help="Log: CSV, npz, MATLAB, Parquet, HDF5, bag or MCAP.", show_default=False)],
     target: Annotated[

@@ -10,7 +10,6 @@ import typer
 import dynident as di
 from dynident.cli.consoles import note, out, print_json, progress
 from dynident.cli.estimators import (
-    OF_FACTORS,
     EstimatorName,
     FilterOptions,
     LoopOptions,
@@ -24,6 +23,7 @@ from dynident.cli.shared import (
     AS_LOGGED,
     AS_WRITTEN,
     NOT_OK,
+    START,
     Absent,
     AllowTraining,
     AsJson,
@@ -55,9 +55,6 @@ from dynident.mechanism.files import is_mjcf
 from dynident.mechanism.graph import write_svg
 from dynident.mechanism.sidecar import write_sidecar
 from dynident.outputs import output_set
-from dynident_lab.campaigns import is_campaign
-from dynident_lab.cli.campaigns import identify_campaign
-from dynident_papers.identify import reduction
 
 RANK_TOLERANCE = 3e-5
 AS_NEEDED, NO_LOOP = FilterOptions(), LoopOptions()
@@ -68,7 +65,7 @@ RankTolerance = Annotated[
 UPRIGHT = (0.0, 0.0, -9.81)  # gravity that readers of a URDF take for granted [m/s^2]
 
 
-@app.command(epilog="Example: dynident describe robot.urdf --sidecar drives.toml --json")
+@app.command(panel=START, epilog="Example: dynident describe robot.urdf --sidecar drives.toml --json")
 def describe(
     robot: Robot,
     described: RobotOptions = AS_WRITTEN,
@@ -77,9 +74,6 @@ def describe(
     svg: Annotated[
         Path | None, typer.Option(help="Draw the graph of bodies, joints, loops and actuators to this file.")
     ] = None,
-    reduced: Annotated[
-        bool, typer.Option("--reduction", help="Show which parameters each joint sees, by QR and SVD of its regressor.")
-    ] = False,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> int:
@@ -98,17 +92,16 @@ def describe(
         else:
             data["base_parameters"] = {"rank": base.rank, "rank_gap": base.rank_gap, "expressions": list(base.expressions)}
             data["unidentifiable"] = list(base.unidentifiable)
-    report = reduction(mechanism) if reduced else None
     if as_json:
-        print_json(data if report is None else {**data, "reduction": report.to_dict()})
+        print_json(data)
     else:
         out.print(description_text(data))
-        if report is not None:
-            out.print(report.summary())
     return 0
 
 
-@app.command(epilog="Example: dynident identify robot.urdf run.csv --effort joint_torque --validate other.csv -o out/")
+@app.command(
+    panel=START, epilog="Example: dynident identify robot.urdf run.csv --effort joint_torque --validate other.csv -o out/"
+)
 def identify(
     robot: Robot,
     logs: Annotated[list[Path], typer.Argument(help="Logs to fit, all of the same robot.", show_default=False)],
@@ -141,18 +134,12 @@ def identify(
     plan: Annotated[
         Path | None, typer.Option(help="Plan that the logs are recordings of: the stages it names for training are fitted.")
     ] = None,
-    cycle: Annotated[
-        list[int] | None, typer.Option(help="Of a campaign: only this cycle, from 0 on; may be given several times.")
-    ] = None,
     strict: Strict = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> int:
-    """Identify a robot from its logs: writes fit.json, the identified description, report.html and verdict.json.
-
-    A campaign is identified cycle by cycle from the stages of its plan, with the cubic friction law: writes cycles.json.
-    """
+    """Identify a robot from its logs: writes fit.json, the identified description, report.html and verdict.json."""
     from dynident.validate.verdict import judge  # noqa: PLC0415
 
     known = knowledge(described.sidecar, mass, total_mass, centre, without, population)
@@ -161,22 +148,13 @@ def identify(
         estimator = "wls"
     check_estimator(estimator, recovery, known)
     looped.check(estimator)
-    _check_columns(order, rank_tolerance, friction, logs)
+    _check_columns(order, rank_tolerance, friction)
     _check_linear(estimator, friction, essential, contributing)
     check_output(output, folder=True)
-    if len(logs) == 1 and is_campaign(logs[0]):
-        if validate or plan is not None or (essential, contributing) != (None, None):
-            raise DynidentError(
-                "a campaign has its own plan and stages for validation; leave out --validate, --plan and rules of reduction"
-            )
-        robot_ = described.robot(robot, terms)
-        given: dict[str, Any] = {"cycles": cycle, "options": options, "as_json": as_json, "quiet": quiet}
-        if estimator not in OF_FACTORS:
-            raise DynidentError(f"a campaign is fitted by {', '.join(OF_FACTORS)}, not by '{estimator}'")
-        least = None if estimator == "map" and known is None else estimator_of(estimator, recovery, known)
-        return identify_campaign(robot_, logs[0], output, law=friction_laws(robot_, friction), estimator=least, **given)
-    if cycle is not None:
-        raise DynidentError("--cycle chooses cycles of a campaign; give the folder of one")
+    if len(logs) == 1 and (logs[0] / "campaign.json").is_file():
+        raise DynidentError(
+            f"'{logs[0]}' is a campaign, which is identified cycle by cycle: run  dynident cycles {robot} {logs[0]} -o {output}"
+        )
     read = stage_reader(logged.reader(effort), plan)
     judging = logged.reader(None) if effort == "none" else read  # a model from positions alone is judged by logs with efforts
     with progress(2 * len(logs) + len(validate or []) + 3, quiet) as step:
@@ -287,15 +265,13 @@ def _check_tolerance(rank_tolerance: float) -> None:
         raise DynidentError(f"--rank-tolerance is {rank_tolerance:g}; it must be between 0 and 1 (3e-5 is usual)")
 
 
-def _check_columns(order: str | None, rank_tolerance: float, friction: list[str] | None, logs: list[Path]) -> None:
+def _check_columns(order: str | None, rank_tolerance: float, friction: list[str] | None) -> None:
     """Refuse a choice of base columns where others are fitted."""
     _check_tolerance(rank_tolerance)
     given = {"--order": order is not None, "--rank-tolerance": rank_tolerance != RANK_TOLERANCE}
     for option in (name for name, here in given.items() if here):
         if friction is not None:
             raise DynidentError(f"{option} is for linear friction terms; leave it out, or leave out --friction")
-        if len(logs) == 1 and is_campaign(logs[0]):
-            raise DynidentError(f"a campaign is fitted with the cubic friction law; leave out {option}")
 
 
 def _check_linear(estimator: str, friction: list[str] | None, essential: float | None, contributing: float | None) -> None:
@@ -347,7 +323,7 @@ def _write_model(robot: Path, fit: di.Fit, stage: Path, output: Path, described:
         write_sidecar(fit.identified, stage / "identified.toml", structure=False)
 
 
-@app.command(epilog="Example: dynident validate robot.urdf out/fit.json other.csv --effort joint_torque --strict")
+@app.command(panel=START, epilog="Example: dynident validate robot.urdf out/fit.json other.csv --effort joint_torque --strict")
 def validate(
     robot: Robot,
     fit: FitFile,
@@ -390,8 +366,9 @@ def _apart(one: Path, two: Path) -> tuple[str, str]:
 
 
 @app.command(
+    panel=START,
     epilog="Example: dynident report robot.urdf out/fit.json other.csv --effort joint_torque -o report.html; "
-    "two fits: dynident report before.json after.json -o comparison.html"
+    "two fits: dynident report before.json after.json -o comparison.html",
 )
 def report(
     robot: Annotated[Path, typer.Argument(help="Description of the robot, or the first of two fits.", show_default=False)],

@@ -10,11 +10,11 @@ from rich.table import Table
 
 import dynident as di
 from dynident.cli.consoles import out, progress
-from dynident.cli.shared import Debug, app, check_output
+from dynident.cli.shared import START, Debug, app, check_output
 from dynident.mechanism.urdf_writer import write_urdf
 
 
-@app.command(epilog="Example: dynident demo -o demo_out/")
+@app.command(panel=START, epilog="Example: dynident demo -o demo_out/")
 def demo(
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder for the results.")] = Path("demo_out"),
     files: Annotated[

@@ -13,6 +13,7 @@ import typer
 import dynident as di
 from dynident.cli.consoles import note
 from dynident.cli.machines import ready_machine
+from dynident.cli.robots import is_known
 from dynident.cli.structure import LOOP, choices
 from dynident.errors import DynidentError
 from dynident.identify import DIDIM, GLS, IRLS, IV, ML, RLS, TLS, Entropic, Kalman, OutputError
@@ -85,7 +86,7 @@ class LoopOptions:
     loop: Annotated[
         str | None,
         typer.Option(
-            help="Controller that didim and output-error simulate: a robot of the literature with its own, or pd, feedforward, "
+            help="Controller that didim and output-error simulate: that of a known robot such as mast, or pd, feedforward, "
             "computed_torque or cascade with ideal drives. The logs must have a reference.",
             rich_help_panel=LOOP,
         ),
@@ -119,14 +120,13 @@ class LoopOptions:
         """Return the loop that was named, with the references of the logs; `blind` when they have no efforts."""
         from dynident.simulate.closed_loop import ClosedLoop, reference_motion  # noqa: PLC0415
         from dynident.simulate.standard import standard_machine  # noqa: PLC0415
-        from dynident_papers.robots import ROBOTS  # noqa: PLC0415 - rarely needed
 
         if self.loop is None:
             return None
         if mechanism.loops:
             raise DynidentError(f"--loop: robot '{mechanism.name}' has loops; estimators that simulate are for trees")
         references = [reference_motion(log) for log in logs]
-        if self.loop in ROBOTS:
+        if is_known(self.loop):
             machine = ready_machine(self.loop)
         else:
             machine = standard_machine(mechanism, references[0].q, controller=self.loop, bandwidth=self.bandwidth)

@@ -14,9 +14,11 @@ from rich.progress_bar import ProgressBar
 
 import dynident as di
 from dynident.cli.consoles import note, out, print_json, shown
-from dynident.cli.machines import is_ready, save_figures
+from dynident.cli.machines import save_figures
+from dynident.cli.robots import is_known, published_limits
 from dynident.cli.shared import (
     AS_WRITTEN,
+    EXPERIMENTS,
     AsJson,
     Debug,
     Effort,
@@ -35,7 +37,6 @@ from dynident.cli.shared import (
 )
 from dynident.errors import DynidentError
 from dynident.outputs import output_set
-from dynident_papers.robots import cft
 
 if TYPE_CHECKING:
     from dynident.excitation.designs import Design
@@ -58,7 +59,7 @@ FILES = (
 )
 
 
-@app.command(epilog="Example: dynident excite robot.urdf --limits limits.toml --criterion d --time-budget 30 -o plan/")
+@app.command(panel=EXPERIMENTS, epilog="Example: dynident excite robot.urdf --limits limits.toml --time-budget 30 -o plan/")
 def excite(
     robot: Robot,
     limits: Annotated[
@@ -90,9 +91,6 @@ def excite(
         float | None, typer.Option(help="Design for the parameters of a payload of about this mass [kg]: two plans.")
     ] = None,
     payload_link: Annotated[str | None, typer.Option(help="Link that carries the payload; the last one when absent.")] = None,
-    cartesian: Annotated[
-        bool, typer.Option("--cartesian", help="Of cft: motions of xc1 ... xc4 for its twelve parameters, as in its report.")
-    ] = False,
     complete: Annotated[
         bool, typer.Option("--complete", help="Plan the complete test: friction plateaus and warming, 24 cycles of 5 min.")
     ] = False,
@@ -116,7 +114,7 @@ def excite(
     _sensible(time_budget, iterations, starts, repetitions, complete, payload)
     if output is not None:
         check_output(output, folder=True)
-    mechanism = _cartesian(robot) if cartesian else described.robot(robot, terms)
+    mechanism = described.robot(robot, terms)
     if payload_link is not None and payload is None:
         raise DynidentError("--payload-link says where a payload is; give its mass with --payload too")
     if payload is not None:
@@ -187,13 +185,6 @@ def _sensible(
         raise DynidentError("--complete and --payload are two different experiments; ask for one of them")
 
 
-def _cartesian(robot: Path) -> di.Mechanism:
-    """Return the one robot that is designed for in coordinates of its task."""
-    if not is_ready(robot) or str(robot) != "cft":
-        raise DynidentError(f"--cartesian is for the robot cft, not for '{robot}'; limit the tool in a limits.toml instead")
-    return cft.cartesian_model()
-
-
 def _setting(
     robot: Path,
     mechanism: di.Mechanism,
@@ -207,13 +198,11 @@ def _setting(
 ) -> tuple[di.Mechanism, dict[str, Any], str]:
     """Return the robot that moves; limits, family, start and base parameters; and where the limits come from."""
     from dynident.trajectory.sines import Fourier  # noqa: PLC0415
-    from dynident_papers import robots  # noqa: PLC0415 - only this command needs it
-    from dynident_papers.robots.published import published  # noqa: PLC0415
 
     options: dict[str, Any] = {}
     family = Fourier(0.1, 5)
-    if limits is None and floor is None and str(robot) in robots.ROBOTS and not robot.is_file():
-        known = published(str(robot), mechanism)
+    if limits is None and floor is None and is_known(robot):
+        known = published_limits(str(robot), mechanism)
         options["limits"], source, family = known.limits, known.source, known.family
         if known.base is not None:
             options["base"] = known.base
@@ -263,10 +252,8 @@ def _limits(
 
 def limits_for(robot: Path, mechanism: di.Mechanism, file: Path | None) -> MotionLimits:
     """Return the limits of a robot: those of its document, or of its description and a file."""
-    from dynident_papers.robots.published import published  # noqa: PLC0415 - rarely needed
-
-    if file is None and is_ready(robot):
-        return published(str(robot), mechanism).limits
+    if file is None and is_known(robot):
+        return published_limits(str(robot), mechanism).limits
     return _limits(mechanism, file, None, False, [])[1]
 
 

@@ -13,22 +13,21 @@ from numpy.typing import NDArray
 
 import dynident as di
 from dynident.cli.consoles import note
+from dynident.cli.robots import find_machine, find_robot, is_known, known_robots
 from dynident.cli.shared import robot_of
 from dynident.cli.structure import choices
 from dynident.errors import DynidentError, MissingExtraError
-from dynident_papers.robots import cft
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from dynident.excitation.plan import Plan
     from dynident.simulate.robot import VirtualRobot
 
 Array = NDArray[np.float64]
-FINE = 500.0  # Hz: rate of a motion that is not given as a curve
 
 Machine = Annotated[
-    str, typer.Argument(help="Description of your robot, or a ready machine such as mast or dualv.", show_default=False)
+    str,
+    typer.Argument(help="Description of your robot, or a known machine such as mast or dualv.", show_default=False),
 ]
 DrivesFile = Annotated[
     Path | None,
@@ -47,23 +46,11 @@ Results = Annotated[
 ]
 
 
-def is_ready(robot: Path) -> bool:
-    """Tell whether an argument names a robot of the literature, and no file."""
-    from dynident_papers import robots  # noqa: PLC0415 - rarely needed
-
-    return str(robot) in robots.ROBOTS and not robot.is_file()
-
-
-def ready_machine(name: str, added_inertia: float | None = None) -> VirtualRobot:
-    """Return a ready machine by name, and say where it is not as published."""
-    from dynident_papers import robots  # noqa: PLC0415 - rarely needed
-
-    machine = robots.ready_machine(name, added_inertia)
-    if name == "cft" and added_inertia is None:
-        note(
-            "0.2 kg m^2 are added to q4 and q5: the published mass matrix is indefinite on a third of the workspace; "
-            "simulate --added-inertia 0 runs it as published"
-        )
+def ready_machine(name: str) -> VirtualRobot:
+    """Return the machine of a known robot, and say where it differs from its source."""
+    machine = find_machine(name)
+    for text in find_robot(name).notes:
+        note(text)
     return machine
 
 
@@ -76,10 +63,10 @@ def any_machine(
     arg: list[str] | None,
     drives: Path | None = None,
 ) -> VirtualRobot:
-    """Return a ready machine by name, or the standard machine of a description, and say what is assumed."""
+    """Return a known machine by name, or the standard machine of a description, and say what is assumed."""
     from dynident.simulate.standard import standard_machine  # noqa: PLC0415 - only some commands need it
 
-    if is_ready(Path(name)):
+    if is_known(name):
         no_drives(name, drives)
         return ready_machine(name)
     mechanism = robot_of(Path(name), sidecar, search, arg)
@@ -148,29 +135,21 @@ def read_plan(path: Path, mechanism: di.Mechanism) -> Any:
         raise DynidentError(f"plan '{path}' does not exist; give a folder or plan.json of dynident excite, or a motion as CSV")
     if file.suffix.lower() != ".json":
         return read_motion(file, mechanism)
-    plan = Plan.load(file)
-    return _joint_motion(plan) if mechanism.name == "CFT-transposer" and "xc1" in plan.coordinates else plan
-
-
-def _joint_motion(plan: Plan) -> di.Motion:
-    """Return a plan of CFT in Cartesian coordinates as a motion of its joints, finely sampled."""
-    motion = plan.motion(max(plan.rate, FINE))
-    return cft.cartesian_reference(motion.t, motion.q, motion.v, motion.a)
+    return Plan.load(file)
 
 
 def robot_of_plan(path: Path) -> Path:
-    """Return the name of the ready machine that a plan is for."""
+    """Return the name of the known robot that a plan is for."""
     from dynident.files import read_json  # noqa: PLC0415 - only this command needs it
-    from dynident_papers import robots  # noqa: PLC0415 - rarely needed
 
     file = path / "plan.json" if path.is_dir() else path
     if not file.exists():
         raise DynidentError(f"plan '{path}' does not exist; give a folder or plan.json of dynident excite, or a motion as CSV")
     data = read_json(file, "a plan") if file.suffix.lower() == ".json" else {}
     wanted = str(data.get("robot", "")) if isinstance(data, dict) else ""
-    found = [name for name in robots.ROBOTS if name.lower().replace("_", "-") == wanted.lower().replace("_", "-")]
+    found = [name for name in known_robots() if name.lower().replace("_", "-") == wanted.lower().replace("_", "-")]
     if not found:
-        raise DynidentError(f"'{path}' is for no ready machine; say which robot moves with --robot")
+        raise DynidentError(f"'{path}' is for no known robot; say which robot moves with --robot")
     return Path(found[0])
 
 
@@ -193,23 +172,19 @@ def machine_of(
     bandwidth: float,
     search: list[Path] | None = None,
     arg: list[str] | None = None,
-    added_inertia: float | None = None,
     drives: Path | None = None,
 ) -> tuple[VirtualRobot, Any]:
-    """Return a ready machine by name, or the standard machine of a description, and what it shall do."""
+    """Return a known machine by name, or the standard machine of a description, and what it shall do."""
     from dynident.simulate.inputs import reference_of  # noqa: PLC0415
     from dynident.simulate.standard import poses_of, standard_controller, standard_machine  # noqa: PLC0415
-    from dynident_papers import robots  # noqa: PLC0415 - rarely needed
 
-    if not robot.suffix and not robot.is_file() and str(robot) not in robots.ROBOTS:
-        raise DynidentError(f"there is no machine '{robot}'; give a file, or one of {', '.join(robots.ROBOTS)}")
-    machine = ready_machine(str(robot), added_inertia) if is_ready(robot) and sidecar is None else None
-    if machine is not None:
-        no_drives(str(robot), drives)
+    machine = ready_machine(str(robot)) if is_known(robot) and sidecar is None else None
     mechanism = robot_of(robot, sidecar, search, arg) if machine is None else machine.mechanism
     wanted = read_plan(plan, mechanism)
-    if machine is None and added_inertia is not None:
-        raise DynidentError(f"--added-inertia is for the machine cft; '{robot}' takes its inertias from its description")
+    if machine is not None:
+        no_drives(str(robot), drives)
+        convert = find_robot(str(robot)).reference
+        wanted = wanted if convert is None or isinstance(wanted, di.Motion) else convert(wanted)
     if machine is None:
         kind = controller or "computed_torque"
         q = poses_of(reference_of(wanted, mechanism))

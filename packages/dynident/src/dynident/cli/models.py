@@ -11,14 +11,15 @@ from numpy.typing import NDArray
 
 import dynident as di
 from dynident.cli.consoles import out, print_json, progress
-from dynident.cli.machines import is_ready, read_plan, ready_machine
-from dynident.cli.shared import AS_WRITTEN, NOT_OK, AsJson, Debug, Robot, RobotOptions, Strict, Terms, app, check_output
+from dynident.cli.machines import read_plan, ready_machine
+from dynident.cli.robots import is_known, published_range
+from dynident.cli.shared import AS_WRITTEN, MODEL, NOT_OK, AsJson, Debug, Robot, RobotOptions, Strict, Terms, app, check_output
 from dynident.errors import DynidentError
 
 SAMPLES = 1000  # poses along a motion at which motors are ranked
 
 
-@app.command(epilog="Example: dynident derive robot.urdf --fit out/fit.json --c -o model/")
+@app.command(panel=MODEL, epilog="Example: dynident derive robot.urdf --fit out/fit.json --c -o model/")
 def derive(
     robot: Robot,
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder for the files.")] = Path("derived"),
@@ -86,7 +87,7 @@ def _numbers(text: str, count: int, option: str) -> NDArray[np.float64]:
     return values
 
 
-@app.command(epilog="Example: dynident ik robot.urdf --position 0.4,0.1,0.5 --rpy 0,3.14,0 --frame tool0")
+@app.command(panel=MODEL, epilog="Example: dynident ik robot.urdf --position 0.4,0.1,0.5 --rpy 0,3.14,0 --frame tool0")
 def ik(
     robot: Robot,
     position: Annotated[str, typer.Option(help="Target position x,y,z in the base frame [m].")],
@@ -128,7 +129,7 @@ def ik(
     return 0
 
 
-@app.command(epilog="Example: dynident check robot.urdf --fit out/fit.json --strict")
+@app.command(panel=MODEL, epilog="Example: dynident check robot.urdf --fit out/fit.json --strict")
 def check(
     robot: Robot,
     fit: Annotated[Path | None, typer.Option(help="fit.json: check the identified model.")] = None,
@@ -140,11 +141,9 @@ def check(
     debug: Debug = False,
 ) -> int:
     """Check properties that every robot's dynamics have: M > 0, skew-symmetry, energy, Jacobians; bounds of M, C and g."""
-    from dynident_papers.robots.published import published_range  # noqa: PLC0415 - only this command needs it
-
     mechanism = described.robot(robot)
     within = None
-    if is_ready(robot) and described.sidecar is None:
+    if is_known(robot) and described.sidecar is None:
         if not mechanism.parameters.values.any():  # its source prints no masses: those of the ready machine
             mechanism = ready_machine(str(robot)).model
         within = published_range(str(robot), mechanism)
@@ -158,7 +157,7 @@ def check(
     return NOT_OK if strict and not found.ok else 0
 
 
-@app.command(epilog="Example: dynident partitions dualv plan/")
+@app.command(panel=MODEL, epilog="Example: dynident partitions dualv plan/")
 def partitions(
     robot: Robot,
     plan: Annotated[

@@ -14,6 +14,7 @@ from dynident.cli.consoles import note, out, print_json
 from dynident.cli.shared import (
     AS_LOGGED,
     AS_WRITTEN,
+    MODEL,
     NOT_OK,
     Absent,
     AsJson,
@@ -49,7 +50,9 @@ from dynident.identify import (
 from dynident.mechanism.inertia import SYMBOLS as INERTIA_SYMBOLS
 
 
-@app.command(epilog="Example: dynident monitor robot.urdf out/fit.json run.csv --effort joint_torque --plot run.png")
+@app.command(
+    panel=MODEL, epilog="Example: dynident monitor robot.urdf out/fit.json run.csv --effort joint_torque --plot run.png"
+)
 def monitor(
     robot: Robot,
     fit: FitFile,
@@ -132,7 +135,8 @@ def _record_data(record: di.monitor.MonitorRecord) -> dict[str, Any]:
 
 
 @app.command(
-    epilog="Example: dynident payload robot.urdf --unloaded empty.csv --loaded full.csv --effort joint_torque --link tool0"
+    panel=MODEL,
+    epilog="Example: dynident payload robot.urdf --unloaded empty.csv --loaded full.csv --effort joint_torque --link tool0",
 )
 def payload(
     robot: Robot,
@@ -258,8 +262,9 @@ def _conventions(load: Any) -> list[str]:
 
 
 @app.command(
+    panel=MODEL,
     epilog="Example: dynident gains robot.urdf --unloaded empty.csv --loaded full.csv --effort motor_current --gain 0.12 "
-    "--mass 5.02 --com 0,0,0.06 --link tool0"
+    "--mass 5.02 --com 0,0,0.06 --link tool0",
 )
 def gains(
     robot: Robot,

@@ -14,33 +14,22 @@ import typer.core
 
 import dynident as di
 from dynident.cli.consoles import note, out
+from dynident.cli.robots import find_machine, find_robot, is_known
 from dynident.cli.structure import COLUMNS, choices, has_legs, restructured, spoken, with_structure
 from dynident.errors import DynidentError
 from dynident.files import check_replaceable
 from dynident.mechanism.files import read_robot, write_robot
 from dynident.mechanism.sidecar import apply_sidecar
+from dynident.plugins import check_versions, installed
 
 USAGE, NOT_OK = 2, 3
 # Recent typer carries its own copy of click, older ones import it: the base class is found from what both export.
 UsageError: Any = typer.BadParameter.__bases__[0]
 
-#: Panels of the list of commands.
-PANELS = {
-    "Start here": ("demo", "describe", "identify", "validate", "report", "compare"),
-    "Motions and experiments": (
-        "excite",
-        "simulate",
-        "record",
-        "controller",
-        "friction",
-        "schedule",
-        "maintenance",
-        "repeatability",
-    ),
-    "The model at work": ("export", "derive", "monitor", "payload", "gains", "ik", "check", "workspace", "partitions"),
-    "Drives and control": ("bandwidth", "track"),
-    "Files": ("convert", "cache", "reproduce"),
-}
+START, EXPERIMENTS, MODEL = "Start here", "Motions and experiments", "The model at work"
+CONTROL, FILES, OTHERS = "Drives and control", "Files", "Others"
+PANELS = (START, EXPERIMENTS, MODEL, CONTROL, FILES, OTHERS)
+"""Panels of the list of commands, in their order."""
 
 
 class _Wordless:
@@ -71,12 +60,10 @@ class App(typer.Typer):
     def __init__(self, **options: Any) -> None:
         super().__init__(cls=_Group, **options)
 
-    def command(self, name: str | None = None, **options: Any) -> Callable[[Any], Any]:
-        """Register a command."""
+    def command(self, name: str | None = None, panel: str = OTHERS, **options: Any) -> Callable[[Any], Any]:
+        """Register a command, in a panel of the list of commands."""
 
         def register(function: Any) -> Any:
-            known = name or function.__name__.replace("_", "-")
-            panel = next((panel for panel, names in PANELS.items() if known in names), "Others")
             has_robot = bool({"robot", "machine"} & set(inspect.signature(function).parameters))
             outer = super(App, self).command(name, cls=_Command, rich_help_panel=panel, **options)
             outer(with_structure(spoken(function)) if has_robot else spoken(function))
@@ -100,7 +87,7 @@ app = App(
 
 
 Robot = Annotated[
-    Path, typer.Argument(help="URDF, xacro, MJCF or SDF file, or a robot of the literature such as dualv.", show_default=False)
+    Path, typer.Argument(help="URDF, xacro, MJCF or SDF file, or the name of a known robot such as dualv.", show_default=False)
 ]
 Sidecar = Annotated[Path | None, typer.Option(help="TOML file with actuators, couplings, loops and joint terms.")]
 Search = Annotated[
@@ -193,7 +180,8 @@ def _start(
     context: typer.Context, version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False
 ) -> None:
     if version:
-        out.print(f"dynident {di.__version__}")
+        check_versions()
+        out.print("\n".join(f"{package} {number}" for package, number in installed().items()))
         raise typer.Exit
     if context.invoked_subcommand is None:
         out.print(context.get_help())
@@ -390,17 +378,13 @@ def robot_of(
     search: list[Path] | None = None,
     arg: list[str] | None = None,
 ) -> di.Mechanism:
-    """Return the robot of a file, or the one of the literature with that name."""
-    from dynident_papers import robots  # noqa: PLC0415 - rarely needed
-
+    """Return the robot of a file, or the known one of that name."""
     for folder in search or ():
         if not folder.is_dir():
             raise DynidentError(f"--search is '{folder}', which is no folder; give one that holds packages of robots")
-    if str(robot) in robots.ROBOTS and not robot.is_file():  # a folder of results may have the name of its robot
-        mechanism: di.Mechanism = getattr(robots, str(robot)).mechanism()
+    if not robot.suffix and (is_known(robot) or not robot.exists()):  # a folder of results may have the name of its robot
+        mechanism = find_robot(str(robot)).mechanism()
         return restructured(mechanism if sidecar is None else apply_sidecar(mechanism, sidecar))
-    if not robot.suffix and not robot.exists():  # meant as a name
-        raise DynidentError(f"there is no robot '{robot}'; give a file with its ending, or a name: {', '.join(robots.ROBOTS)}")
     mechanism = restructured(read_robot(robot, sidecar, search or (), xacro_arguments(arg)))
     if has_legs(mechanism):
         note(f"the base '{mechanism.root}' of robot '{mechanism.name}' is held still; --floating frees it")
@@ -416,17 +400,15 @@ class RobotOptions:
     arg: Arg = None
 
     def robot(self, file: Path, terms: list[str] | None = None) -> di.Mechanism:
-        """Return the robot of a file, or the one of the literature with that name, with joint terms of the command line."""
+        """Return the robot of a file, or the known one of that name, with joint terms of the command line."""
         return with_terms(robot_of(file, self.sidecar, self.search, self.arg), terms)
 
     def robot_of_log(self, file: Path, log: di.Log, terms: list[str] | None = None) -> di.Mechanism:
-        """Return the robot; one of the literature with motors and gears of its ready machine for logs of their positions."""
-        from dynident_papers import robots  # noqa: PLC0415 - rarely needed
-
+        """Return the robot; a known one with motors and gears of its machine for logs of their positions."""
         mechanism = self.robot(file, terms)
-        if str(file) not in robots.ROBOTS or file.is_file() or self.sidecar is not None or log.position_side != "motor":
+        if log.position_side != "motor" or self.sidecar is not None or not is_known(file):
             return mechanism
-        driven: di.Mechanism = robots.ready_machine(str(file)).model
+        driven = find_machine(str(file)).model
         own, ready = ({actuator.name: actuator.ratio for actuator in x.actuators} for x in (mechanism, driven))
         return with_terms(driven, terms) if own != ready and set(log.joints) <= set(ready) else mechanism
 

@@ -9,8 +9,8 @@ from typing import Any
 
 #: Options of the command that runs.
 OPTIONS: ContextVar[frozenset[str]] = ContextVar("options", default=frozenset())
-#: Arguments of the library whose option has another name.
-_OTHER = {"units": "unit", "tolerance": "rank-tolerance", "key": "key-file", "peers": "peer"}
+#: Arguments of the library whose option has another name; commands of other packages add theirs.
+OTHER_NAMES = {"units": "unit", "tolerance": "rank-tolerance"}
 _PHRASES = (
     # both are named already: rate= (--rate); standstill=0.1 (--standstill 0.1); --search (search=[...]); joints=, --joints
     (r"\b[a-z_]+=[\w.+-]* \((?:commands: )?(--[a-z-]+(?: [\w.+-]+)?)\)", r"\1"),
@@ -47,7 +47,7 @@ def in_options(text: str) -> str:
         text = re.sub(pattern, words, text)
 
     def option(match: re.Match[str]) -> str:
-        name = "--" + _OTHER.get(match[1], match[1]).replace("_", "-")
+        name = "--" + OTHER_NAMES.get(match[1], match[1]).replace("_", "-")
         return f"{name} {match[2] or ''}".rstrip() if name in known else match[0]
 
     # A name with nothing, a word in quotes or a number behind it; what follows an option is its value.

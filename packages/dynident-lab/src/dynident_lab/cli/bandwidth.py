@@ -1,0 +1,164 @@
+"""The command bandwidth: the frequency response of a machine, with its mechanism and of the actuators alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+
+from dynident.cli.consoles import note, out, print_json, progress
+from dynident.cli.machines import Controller, DrivesFile, Machine, Results, any_machine, save_figures
+from dynident.cli.robots import PublishedResponse, find_robot, is_known
+from dynident.cli.shared import CONTROL, Arg, AsJson, Debug, Quiet, Search, Sidecar, app, check_output
+from dynident.errors import DynidentError, SimulationError
+from dynident.files import to_json, write_atomic
+from dynident.mechanics.actuation import actuator_jacobian
+from dynident.mechanism.describe import effort_units
+from dynident.outputs import output_set
+from dynident.simulate.standard import home_of
+from dynident_lab.servo import SineResponse, actuators_alone
+from dynident_lab.servo import bandwidth as measure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from dynident.simulate import VirtualRobot
+
+GRID = (0.4, 1.0, 2.0, 3.0, 4.0, 5.0, 7.0, 10.0)  # Hz
+AMPLITUDES = {"N": 5e-3, "N m": 0.02}  # m, rad: of coordinates whose effort has this unit
+SATURATED = 0.01  # share of time at a motor's limits from which on they shape the response
+NOTHING = PublishedResponse({}, {})
+
+
+def _bode_figure(found: Mapping[str, SineResponse], published: Mapping[float, tuple[float, float]]) -> Figure:
+    first, *others = found.values()
+    return first.plot(*others, labels=list(found), points=published or None)
+
+
+def _response(bode: SineResponse) -> dict[str, Any]:
+    """Return a response for the file and for `--json`: ratio and phase instead of complex numbers."""
+    data: dict[str, Any] = {key: getattr(bode, key) for key in ("robot", "coordinate", "amplitude", "mechanism", "bandwidth")}
+    for key in ("frequency", "magnitude", "phase", "scatter", "distortion", "saturated"):
+        data[{"magnitude": "ratio"}.get(key, key)] = getattr(bode, key).tolist()
+    pairs = zip(bode.names, bode.actuators.T, strict=True)
+    data["actuators"] = {name: {"ratio": np.abs(z).tolist(), "phase": np.rad2deg(np.angle(z)).tolist()} for name, z in pairs}
+    return data
+
+
+def _amplitude(robot: VirtualRobot, coordinate: str, assumed: float | None) -> float:
+    """Return an amplitude that moves the motors as far as the published one of the first coordinate, else a small one."""
+    names = robot.mechanism.coordinate_names
+    if assumed is not None and coordinate in names:
+        way = np.abs(actuator_jacobian(robot.mechanism, home_of(robot.mechanism))[0]).max(axis=0)
+        return assumed * float(way[0] / way[names.index(coordinate)])
+    sliding = coordinate.startswith("tool.") or effort_units(robot.mechanism).get(coordinate) == "N"
+    return AMPLITUDES["N" if sliding else "N m"]
+
+
+def _numbers(text: str, option: str, what: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise DynidentError(f"{option} is '{text}'; give {what} separated by commas") from None
+
+
+def _conclusion(robot: str, coordinate: str, found: Mapping[str, Any]) -> str:
+    """Return what the responses say in one sentence."""
+
+    def said(bode: Any) -> str:
+        if np.isfinite(bode.bandwidth):
+            return f"up to {bode.bandwidth:.3g} Hz"
+        low = bode.magnitude[0] ** 2 <= 0.5  # -3 dB
+        return f"not even up to {bode.frequency[0]:.3g} Hz" if low else f"beyond {bode.frequency[-1]:.3g} Hz"
+
+    loaded = found["with mechanism"]
+    full = loaded.frequency[loaded.saturated > SATURATED]  # there the numbers are those of the motors' limits, not of the loop
+    limited = (
+        f"; motors reach their limits at {full[0]:.3g} Hz, a smaller --amplitude shows the loop itself" if full.size else ""
+    )
+    bare = found.get("actuators alone")
+    alone = f"; its actuators alone {said(bare)}" if bare is not None else ""
+    return f"{coordinate} of '{robot}' follows its command {said(loaded)} (-3 dB){alone}{limited}"
+
+
+def _turn_alone(robot: VirtualRobot) -> bool:
+    """Tell whether the actuators can be measured alone, with a note if not: some papers print no rotors."""
+    try:
+        actuators_alone(robot)
+    except SimulationError as error:
+        note(f"the actuators alone are left out: {error}")
+        return False
+    return True
+
+
+@app.command(panel=CONTROL, epilog="Example: dynident bandwidth mast --coordinate z --frequencies 0.4,1,2,5,10 -o out/")
+def bandwidth(
+    machine: Machine,
+    coordinate: Annotated[
+        str | None, typer.Option(help="Coordinate, or tool.x, tool.y, tool.z; the first when absent.")
+    ] = None,
+    amplitude: Annotated[float | None, typer.Option(help="Amplitude of the command [rad or m].")] = None,
+    frequencies: Annotated[str | None, typer.Option(help="Frequencies by commas [Hz]; 0.4 to 10 Hz when absent.")] = None,
+    centre: Annotated[
+        str | None, typer.Option(help="Pose about which to swing, its coordinates by commas [rad or m]; home when absent.")
+    ] = None,
+    alone: Annotated[bool, typer.Option(help="Measure the actuators alone too, with and without friction.")] = True,
+    controller: Controller = "cascade",
+    loop_bandwidth: Annotated[float, typer.Option("--bandwidth", help="Bandwidth of that controller [Hz].")] = 10.0,
+    drives: DrivesFile = None,
+    sidecar: Sidecar = None,
+    search: Search = None,
+    arg: Arg = None,
+    output: Results = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> int:
+    """Measure the bandwidth of a machine by stepped sines, with its mechanism and of the actuators alone."""
+    if output is not None:
+        check_output(output, folder=True)
+    robot = any_machine(machine, controller, loop_bandwidth, sidecar, search, arg, drives)
+    name = coordinate or robot.mechanism.coordinate_names[0]
+    describe = find_robot(machine).response if is_known(machine) else None
+    source = NOTHING if describe is None else describe(name)
+    published, corners, notes = source.points, source.bandwidths, list(source.notes)
+    grid = np.array(_numbers(frequencies, "--frequencies", "numbers in Hz")) if frequencies else np.unique([*GRID, *published])
+    size = amplitude if amplitude is not None else _amplitude(robot, name, source.amplitude)
+    pose = _numbers(centre, "--centre", "the coordinates of a pose") if centre else None
+    alone = alone and _turn_alone(robot)
+    with progress(3 if alone else 1, quiet) as step:
+        step("with the mechanism")
+        found = {"with mechanism": measure(robot, name, size, grid, centre=pose)}
+        if alone:
+            bare = robot if source.unloaded is None else source.unloaded()  # guides have less friction without their load
+            step("actuators alone")
+            found["actuators alone"] = measure(bare, name, size, grid, centre=pose, mechanism=False)
+            step("actuators alone, without friction")  # their transfer function
+            found["actuators alone, linear"] = measure(robot, name, size, grid, centre=pose, mechanism=False, friction=False)
+        data: dict[str, Any] = {label: _response(bode) for label, bode in found.items()}
+        points = {f"{f:g}": {"ratio": ratio, "phase": phase} for f, (ratio, phase) in published.items()}
+        numbers = {"machine": machine, "coordinate": name, **data, "published": points, "published_bandwidth": dict(corners)}
+        numbers["notes"] = notes
+        files = []
+        if output is not None:
+            with output_set(output, ("bandwidth.json", "bandwidth.png")) as stage:
+                write_atomic(stage / "bandwidth.json", to_json(numbers))
+                save_figures(lambda: {"bandwidth": _bode_figure(found, published)}, stage)
+                files = [output / path.name for path in sorted(stage.iterdir())]
+    if as_json:
+        print_json({**numbers, "written": [str(f) for f in files]})
+    elif not quiet:
+        out.print("\n\n".join(f"{label}\n{bode}" for label, bode in found.items()))
+        if published:
+            rows = [f"{f:>10.4g}{100 * ratio:>11.2f}{'':>9}{phase:>13.2f}" for f, (ratio, phase) in published.items()]
+            out.print("\npublished, measured on the machine\n" + "\n".join(rows))
+        if corners:
+            out.print("published bandwidth: " + ", ".join(f"{label} {hz:g} Hz" for label, hz in corners.items()))
+        for text in notes:
+            out.print(f"note: {text}")
+        out.print(f"conclusion: {_conclusion(robot.mechanism.name, name, found)}")
+        if files:
+            out.print("written: " + ", ".join(str(path) for path in files))
+    return 0

@@ -1,0 +1,132 @@
+"""Robots by name: packages register them in the group ``dynident.robots``, as dynident-papers does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import dynident as di
+from dynident.errors import DynidentError
+from dynident.plugins import ROBOTS, PluginError, entries, not_installed, require
+
+if TYPE_CHECKING:
+    from dynident.excitation.limits_file import MotionLimits
+    from dynident.excitation.plan import Plan
+    from dynident.simulate.robot import VirtualRobot
+    from dynident.trajectory.fourier import Fourier
+
+
+@dataclass(frozen=True, eq=False)
+class Published:
+    """What the source of a robot says about experiments with it."""
+
+    limits: MotionLimits
+    source: str  # Where the limits come from, one sentence
+    family: Fourier  # Motions of the source
+    base: di.BaseParameters | None = None  # Base parameters of the source; ours when None
+
+
+@dataclass(frozen=True)
+class PublishedResponse:
+    """What the source of a robot says about the frequency response of one coordinate."""
+
+    points: Mapping[float, tuple[float, float]]  # Frequency [Hz] to ratio and phase [deg], measured on the machine
+    bandwidths: Mapping[str, float]  # Printed bandwidths [Hz] by what they are of
+    notes: tuple[str, ...] = ()  # Why ours differ
+    amplitude: float | None = None  # Of the first coordinate [rad or m]
+    unloaded: Callable[[], VirtualRobot] | None = None  # The machine with the friction of its drives without their load
+
+
+@dataclass(frozen=True)
+class KnownRobot:
+    """A robot that commands know by name. An entry of the group ``dynident.robots`` is one of these.
+
+    Parameters
+    ----------
+    mechanism : callable
+        Returns the robot as a `Mechanism`.
+    machine : callable, optional
+        Returns the robot with drives, sensors and controller as a `VirtualRobot`.
+    published : callable, optional
+        Returns limits and motions of the robot's source for a mechanism, as `Published`.
+    proof_case : callable, optional
+        Returns what ``dynident track`` runs for a seed, a `dynident_lab.testbench.tracking_case.ProofCase`.
+    compare : callable, optional
+        Returns the tests of the source, simulated: mappings with test, quantity, unit, found, model and experiment.
+    response : callable, optional
+        Returns the `PublishedResponse` of a coordinate.
+    reference : callable, optional
+        Turns a plan in coordinates of the mechanism into a motion of the machine, where their coordinates differ.
+    notes : tuple of str, optional
+        Where the machine differs from its source; said when a command uses the machine.
+    """
+
+    mechanism: Callable[[], di.Mechanism]
+    machine: Callable[[], VirtualRobot] | None = None
+    published: Callable[[di.Mechanism], Published] | None = None
+    proof_case: Callable[[int], Any] | None = None
+    compare: Callable[[], list[Mapping[str, Any]]] | None = None
+    response: Callable[[str], PublishedResponse] | None = None
+    reference: Callable[[Plan], di.Motion] | None = None
+    notes: tuple[str, ...] = ()
+
+
+def known_robots() -> tuple[str, ...]:
+    """Return the names of the robots that installed packages provide."""
+    return tuple(entries(ROBOTS))
+
+
+def is_known(robot: Path | str) -> bool:
+    """Tell whether an argument names a known robot, and no file."""
+    return not Path(robot).is_file() and str(robot) in entries(ROBOTS)
+
+
+def find_robot(name: str) -> KnownRobot:
+    """Return a robot by name; the error says which package provides it, or which names there are."""
+    if name not in entries(ROBOTS):
+        names = ", ".join(known_robots())
+        raise DynidentError(
+            f"robot {missing}"
+            if (missing := not_installed(ROBOTS, name))
+            else f"there is no robot '{name}'; give a file with its ending{f', or a name: {names}' if names else ''}"
+        )
+    found = require(ROBOTS, name)
+    if not isinstance(found, KnownRobot):
+        raise PluginError(
+            f"robot '{name}' of a plug-in is a {type(found).__name__}; it must be a dynident.cli.robots.KnownRobot"
+        )
+    return found
+
+
+def find_machine(name: str) -> VirtualRobot:
+    """Return the machine of a known robot."""
+    make = find_robot(name).machine
+    if make is None:
+        raise DynidentError(f"robot '{name}' has no drives and controller; give a description of the robot instead")
+    return make()
+
+
+def published_limits(name: str, mechanism: di.Mechanism) -> Published:
+    """Return what the source of a known robot says about experiments; limits of its description where it says nothing."""
+    from dynident.excitation.limits_file import limits_of  # noqa: PLC0415 - only some commands need it
+    from dynident.trajectory.fourier import Fourier  # noqa: PLC0415 - only some commands need it
+
+    make = find_robot(name).published
+    if make is not None:
+        return make(mechanism)
+    return Published(limits_of(mechanism), "those of the robot's description", Fourier(0.1, 5))
+
+
+def published_range(name: str, mechanism: di.Mechanism) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+    """Return the printed range of a known robot's coordinates; None where its source prints none."""
+    try:
+        limits = published_limits(name, mechanism).limits
+    except DynidentError:
+        return None
+    found = np.asarray(limits.lower), np.asarray(limits.upper)
+    return found if all(np.isfinite(side).all() for side in found) else None
