@@ -103,11 +103,10 @@ def package(tmp_path, monkeypatch) -> Iterator[ModuleType]:
     (info / "entry_points.txt").write_text("[dynident.controllers]\nthird = thirdparty_protocol:Controller\n")
     with monkeypatch.context() as patch:
         patch.syspath_prepend(str(tmp_path))
-        plugins.entries.cache_clear()
+        plugins.forget()
         yield import_module("thirdparty_protocol")
     sys.modules.pop("thirdparty_protocol")
-    plugins.entries.cache_clear()
-    plugins.load.cache_clear()
+    plugins.forget()
 
 
 def test_a_protocol_of_another_package_has_an_address(package) -> None:

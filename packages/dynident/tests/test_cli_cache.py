@@ -11,6 +11,7 @@ import pytest
 
 from dynident import graph as g
 from dynident.cli import run
+from dynident.graph.compiled import Compiled
 
 
 @pytest.fixture
@@ -25,7 +26,7 @@ def call(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
 def compile_something(offset: float) -> None:
     y = np.empty((1, 1))
     function = g.Function("shift", {"x": 1}, {"y": [g.Graph().symbol("x[0]") + offset]})
-    g.Compiled(function)(1, {"x": np.ones((1, 1)), "y": y})
+    Compiled(function)(1, {"x": np.ones((1, 1)), "y": y})
 
 
 def test_the_folder_is_shown_and_cleared(call: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

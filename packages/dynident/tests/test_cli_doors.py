@@ -1,4 +1,4 @@
-"""Commands for a robot of one's own: tracking, bandwidth, joints held, the base freed, files converted, shells completed."""
+"""Commands for a robot of one's own: joints held, the base freed, files converted, shells completed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ import dynident as di
 from dynident.cli import _command, run
 from dynident.cli.words import OPTIONS, in_options, options_of
 from dynident.simulate import read_drives
-from dynident_lab.testbench import own_case
 
 INERTIA = """<inertial><origin xyz="0 0 0.2"/><mass value="2"/>
 <inertia ixx="0.03" iyy="0.03" izz="0.002" ixy="0" ixz="0" iyz="0"/></inertial>"""
@@ -36,68 +35,6 @@ def call(capsys, *args: str) -> tuple[str, str]:
     assert run(args) == 0
     printed = capsys.readouterr()
     return printed.out, printed.err
-
-
-def test_track_proves_the_model_of_my_robot_and_ends_in_a_sentence(folder, capsys):
-    text, _ = call(capsys, "track", "robot.urdf", "--lock", "j2")
-    assert "ideal drives" in text
-    case = own_case(di.Mechanism.from_urdf("robot.urdf").lock({"j2": 0.0}))
-    proof = case.run()
-
-    def rms(name):
-        return np.array([np.sqrt(np.mean(proof.trial(name, motion).error ** 2, axis=0)) for motion in proof.motions])
-
-    alone, catalogue, identified = (rms(name) for name in proof.controllers)
-    lower = 100 * (1 - np.sqrt(np.mean((identified / alone) ** 2)))
-    assert text.splitlines()[-1] == proof.conclusion()
-    assert lower > 99.0
-    assert "lowers the rms tracking error by more than 99 % compared with the feedback alone" in proof.conclusion()
-    lower = 100 * (1 - np.sqrt(np.mean((identified / alone) ** 2)) / np.sqrt(np.mean((catalogue / alone) ** 2)))
-    assert f"catalogue model it lowers the rms tracking error by {lower:.0f} %" in proof.conclusion()
-    assert np.all(identified < catalogue)
-
-
-def test_bandwidth_of_my_robot(folder, capsys):
-    text, notes = call(capsys, "bandwidth", "robot.urdf", "--coordinate", "j2", "--frequencies", "1,40", "--no-alone")
-    assert "ideal drives and a controller 'cascade' of 10 Hz are assumed" in notes
-    last = text.splitlines()[-1]
-    assert last.startswith("conclusion: j2 of 'two' follows its command up to ") and "Hz (-3 dB)" in last
-
-
-DRIVES = """[[drive]]
-actuator = "j1"
-motor = { torque_constant = 0.1, inertia = 2e-4, current_limit = 20.0 }
-gear = { ratio = 60.0 }
-encoder = { counts = 8192, side = "motor", filter = 300.0 }
-friction = { law = "coulomb + viscous", values = { fc = 0.01, fv = 1e-4 } }
-
-[[drive]]
-motor = { torque_constant = 0.05, inertia = 1e-4 }
-gear = { ratio = 50.0, inertias = [1e-5], stiffness = [20.0], damping = [0.02] }
-"""
-
-
-def test_track_and_bandwidth_take_my_drives(folder, capsys):
-    (folder / "drives.toml").write_text(DRIVES)
-    text, _ = call(capsys, "track", "robot.urdf", "--drives", "drives.toml")
-    assert "ideal drives" not in text
-    assert "drive 'j2' is elastic" in text
-    assert "the identified model lowers the rms tracking error by " in text.splitlines()[-1]
-    robot = di.Mechanism.from_urdf("robot.urdf")
-    drives = read_drives("drives.toml", robot)
-    case = own_case(robot, drives=drives)
-    # Rotors are in the robot that is to be identified, seen at the joints; friction that was described is not counted again.
-    known = case.machine.model.parameters.to_dict()
-    assert known["ia_j1"] == pytest.approx(60.0**2 * 2e-4)
-    assert known["ia_j2"] == pytest.approx(50.0**2 * (1e-4 + 1e-5))
-    assert known["fc_j1"] == pytest.approx(max(0.8, 60.0 * 0.01))
-    assert known["fv_j1"] == pytest.approx(max(0.5, 60.0**2 * 1e-4))
-    found = case.run().fit.identified.parameters.to_dict()
-    assert found["fc_j1"] == pytest.approx(known["fc_j1"], rel=0.05)
-    options = ("--coordinate", "j1", "--frequencies", "1,40", "--no-alone", "--drives", "drives.toml")
-    text, notes = call(capsys, "bandwidth", "robot.urdf", *options)
-    assert "a controller 'cascade' of 10 Hz is assumed" in notes and "ideal" not in notes
-    assert text.splitlines()[-1].startswith("conclusion: j1 of 'two'")
 
 
 @pytest.mark.parametrize(
@@ -123,22 +60,6 @@ def test_wrong_drives_get_a_sentence(folder, text, sentence):
     (folder / "drives.toml").write_text(text)
     with pytest.raises(di.errors.DescriptionError, match=sentence):
         read_drives("drives.toml", di.Mechanism.from_urdf("robot.urdf"))
-
-
-def test_a_ready_machine_keeps_its_drives(folder):
-    for verb in ("track", "bandwidth"):
-        with pytest.raises(di.errors.DynidentError, match="'mast' has drives of its own; leave it out"):
-            run([verb, "mast", "--drives", "drives.toml"])
-
-
-def test_numbers_are_written_without_matplotlib(folder, capsys, monkeypatch):
-    import dynident.figures
-
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    _, notes = call(capsys, "track", "robot.urdf", "--lock", "j2", "-o", "out")
-    assert "no figures were written: drawing figures needs the package 'matplotlib'" in notes
-    assert [path.name for path in (folder / "out").iterdir()] == ["tracking.json"]
-    assert dynident.figures
 
 
 def test_a_base_with_legs_is_said_to_be_held(folder, capsys):

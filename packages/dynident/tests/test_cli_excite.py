@@ -21,8 +21,6 @@ from dynident.errors import DynidentError
 from dynident.excitation import Plan, check_plan, limits_of, read_limits
 from dynident.signals import Log
 from dynident.trajectory import Fourier, Trajectory
-from dynident_papers import robots
-from dynident_papers.robots.published import published
 
 INERTIA = """<inertial><mass value="2"/><origin xyz="0.1 0.05 0.02"/>
 <inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial>"""
@@ -138,61 +136,6 @@ def test_a_plan_is_a_start(folder, monkeypatch, capsys):
     assert "holds no motion" in capsys.readouterr().err
     assert run(monkeypatch, *args, "--start", "one/plan.json", "--harmonics", "3") == 1
     assert "leave out --frequency and --harmonics" in capsys.readouterr().err
-
-
-def test_robots_of_the_literature_by_name(monkeypatch, capsys, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    args = ("prr2", "--criterion", "cond", "--iterations", "40", "--starts", "1", "--json")
-    assert run(monkeypatch, *args) == 0
-    data = json.loads(capsys.readouterr().out)
-    assert data["after"]["cond"] < data["before"]["cond"] and data["worst_margin"] >= 0.0
-    assert "[Roldan2017, chapter 6]" in data["limits"] and list(tmp_path.iterdir()) == []
-
-
-def test_cft_in_cartesian_coordinates_and_back_to_its_joints(monkeypatch, capsys, tmp_path):
-    """The report's route: Fourier series of xc1 ... xc4 for its twelve parameters; the plan runs on the machine."""
-    monkeypatch.chdir(tmp_path)
-    args = ("cft", "--cartesian", "--criterion", "cond", "--iterations", "3", "--starts", "1", "-o", "plan", "--json")
-    assert run(monkeypatch, *args) == 0
-    data = json.loads(capsys.readouterr().out)
-    assert len(data["parameters"]) == 12 and data["worst_margin"] >= 0.0
-    assert data["after"]["cond"] < data["before"]["cond"]
-    monkeypatch.setattr("sys.argv", ["dynident", "simulate", "plan", "--robot", "cft", "-o", "run.npz", "--json"])
-    with pytest.raises(SystemExit) as end:
-        main()
-    told = capsys.readouterr()
-    assert not end.value.code and "0.2 kg m^2 are added to q4 and q5" in " ".join(told.err.split())
-    assert max(joint["largest"] for joint in json.loads(told.out)["tracking"].values()) < 0.2
-    monkeypatch.setattr("sys.argv", ["dynident", "identify", "cft", "run.npz", "-o", "out", "--quiet"])
-    with pytest.raises(SystemExit) as end:
-        main()
-    fit = di.load("out/fit.json")  # its motors turn screws: the log's channels are no joints
-    assert not end.value.code and fit.score(di.Log.read("run.npz"), allow_training=True).metrics.relative < 0.1
-    capsys.readouterr()
-    assert run(monkeypatch, "prr2", "--cartesian") == 1
-    assert "--cartesian is for the robot cft" in capsys.readouterr().err
-
-
-def test_an_unknown_name_lists_the_known_ones(monkeypatch, capsys, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    assert run(monkeypatch, "prr3") == 1
-    said = " ".join(capsys.readouterr().err.split())
-    assert "there is no robot 'prr3'" in said and all(name in said for name in robots.ROBOTS)
-
-
-@pytest.mark.parametrize("name", robots.ROBOTS)
-def test_every_robot_has_limits_or_says_what_to_give(name):
-    mechanism = getattr(robots, name).mechanism()
-    try:
-        known = published(name, mechanism)
-    except DynidentError as error:
-        assert "--limits" in str(error) and all(c in str(error) for c in mechanism.coordinate_names)
-        assert name in ("rrr", "five_bar", "mast", "prs3")
-        return
-    assert known.limits.coordinates == mechanism.coordinate_names and known.source
-    if name == "cft":
-        assert {f"position of xc{i}" for i in range(1, 5)} <= set(known.limits.others[-1].names)
-        assert robots.cft.cartesian_from_joint(0.5 * (known.limits.lower + known.limits.upper)).shape == (1, 4)
 
 
 def test_the_bar_shows_the_best_value_and_the_tightest_limit(monkeypatch):

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
-from typing import Any
-from zipfile import ZipFile
 
 import numpy as np
 import pytest
@@ -61,31 +58,15 @@ def test_derive_with_a_fit_writes_the_model(here: Path, capsys: pytest.CaptureFi
     [
         (["derive", "robot.urdf", "--casadi"], "--casadi needs --fit"),
         (["derive", "robot.urdf", "--fit", "fit.json", "--latex"], "leave out --fit or --latex"),
-        (["export", "robot.urdf", "fit.json", "--for", "webots", "-o", "x"], "it must be one of pinocchio"),
-        (["export", "robot.urdf", "fit.json", "--for", "fmu", "-o", "arm.zip"], "name it .fmu"),
-        (["export", "rrr", "--for", "fmu", "-o", "arm.fmu", "--controller", "pd"], "has a controller of its own"),
-        (["export", "rrr", "--for", "fmu", "-o", "arm.fmu", "--drives", "robot.urdf"], "has drives of its own"),
-        (["export", "robot.urdf", "--for", "fmu", "-o", "arm.fmu", "--controller", "pi"], "it is one of torque"),
+        (["export", "robot.urdf", "fit.json", "--for", "webots", "-o", "x"], "it is one of pinocchio, mujoco, gazebo, drake"),
         (["export", "robot.urdf", "-o", "x.urdf"], "the fit is missing"),
-        (["export", "robot.urdf", "fit.json", "-o", "x.urdf", "--controller", "pd"], "are for an FMU"),
+        (
+            ["export", "robot.urdf", "fit.json", "-o", "x.urdf", "--option", "a=1"],
+            "only targets of other packages",
+        ),
     ],
 )
 @pytest.mark.usefixtures("here")
 def test_wrong_calls_are_told(arguments: list[str], sentence: str) -> None:
     with pytest.raises(di.DynidentError, match=sentence):
         cli.run(arguments)
-
-
-def test_a_machine_becomes_an_fmu_by_its_name(here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
-    monkeypatch.setattr(shutil, "which", lambda name: None)  # without a compiler it is quick, and a note says so
-    assert cli.run(["export", "rrr", "--for", "fmu", "-o", "rrr.fmu"]) == 0
-    captured = capsys.readouterr()
-    assert "rrr.fmu (FMI 3.0, co-simulation)" in captured.out
-    assert "no C compiler is installed here" in captured.err
-    assert "this FMU is for co-simulation, not model exchange" in captured.err.replace("\n", " ")
-    text = ZipFile(here / "rrr.fmu").read("modelDescription.xml").decode()
-    assert 'name="q_ref_' in text and "ModelExchange" not in text
-    assert cli.run(["export", "robot.urdf", "fit.json", "--for", "fmu", "-o", "arm.fmu", "--controller", "cascade"]) == 0
-    assert 'name="q_ref_joint1"' in ZipFile(here / "arm.fmu").read("modelDescription.xml").decode()
-    assert cli.run(["export", "rrr", "--for", "fmu", "-o", "rrr.fmu", "--controller", "torque"]) == 0
-    assert "co-simulation and model exchange" in capsys.readouterr().out

@@ -84,10 +84,3 @@ def test_identify_validate_and_report(folder: Path, run: Command) -> None:
 def test_a_wrong_projection_is_one_sentence(folder: Path, run: Command) -> None:
     said = run("identify", "bar.urdf", "train.csv", *ABOUT, "--projection", "q7", "-o", str(folder / "out"), code=1)
     assert "projection is q7; name 1 different ones of motor" in said
-
-
-def test_redundancy_is_described(run: Command) -> None:
-    text = run("describe", "dualv")
-    assert "redundant: 4 motors for 3 degrees of freedom, 1 of internal preload" in text
-    assert "12 closure equations repeat others" in text
-    assert "40 base parameters" in text

@@ -98,13 +98,11 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: thirdparty-readers\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text(ENTRIES)
     monkeypatch.syspath_prepend(str(site))
-    plugins.entries.cache_clear()
-    plugins.load.cache_clear()
+    plugins.forget()
     yield
     sys.modules.pop("thirdparty_readers", None)
     monkeypatch.undo()
-    plugins.entries.cache_clear()
-    plugins.load.cache_clear()
+    plugins.forget()
 
 
 @pytest.mark.usefixtures("package")

@@ -82,8 +82,9 @@ def _imported(group: str, name: str) -> tuple[Any, str]:
         return None, f"plug-in '{name}' of package '{package}' cannot be loaded ({kind}{reason})"
 
 
+@cache
 def load(group: str, name: str) -> Any:
-    """Return the object that an entry point names, or None after a warning if it cannot be imported."""
+    """Return the object that an entry point names, or None after one warning if it cannot be imported."""
     plugin, problem = _imported(group, name)
     if problem:
         warn(problem, PluginWarning)
@@ -115,8 +116,14 @@ def not_installed(group: str, name: str) -> str | None:
     return (
         None
         if extra is None
-        else f"'{name}' is part of {PACKAGES[extra]}, which is not installed; run  pip install 'dynident[{extra}]'"
+        else f"'{name}' is part of {PACKAGES[extra]}, which is not installed; run pip install 'dynident[{extra}]'"
     )
+
+
+def forget() -> None:
+    """Look for plug-ins anew, after a package was installed while Python runs."""
+    for found in (entries, load, _imported, check_versions):
+        found.cache_clear()
 
 
 def installed() -> dict[str, str]:
@@ -138,4 +145,4 @@ def check_versions() -> None:
         listed = ", ".join(f"{name} {number}" for name, number in found.items())
         newest = max(found.values(), key=lambda text: [int(part) for part in text.split(".") if part.isdigit()])
         wanted = " ".join(f"{name}=={newest}" for name in found)
-        raise DynidentError(f"installed packages have different versions ({listed}): run  pip install {wanted}")
+        raise DynidentError(f"installed packages have different versions ({listed}): run pip install {wanted}")

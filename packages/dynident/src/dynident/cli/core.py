@@ -153,7 +153,7 @@ def identify(
     check_output(output, folder=True)
     if len(logs) == 1 and (logs[0] / "campaign.json").is_file():
         raise DynidentError(
-            f"'{logs[0]}' is a campaign, which is identified cycle by cycle: run  dynident cycles {robot} {logs[0]} -o {output}"
+            f"'{logs[0]}' is a campaign, which is identified cycle by cycle: run dynident cycles {robot} {logs[0]} -o {output}"
         )
     read = stage_reader(logged.reader(effort), plan)
     judging = logged.reader(None) if effort == "none" else read  # a model from positions alone is judged by logs with efforts

@@ -1,0 +1,249 @@
+"""Commands on robots of the literature by name: their limits, machines, published numbers, and the command reduction."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from xml.etree import ElementTree
+from zipfile import ZipFile
+
+import numpy as np
+import pytest
+
+pytest.importorskip("matplotlib", reason="figures need matplotlib: pip install 'dynident[report]'")
+
+import dynident as di
+from dynident import cli
+from dynident.__main__ import main
+from dynident.cli.robots import find_machine, find_robot, known_robots
+from dynident.errors import DynidentError
+from dynident.plugins import COMMANDS, PROVIDED, ROBOTS, entries
+from dynident.trajectory import random_motion, sample, to_csv
+from dynident_papers import robots
+from dynident_papers.identify import reduction
+from dynident_papers.robots import five_bar, rrr
+from dynident_papers.robots.published import published
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *args: str) -> int:
+    monkeypatch.setattr("sys.argv", ["dynident", *args])
+    with pytest.raises(SystemExit) as end:
+        main()
+    return int(end.value.code or 0)
+
+
+@pytest.fixture
+def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_robot_of_the_literature_is_described_and_drawn(monkeypatch, capsys, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    assert run(monkeypatch, "describe", "dualv", "--json", "--svg", "graph.svg") == 0
+    data = json.loads(capsys.readouterr().out)
+    assert data["dof"] == 3
+    assert data["base_parameters"]["rank"] == 40
+    assert len(data["actuators"]) == 4
+    root = ElementTree.parse("graph.svg").getroot()  # noqa: S314 - our own output
+    shown = "".join(root.itertext())
+    assert "actuation redundancy 1" in shown
+    assert "platform" in shown
+
+
+def test_redundancy_is_described(monkeypatch, capsys):
+    assert run(monkeypatch, "describe", "dualv") == 0
+    text = capsys.readouterr().out
+    assert "redundant: 4 motors for 3 degrees of freedom, 1 of internal preload" in text
+    assert "12 closure equations repeat others" in text
+    assert "40 base parameters" in text
+
+
+def test_robots_of_the_literature_by_name(monkeypatch, capsys, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    args = ("prr2", "--criterion", "cond", "--iterations", "40", "--starts", "1", "-o", "plan", "--json")
+    assert run(monkeypatch, "excite", *args) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert data["after"]["cond"] < data["before"]["cond"] and data["worst_margin"] >= 0.0
+    assert "[Roldan2017, chapter 6]" in data["limits"]
+    assert {"plan.json", "motion.csv", "design.json", "motions.png"} <= {path.name for path in Path("plan").iterdir()}
+    assert run(monkeypatch, "excite", "prr2", "--criterion", "beauty", "--time-budget", "1") == 1
+    assert "beauty" in capsys.readouterr().err
+
+
+def test_cft_in_cartesian_coordinates_and_back_to_its_joints(monkeypatch, capsys, tmp_path):
+    """The report's route: Fourier series of xc1 ... xc4 for its twelve parameters; the plan runs on the machine."""
+    monkeypatch.chdir(tmp_path)
+    args = ("cft_cartesian", "--criterion", "cond", "--iterations", "3", "--starts", "1", "-o", "plan", "--json")
+    assert run(monkeypatch, "excite", *args) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert len(data["parameters"]) == 12 and data["worst_margin"] >= 0.0
+    assert data["after"]["cond"] < data["before"]["cond"]
+    assert run(monkeypatch, "simulate", "plan", "--robot", "cft_cartesian", "-o", "run.npz", "--json") == 0
+    told = capsys.readouterr()
+    assert "0.2 kg m^2 are added to q4 and q5" in " ".join(told.err.split())
+    assert max(joint["largest"] for joint in json.loads(told.out)["tracking"].values()) < 0.2
+    assert run(monkeypatch, "identify", "cft", "run.npz", "-o", "out", "--quiet") == 0
+    fit = di.load("out/fit.json")  # its motors turn screws: the log's channels are no joints
+    assert fit.score(di.Log.read("run.npz"), allow_training=True).metrics.relative < 0.1
+
+
+def test_an_unknown_name_lists_the_known_ones(monkeypatch, capsys, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    assert run(monkeypatch, "excite", "prr3") == 1
+    said = " ".join(capsys.readouterr().err.split())
+    assert "there is no robot 'prr3'" in said and all(name in said for name in known_robots())
+
+
+@pytest.mark.parametrize("name", robots.ROBOTS)
+def test_every_robot_has_limits_or_says_what_to_give(name):
+    mechanism = getattr(robots, name).mechanism()
+    try:
+        known = published(name, mechanism)
+    except DynidentError as error:
+        assert "--limits" in str(error) and all(c in str(error) for c in mechanism.coordinate_names)
+        assert name in ("rrr", "five_bar", "mast", "prs3")
+        return
+    assert known.limits.coordinates == mechanism.coordinate_names and known.source
+    if name == "cft":
+        assert {f"position of xc{i}" for i in range(1, 5)} <= set(known.limits.others[-1].names)
+        assert robots.cft.cartesian_from_joint(0.5 * (known.limits.lower + known.limits.upper)).shape == (1, 4)
+
+
+def test_a_ready_machine_runs_its_own_loops(monkeypatch, capsys, folder):
+    to_csv("move.csv", five_bar.x_move(rate=200.0), ("x", "y"))
+    assert run(monkeypatch, "simulate", "move.csv", "--robot", "five_bar") == 0
+    told = capsys.readouterr()
+    assert "times as fast as real time" in told.out and "motor1" in told.out
+    assert "ideal drives" not in told.err
+
+
+def test_bandwidth_is_measured_with_and_without_the_mechanism(monkeypatch, capsys, folder):
+    args = ("bandwidth", "mast", "--frequencies", "1,5", "--figures", "figures", "--json")
+    assert run(monkeypatch, *args) == 0
+    data = json.loads(capsys.readouterr().out)
+    attached, alone = data["with mechanism"], data["actuators alone, linear"]
+    assert attached["mechanism"] and not alone["mechanism"] and data["coordinate"] == "z"
+    assert 1.0 < attached["bandwidth"] < alone["bandwidth"] < 5.0
+    assert data["published"]["5"] == {"ratio": 0.654, "phase": -62.5}
+    assert attached["ratio"][1] == pytest.approx(0.654, abs=0.03) and attached["phase"][1] == pytest.approx(-62.5, abs=5.0)
+    keys = "robot coordinate amplitude mechanism bandwidth frequency ratio phase scatter distortion saturated actuators"
+    assert list(attached) == keys.split() and all(set(x) == {"ratio", "phase"} for x in attached["actuators"].values())
+    assert Path("figures/bandwidth.png").stat().st_size > 10_000
+
+
+def test_a_tilt_swings_the_motors_as_far_as_the_heave_of_the_paper(monkeypatch, capsys):
+    assert run(monkeypatch, "bandwidth", "mast", "--coordinate", "psi", "--frequencies", "5", "--no-alone", "--json") == 0
+    found = json.loads(capsys.readouterr().out)["with mechanism"]
+    assert found["saturated"] == [0.0] and found["ratio"][0] == pytest.approx(0.654, abs=0.03)  # as z: "almost identical"
+
+
+def test_track_prints_a_table_and_writes_figures(monkeypatch, capsys, folder):
+    assert run(monkeypatch, "track", "rrr", "-o", "out") == 0
+    text = capsys.readouterr().out
+    assert "published: ratio" in text and "lower with identified model [%]" in text
+    data = json.loads(Path("out/tracking.json").read_text(encoding="utf-8"))
+    lower = [row["reduction_largest"] for row in data["trials"] if row["controller"] == "identified model"]
+    assert np.min(lower) > 40.0 and np.min(data["effort_ratio"]) > 1.5
+    names = {path.name for path in Path("out").iterdir()}
+    assert names == {"tracking.json", "errors_1.png", "largest_errors.png", "efforts.png"}
+
+
+def test_bandwidth_without_rotors_leaves_the_actuators_alone_out(monkeypatch, capsys, folder):
+    assert run(monkeypatch, "bandwidth", "cft", "--frequencies", "1", "--centre", "0.27,0,-0.99,1.98", "--json") == 0
+    told = capsys.readouterr()
+    assert "actuators alone are left out: drive 'm1' has no inertia" in told.err
+    data = json.loads(told.out)
+    assert "with mechanism" in data and "actuators alone, linear" not in data
+    assert run(monkeypatch, "bandwidth", "dualv", "--frequencies", "5", "--centre", "0.05") == 1
+    assert "platform.y" in capsys.readouterr().err
+
+
+def test_a_folder_with_the_name_of_a_machine_does_not_hide_it(monkeypatch, capsys, folder):
+    Path("five_bar").mkdir()  # as dynident track five_bar -o five_bar makes it
+    machine = five_bar.machine()
+    names = machine.mechanism.coordinate_names
+    x = [machine.mechanism.home[name] for name in names]
+    to_csv("swing.csv", sample(random_motion(x, [0.02, 0.02], 1, 0.5), 500.0), (*names,))
+    assert run(monkeypatch, "simulate", "swing.csv", "--robot", "five_bar", "-q") == 0
+    assert run(monkeypatch, "describe", "five_bar") == 0
+    assert "robot five-bar" in capsys.readouterr().out
+
+
+def test_the_log_of_a_ready_machine_can_be_identified_by_its_name(monkeypatch, capsys, folder):
+    names = rrr.machine().mechanism.coordinate_names
+    to_csv("swing.csv", sample(random_motion([0.3, 0.2, 0.4], [0.8, 0.8, 0.8], 1, 4.0), 500.0), (*names,))
+    assert run(monkeypatch, "simulate", "swing.csv", "--robot", "rrr", "-o", "run.parquet", "-q") == 0
+    assert run(monkeypatch, "identify", "rrr", "run.parquet", "-o", "out", "-q") == 0
+    assert "'rrr' is not a file; fit.json has" in capsys.readouterr().err
+    assert {path.name for path in Path("out").iterdir()} == {"fit.json", "report.html", "verdict.json"}
+
+
+def test_a_ready_machine_keeps_its_drives():
+    for verb in ("track", "bandwidth"):
+        with pytest.raises(di.errors.DynidentError, match="'mast' has drives of its own; leave it out"):
+            cli.run([verb, "mast", "--drives", "drives.toml"])
+
+
+@pytest.mark.parametrize(
+    ("args", "sentence"),
+    [
+        (("simulate", "motion.csv", "--robot", "dualv"), "has no column q_platform.x"),
+        (("bandwidth", "nope"), "a name: cft, cft_cartesian"),
+        (("bandwidth", "mast", "--coordinate", "q"), "has z, psi, theta"),
+        (("bandwidth", "mast", "--frequencies", "one"), "numbers in Hz"),
+        (("bandwidth", "mast", "--figures", "motion.csv"), "give a folder"),
+        (("track", "nope"), "a name: cft, cft_cartesian"),
+        (("derive", "dualv", "-o", "out"), "loops"),
+        (("export", "rrr", "--for", "fmu", "-o", "arm.fmu", "--option", "controller=pd"), "machine 'rrr' has its own"),
+        (("export", "rrr", "--for", "fmu", "-o", "arm.fmu", "--option", "drives=x.toml"), "has drives of its own"),
+    ],
+)
+def test_bad_input_is_one_sentence(monkeypatch, capsys, folder, args, sentence):
+    Path("motion.csv").write_text("t,q_shoulder,q_elbow\n0,0,0\n1,0,0\n", encoding="utf-8")
+    assert run(monkeypatch, *args) == 1
+    error = capsys.readouterr().err
+    assert sentence in error and "Traceback" not in error
+    assert sum(line.startswith("dynident:") for line in error.splitlines()) == 1
+
+
+def test_a_machine_becomes_an_fmu_by_its_name(folder, capsys, monkeypatch):
+    monkeypatch.setattr(shutil, "which", lambda name: None)  # without a compiler it is quick, and a note says so
+    assert cli.run(["export", "rrr", "--for", "fmu", "-o", "rrr.fmu"]) == 0
+    captured = capsys.readouterr()
+    assert "rrr.fmu (FMI 3.0, co-simulation)" in captured.out
+    assert "this FMU is for co-simulation, not model exchange" in captured.err.replace("\n", " ")
+    text = ZipFile("rrr.fmu").read("modelDescription.xml").decode()
+    assert 'name="q_ref_' in text and "ModelExchange" not in text
+    assert cli.run(["export", "rrr", "--for", "fmu", "-o", "rrr.fmu", "--option", "controller=torque"]) == 0
+    assert "co-simulation and model exchange" in capsys.readouterr().out
+
+
+def test_reduction_says_which_parameters_each_joint_sees(monkeypatch, capsys):
+    assert run(monkeypatch, "reduction", "rrr", "--json") == 0
+    data = json.loads(capsys.readouterr().out)
+    assert run(monkeypatch, "reduction", "rrr") == 0
+    text = capsys.readouterr().out
+    assert "diag(R) of every joint's regressor" in text and all(name in text for name in ("waist", "shoulder", "elbow"))
+    assert data == json.loads(json.dumps(reduction(rrr.mechanism()).to_dict()))
+
+
+def test_the_core_knows_what_this_package_adds():
+    for group in (COMMANDS, ROBOTS):
+        mine = {
+            name for name, entry in entries(group).items() if entry.dist is not None and entry.dist.name == "dynident-papers"
+        }
+        assert mine == set(PROVIDED[group]["papers"])
+    assert set(robots.ROBOTS) < set(known_robots())
+
+
+@pytest.mark.parametrize("name", PROVIDED[ROBOTS]["papers"])
+def test_every_known_robot_has_a_machine_with_its_freedoms(name):
+    assert find_robot(name).mechanism().dof == find_machine(name).mechanism.dof > 0
+
+
+def test_cft_as_published_has_no_added_inertia():
+    added, bare = (find_machine(name).mechanism.parameters.to_dict() for name in ("cft", "cft_published"))
+    assert added == {**bare, "ia_q4": 0.2, "ia_q5": 0.2}
+    assert find_robot("cft").notes and not find_robot("cft_published").notes
