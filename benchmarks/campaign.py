@@ -70,11 +70,11 @@ def main() -> None:
     if not (folder / "plan/plan.json").exists():
         search = ("--criterion", "cond", "--iterations", "30", "--starts", "2")
         memory.append(run(folder, "excite", "er3a_c60", *search, "--complete", "-o", "plan")[1])
-    memory.append(run(folder, "simulate", "plan", "--cycles", n, "--seed", "1", "-o", "healthy")[1])
+    memory.append(run(folder, "simulate-campaign", "plan", "--cycles", n, "--seed", "1", "-o", "healthy")[1])
     fault = ("--fault", f"{FAULT}={er3a_c60.FAULT}@{ONSET:g}s")
-    memory.append(run(folder, "simulate", "plan", "--cycles", n, "--seed", "2", *fault, "-o", "faulty")[1])
+    memory.append(run(folder, "simulate-campaign", "plan", "--cycles", n, "--seed", "2", *fault, "-o", "faulty")[1])
     memory.append(run(folder, "friction", "er3a_c60", "healthy", "-o", "study")[1])
-    memory.append(run(folder, "identify", "er3a_c60", "healthy", "-o", "fits")[1])
+    memory.append(run(folder, "cycles", "er3a_c60", "healthy", "-o", "fits")[1])
     words = ("maintenance", "er3a_c60", "faulty", "--baseline", "study/friction.json", "-o", "check")
     memory.append(run(folder, *words)[1])
 

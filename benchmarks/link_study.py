@@ -1,6 +1,6 @@
 """The whole study through a controller: ``python -m benchmarks.link_study [FOLDER] [--cycles 24] [--speed 20]``.
 
-excite -> controller -> record -> friction, and beside it `simulate --cycles` of that plan: both logs must be the same to the
+excite -> controller -> record -> friction, and beside it `simulate-campaign` of that plan: both logs must be the same to the
 resolution of the sensors. What is in the folder already is not made again; a campaign that was stopped goes on.
 """
 
@@ -89,7 +89,7 @@ def main() -> None:
         search = ("--criterion", "cond", "--iterations", "30", "--starts", "2")
         run(folder, "excite", "er3a_c60", *search, "--complete", "-o", "plan")
     took = record(folder, given.cycles, given.speed)
-    run(folder, "simulate", "plan", "--cycles", str(given.cycles), "--seed", "1", "-o", "simulated")
+    run(folder, "simulate-campaign", "plan", "--cycles", str(given.cycles), "--seed", "1", "-o", "simulated")
     run(folder, "friction", "er3a_c60", "recorded", "-o", "study")
     found = compare(folder / "recorded", folder / "simulated")
     plan = Plan.load(folder / "plan/plan.json")

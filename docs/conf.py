@@ -12,7 +12,8 @@ from latex2mathml.converter import convert
 from typer.testing import CliRunner
 
 import dynident
-from dynident.cli.shared import app as command_line
+from dynident.cli import app as command_line
+from dynident.cli import load_commands
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
@@ -84,11 +85,13 @@ TOPICS = {
     "bandwidth": "simulate",
     "compare": "estimators",
     "controller": "link",
+    "cycles": "campaign",
     "demo": "quickstart",
     "derive": "symbolic",
     "gains": "payload",
     "ik": "describe",
     "record": "link",
+    "simulate-campaign": "campaign",
     "track": "simulate",
 }
 
@@ -101,6 +104,7 @@ def _help(*words: str) -> str:
 
 def _commands(app: Any) -> None:
     """Write commands/<name>.md for every command, with those of a group on its page."""
+    load_commands()
     texts = {name: _help(name) for c in command_line.registered_commands if (name := c.name or c.callback.__name__)}
     for group in command_line.registered_groups:
         parts = [c.name or c.callback.__name__ for c in group.typer_instance.registered_commands]

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from dynident.cli.shared import app
+from dynident.cli import app, load_commands
 from fuzz.samples import good_files
 from fuzz.watch import Tally, command
 
@@ -31,6 +31,8 @@ GOOD: dict[tuple[str, ...], tuple[str, ...]] = {
     ("compare",): ("robot.urdf", "run.csv", *TORQUE),
     ("excite",): ("robot.urdf", "--limits", "limits.toml", "--iterations", "1", "--starts", "1", "-o", "out"),
     ("simulate",): ("motion.csv", "--robot", "robot.urdf", "-o", "sim.csv"),
+    ("simulate-campaign",): ("plan.json", "--robot", "robot.urdf", "--cycles", "1", "-o", "simulated"),
+    ("cycles",): ("robot.urdf", "campaign", "-o", "out"),
     ("record",): ("plan.json", "--controller", "simple_message://127.0.0.1:1", "-o", "recorded", "--dry-run"),
     ("controller",): ("robot.urdf", "--motion-port", "0", "--state-port", "0", "--duration", "0.05"),
     ("friction",): ("robot.urdf", "run.csv", *TORQUE, "-o", "out"),
@@ -44,6 +46,7 @@ GOOD: dict[tuple[str, ...], tuple[str, ...]] = {
     ("gains",): ("robot.urdf", "--loaded", "run.csv", "--unloaded", "other.csv", "--mass", "1", *TORQUE),
     ("ik",): ("robot.urdf", "--position", "0.5,0,0.4"),
     ("check",): ("robot.urdf", "--samples", "5"),
+    ("reduction",): ("robot.urdf",),
     ("workspace",): ("robot.urdf", "--size", "5"),
     ("partitions",): ("robot.urdf", "plan.json"),
     ("bandwidth",): ("robot.urdf", "--frequencies", "1,2", "--no-alone"),
@@ -80,6 +83,7 @@ def parameters() -> tuple[tuple[tuple[str, ...], Any], ...]:
         if words in GOOD:
             yield from ((words, parameter) for parameter in verb.params)
 
+    load_commands()
     return tuple(walk(typer.main.get_command(app), ()))
 
 

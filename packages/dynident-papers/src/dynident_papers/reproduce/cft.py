@@ -259,7 +259,7 @@ def cft_excitation() -> Reproduction:
                 limits=dict(zip(named, cft.LIMITS, strict=True)),
             )
         },
-        ("the same from a shell: dynident excite cft --cartesian --criterion cond -o plan/",),
+        ("the same from a shell: dynident excite cft_cartesian --criterion cond -o plan/",),
     )
 
 
