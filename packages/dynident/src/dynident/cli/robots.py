@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dynident.excitation.limits_file import MotionLimits
     from dynident.excitation.plan import Plan
     from dynident.simulate.robot import VirtualRobot
-    from dynident.trajectory.fourier import Fourier
+    from dynident.trajectory.sines import Fourier
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +114,7 @@ def find_machine(name: str) -> VirtualRobot:
 def published_limits(name: str, mechanism: di.Mechanism) -> Published:
     """Return what the source of a known robot says about experiments; limits of its description where it says nothing."""
     from dynident.excitation.limits_file import limits_of  # noqa: PLC0415 - only some commands need it
-    from dynident.trajectory.fourier import Fourier  # noqa: PLC0415 - only some commands need it
+    from dynident.trajectory.sines import Fourier  # noqa: PLC0415 - only some commands need it
 
     make = find_robot(name).published
     if make is not None:
