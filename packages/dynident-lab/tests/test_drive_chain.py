@@ -1,4 +1,4 @@
-"""Transfer functions, state space and modes of chains: three ways to the same numbers, and the document's MAST values."""
+"""Transfer functions, state space and modes of chains: three ways to the same numbers."""
 
 from __future__ import annotations
 
@@ -11,23 +11,25 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.integrate import solve_ivp
 
-from dynident.drive import Chain
+from dynident.drive import Chain, Drive, Motor, Transmission
+from dynident.drive.drive import linear_drive
 from dynident.errors import DynidentError
 from dynident_lab.servo import StateSpace, TransferFunction, plot_bode
 from dynident_lab.servo.chain import (
     anti_resonances,
+    electric,
     modes,
     receptance,
     resonances,
+    speed_per_voltage,
     state_space,
     transfer_functions,
     transmissibility,
 )
-from dynident_papers.robots.mast import data as mast
 
 Complex = NDArray[np.complex128]
 
-MAST = Chain((mast.J_1, mast.J_2), (mast.TABLE_4_2["k_t"],), (mast.TABLE_4_2["c_t"],))
+MAST = Chain((2.028e-5, 2.0526e-6), (67.702,), (3.0e-8,))  # motor and carriage of [Roldan2017, table 4.2]
 
 
 @st.composite
@@ -52,24 +54,6 @@ def recursion(chain: Chain, s: Complex) -> list[Complex]:
         found.append(g[i - 1] / (m[i] * s**2 + b[i] * s + g[i - 1] + after))
     first = g[0] * (1.0 - found[-1]) if n > 1 else behind
     return [1.0 / (m[0] * s**2 + b[0] * s + first), *found[::-1]]
-
-
-def test_the_documents_resonances() -> None:
-    """TF2 at 914.0 Hz ("about 900"), TF1 at 959.2 Hz, 983.6 Hz with the adjusted inertia, 725.0 with 2.27 kg."""
-    assert anti_resonances(MAST, 0)[0] == pytest.approx(914.0, abs=0.05)
-    assert resonances(MAST)[0] == pytest.approx(959.2, abs=0.05)
-    adjusted = dataclasses.replace(MAST, inertias=(mast.J_1_ADJUSTED, mast.J_2))
-    assert resonances(adjusted)[0] == pytest.approx(983.6, abs=0.05)
-    with_brake = dataclasses.replace(MAST, inertias=(mast.J_1 + mast.TABLE_4_2["J_brake"], mast.J_2))
-    assert resonances(with_brake)[0] == pytest.approx(957.1, abs=0.05)
-    heavy = MAST.loaded((2.27 - mast.TABLE_4_2["M"]) / mast.MOTOR_RATIO**2)
-    assert anti_resonances(heavy, 0)[0] == pytest.approx(725.0, abs=0.05)
-    assert resonances(heavy)[0] == pytest.approx(781.1, abs=0.05)
-    functions = transfer_functions(MAST)
-    assert abs(functions["TF2"].poles[0]) / (2.0 * np.pi) == pytest.approx(914.0, abs=0.05)
-    assert abs(functions["TF1"].poles[-1]) / (2.0 * np.pi) == pytest.approx(959.2, abs=0.05)
-    f = np.linspace(900.0, 930.0, 3001)
-    assert f[np.argmax(functions["TF2"].bode(f).magnitude)] == pytest.approx(914.05, abs=0.02)
 
 
 def test_the_four_printed_transfer_functions() -> None:
@@ -299,3 +283,29 @@ def test_python_control_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "control", None)
     with pytest.raises(DynidentError, match=r"dynident\[control\]"):
         receptance(MAST).to_control()
+
+
+def test_the_winding_and_the_speed_per_voltage() -> None:
+    motor, f = Motor(0.05, resistance=0.3, inductance=1e-4), np.array([0.0, 100.0])
+    np.testing.assert_allclose(electric(motor).response(f), 1.0 / (0.3 + 1e-4j * 2.0 * np.pi * f))
+    with pytest.raises(DynidentError, match="resistance and inductance are 0"):
+        electric(Motor(0.1))
+    motor = Motor(30.2e-3, resistance=0.299, inertia=1.42e-5)
+    drive = Drive("a", motor, Transmission(inertias=(1e-5,)))
+    (pole,) = speed_per_voltage(drive).poles
+    assert -1.0 / pole.real == pytest.approx(motor.mechanical_time_constant(load=1e-5), rel=1e-12)
+    assert speed_per_voltage(drive).response(0.0) == pytest.approx(1.0 / 30.2e-3)
+
+
+@given(chains(), st.booleans(), st.floats(0.0, 1e-3))
+def test_the_linear_drive_is_speed_per_voltage(chain: Chain, winding: bool, inductance: float) -> None:
+    """State matrices from the expressions of the simulation against transfer functions from polynomials."""
+    chain = dataclasses.replace(chain, viscous=())
+    motor = Motor(0.05, resistance=0.3, inductance=1e-4 + inductance if winding else 0.0, back_emf=0.06)
+    A, B, row = linear_drive(chain, motor, voltage=True)
+    f, n = np.array([0.7, 30.0, 400.0]), len(chain)
+    system = StateSpace(A, B, np.vstack([np.eye(len(A))[n], row[:-2]]), np.array([[0.0, 0.0], row[-2:]]))
+    Z, E = receptance(chain, 0, 0).rate.response(f), electric(motor).response(f)
+    speed = 0.05 * E * Z / (1.0 + 0.05 * 0.06 * E * Z)
+    np.testing.assert_allclose(system.response(f)[:, 0, 0], speed, rtol=1e-6)
+    np.testing.assert_allclose(system.response(f)[:, 1, 0], E * (1.0 - 0.06 * speed), rtol=1e-5)

@@ -9,11 +9,10 @@ from dynident.control import PID
 from dynident.drive import Drive, Motor, Transmission
 from dynident.errors import DynidentError
 from dynident.friction import Coulomb, Viscous
-from dynident.mechanics import Motion, actuator_torques, inverse_dynamics
+from dynident.mechanics import Motion
 from dynident.mechanism import Body, Joint, Mechanism
 from dynident.simulate import VirtualRobot
 from dynident_lab.servo import plot_step, size_motors
-from dynident_papers.robots import dualv
 
 MASS, AMPLITUDE, W, RATIO = 4.0, 0.1, 6.0, 50.0
 
@@ -74,16 +73,6 @@ def test_limits_and_ratings_are_judged_in_words() -> None:
     assert data["ok"] is False
     assert data["motors"][0]["margin"] == pytest.approx(-1.0, rel=1e-5)
     assert narrow.table().count("\n") == 1
-
-
-def test_minimum_norm_torques_of_a_redundant_robot() -> None:
-    motion = dualv.excitation(1)
-    found = size_motors(motion, dualv.machine(ideal=True))
-    robot = dualv.mechanism()
-    tau = actuator_torques(robot, motion.q, inverse_dynamics(robot, motion))
-    assert [m.peak_torque for m in found.motors] == pytest.approx(np.abs(tau).max(axis=0).tolist(), rel=1e-9)
-    assert all(np.isinf(m.inertia_ratio) for m in found.motors)  # rotors are in the links there
-    assert all(m.use["current"] == pytest.approx(m.peak_torque / 127.0) for m in found.motors)
 
 
 def test_bad_input_is_one_sentence() -> None:

@@ -11,11 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
-from dynident.drive import CurrentSensor, Drive, Encoder, Motor, Transmission, reflected_inertia
+from dynident.drive import Chain, CurrentSensor, Drive, Encoder, Motor, Transmission, reflected_inertia
+from dynident.drive.drive import linear_drive
 from dynident.errors import DescriptionError, DynidentError
 from dynident.friction import Coulomb, LuGre, Viscous
-from dynident_lab.servo.chain import electric, speed_per_voltage
-from dynident_papers.robots.mast import data as mast
 
 RPM = math.pi / 30.0
 SHEET = {  # of an invented motor: no document prints electrical constants. V / R = 75 A, K_t 75 A = 2.25 N m, (V - R i_0) / K_t
@@ -47,9 +46,6 @@ def test_voltage_torque_and_losses() -> None:
     assert motor.emf_constant == 0.06
     assert Motor(0.05).emf_constant == 0.05
     assert motor.electrical_time_constant == pytest.approx(1e-4 / 0.3)
-    np.testing.assert_allclose(
-        electric(motor).response([0.0, 100.0]), 1.0 / (0.3 + 1e-4j * 2.0 * np.pi * np.array([0.0, 100.0]))
-    )
 
 
 def test_power_balance_of_the_circuit() -> None:
@@ -66,10 +62,9 @@ def test_mechanical_time_constant_is_that_of_the_simulated_speed() -> None:
         0, -1
     ]
     assert speed / (24.0 / 30.2e-3) == pytest.approx(1.0 - math.exp(-1.0), rel=1e-7)
-    drive = Drive("a", motor, Transmission(inertias=(1e-5,)))
-    (pole,) = speed_per_voltage(drive).poles
-    assert -1.0 / pole.real == pytest.approx(T, rel=1e-12)
-    assert speed_per_voltage(drive).response(0.0) == pytest.approx(1.0 / 30.2e-3)
+    A, B, _ = linear_drive(Chain((2.42e-5,)), motor, voltage=True)
+    assert -1.0 / A[1, 1] == pytest.approx(T, rel=1e-12)
+    assert -B[1, 0] / A[1, 1] == pytest.approx(1.0 / 30.2e-3)
 
 
 def test_torque_speed_line_and_limits() -> None:
@@ -136,15 +131,14 @@ def test_three_phases_and_their_equivalent_have_the_same_power(k: float, R: floa
 def test_ratios_of_gears_screws_and_belts() -> None:
     assert Transmission.gear(40.0).ratio == 40.0
     assert Transmission.screw(0.01).ratio == pytest.approx(200.0 * math.pi)
-    assert Transmission.belt(mast.PITCH, mast.GEAR).ratio == pytest.approx(mast.MOTOR_RATIO, rel=1e-15)
+    assert Transmission.belt(0.07, 15.0).ratio == pytest.approx(2.0 * math.pi * 15.0 / 0.07, rel=1e-15)
     assert Transmission.screw(-0.01, 2.0).ratio < 0.0
-    carriage = reflected_inertia(ratio=mast.GEAR, inertia=mast.TABLE_4_2["J_guide"], mass=mast.TABLE_4_2["M"], pitch=mast.PITCH)
-    assert carriage == pytest.approx(2.0526e-6, rel=1e-5)  # kg m^2
-    assert carriage == pytest.approx(mast.J_2, rel=1e-14)
-    drive = Drive("rho1", Motor(30.2e-3, inertia=mast.J_1), Transmission.belt(mast.PITCH, mast.GEAR, inertias=(carriage,)))
+    carriage = reflected_inertia(ratio=15.0, inertia=4.524e-4, mass=0.076, pitch=0.07)
+    assert carriage == pytest.approx(4.524e-4 / 225.0 + 0.076 * (0.07 / (30.0 * math.pi)) ** 2, rel=1e-14)  # kg m^2
+    drive = Drive("rho1", Motor(30.2e-3, inertia=2e-5), Transmission.belt(0.07, 15.0, inertias=(carriage,)))
     assert drive.rigid
     assert drive.states == 0
-    assert drive.reflected_inertia == pytest.approx(mast.MOTOR_RATIO**2 * (mast.J_1 + mast.J_2), rel=1e-14)
+    assert drive.reflected_inertia == pytest.approx((30.0 * math.pi / 0.07) ** 2 * (2e-5 + carriage), rel=1e-14)
 
 
 @given(
@@ -196,7 +190,6 @@ WRONG: dict[str, tuple[Callable[[], object], str]] = {
     "not a number": (lambda: Motor(0.1, resistance=math.nan), "resistance is nan"),
     "no current allowed": (lambda: Motor(0.1, current_limit=0.0), "current_limit is 0"),
     "line without voltage": (lambda: Motor(0.1, resistance=1.0).steady_torque(0.0), "torque-speed line needs"),
-    "winding of nothing": (lambda: electric(Motor(0.1)), "resistance and inductance are 0"),
     "time constant of nothing": (lambda: Motor(0.0, inertia=1.0).mechanical_time_constant(), "torque_constant is 0"),
     "ratio zero": (lambda: Transmission(0.0), "ratio is 0"),
     "lead zero": (lambda: Transmission.screw(0.0), "lead is 0"),
@@ -213,7 +206,6 @@ WRONG: dict[str, tuple[Callable[[], object], str]] = {
     "resolution below zero": (lambda: Encoder(-1e-3), "resolution is -0.001"),
     "side of nowhere": (lambda: Encoder(side="load"), "side is 'load'"),
     "velocity of magic": (lambda: Encoder(velocity="magic"), "velocity is 'magic'"),
-    "exact velocity from counts": (lambda: Encoder(velocity="exact").estimate_velocity([0.0, 1.0], 1e-3), "no position gives"),
     "half a line": (lambda: Encoder.lines(0.5), "count is 0.5"),
     "gain error of everything": (lambda: CurrentSensor(gain_error=-1.0), "gain_error is -1"),
     "actuator without name": (lambda: Drive("", Motor(0.1)), "actuator is ''"),
