@@ -21,6 +21,7 @@ from dynident.identify.prediction import model_errors
 from dynident.identify.tables import Undetermined
 from dynident.mechanics import inverse_dynamics
 from dynident.mechanism import apply_sidecar
+from dynident.validate.diagnosis.inspection import doubts_of
 
 
 def wrong(robot, scale=1.3):
@@ -382,7 +383,7 @@ def test_causal_and_zero_phase_filters():
 
 def suspected(change) -> str:
     robot = arm(RRR)
-    return "; ".join(MAP().fit(Regression.from_logs(robot, [change(simulated_log(robot, noise=0.05))])).result_.suspicions)
+    return "; ".join(doubts_of(MAP().fit(Regression.from_logs(robot, [change(simulated_log(robot, noise=0.05))])).result_))
 
 
 @pytest.mark.filterwarnings("ignore::dynident.DynidentWarning")
@@ -398,7 +399,7 @@ def test_what_a_person_would_suspect():
 def _of_arm6(change):
     arm = di.examples.arm6()
     evidence = di.Regression.from_log(arm.robot, change(arm.run), cutoff=20.0)
-    return "; ".join(di.MAP().fit(evidence).result_.suspicions)
+    return "; ".join(doubts_of(di.MAP().fit(evidence).result_))
 
 
 @pytest.mark.parametrize("pair", [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (0, 5)])
@@ -457,7 +458,7 @@ def test_a_turned_joint_without_a_description_is_known_by_its_friction():
         log = di.Log(
             t=t, joints=robot.coordinate_names, position=motion.q, effort=sign * effort, effort_kind="joint_torque", name="x"
         )
-        assert len(di.MAP().fit(di.Regression.from_log(robot, log)).result_.suspicions) == count
+        assert len(doubts_of(di.MAP().fit(di.Regression.from_log(robot, log)).result_)) == count
 
 
 def test_a_flipped_sign_refutes_possible_bodies():
@@ -517,6 +518,6 @@ def test_a_turned_effort_is_suspected_where_the_rotor_hides_the_description():
     arm = di.examples.arm6()
     for signs, expected in (([1, 1, 1, 1, 1, 1], ()), ([1, 1, -1, 1, 1, 1], ("the efforts of joint3 have the opposite sign",))):
         log = replace(arm.run, effort=arm.run.effort * signs)
-        found = di.MAP().fit(di.Regression.from_log(arm.robot, log, cutoff=20.0)).result_.suspicions
+        found = doubts_of(di.MAP().fit(di.Regression.from_log(arm.robot, log, cutoff=20.0)).result_)
         assert len(found) == len(expected)
         assert all(text.startswith(start) for text, start in zip(found, expected, strict=True))

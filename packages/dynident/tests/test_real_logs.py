@@ -14,6 +14,7 @@ from dynident.errors import DynidentWarning, SignalWarning
 from dynident.friction.terms import ASYMMETRIC
 from dynident.identify import GLS, IRLS, IV, TLS, WLS, Fit, Regression
 from dynident.validate import judge
+from dynident.validate.diagnosis.inspection import doubts_of
 
 pytestmark = pytest.mark.real
 
@@ -110,7 +111,7 @@ def test_lwr4_predicts_its_second_run(shared_data, capfd):
     checked(score, 0.022)
     assert score.coverage > 0.9
     assert fit.solved.all()
-    assert fit.suspicions == ()  # the last axis alone gains when both wrist axes are exchanged: that is no exchange
+    assert doubts_of(fit) == ()  # the last axis alone gains when both wrist axes are exchanged: that is no exchange
     with pytest.raises(di.DynidentError, match="was used for the fit"):
         fit.score(first.rows(1000, 4000))
     captured = capfd.readouterr()
@@ -199,7 +200,7 @@ def test_ur10_last_third(shared_data):
 def test_tiago_dirty_data_are_seen_and_survived(shared_data):
     folder = shared_data / "tiago_figaroh"
     log = di.Log.read([folder / f"tiago_{kind}.csv.gz" for kind in ("position", "velocity", "effort")], "joint_torque")
-    quality = di.diagnose(log)
+    quality = di.inspect(log)
     delayed = {f.channel: f for f in quality.findings if f.kind == "delayed"}
     assert set(delayed) == {f"velocity:{joint}" for joint in log.joints}
     delays = [float(f.sentence.split("comes ")[1].split(" s")[0]) for f in delayed.values()]
@@ -247,5 +248,5 @@ def test_gen3_is_read_and_identified(shared_data):
     assert np.all(np.isfinite(fit.values))
     assert np.count_nonzero(fit.solved) > 0.7 * fit.base.rank
     # Torque sensors agree with these currents within a tenth: it is the description that is too light, no gain is wrong.
-    assert fit.suspicions == ()
+    assert doubts_of(fit) == ()
     assert "description: efforts are a multiple of what it needs: joint_2" in fit.summary()

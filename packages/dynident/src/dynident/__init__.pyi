@@ -61,10 +61,10 @@ from .report.report import write_report as write_report
 from .results import load as load
 from .signals.log import Log as Log
 from .signals.preparation import prepare as prepare
-from .signals.quality import diagnose as diagnose
 from .simulate.robot import VirtualRobot as VirtualRobot
 from .symbolic.derivation import derive as derive
 from .validate.comparison import compare as compare
+from .validate.diagnosis.inspection import inspect as inspect
 from .validate.holdout import cross_validate as cross_validate
 from .validate.holdout import hold_out as hold_out
 from .validate.properties import check as check

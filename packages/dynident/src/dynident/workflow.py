@@ -65,6 +65,7 @@ def identify(
     from dynident.mechanism.mechanism import Mechanism  # noqa: PLC0415
     from dynident.report.report import Identification  # noqa: PLC0415
     from dynident.signals.log import Log  # noqa: PLC0415
+    from dynident.validate.diagnosis.inspection import with_findings  # noqa: PLC0415
     from dynident.validate.verdict import judge  # noqa: PLC0415
 
     def read(given: Log | File) -> Log:
@@ -80,6 +81,7 @@ def identify(
         fit = fit_of(solver, Regression.from_logs(mechanism, runs, **options))
     else:
         fit = fit_log(mechanism, runs, laws, options, None, solver)
+    fit = with_findings(fit)
     scores = [fit.score(log) for log in others]
     verdict = judge(fit, scores)
     return Identification(fit, (*scores, *(fit.score(log, allow_training=True) for log in runs)), verdict)

@@ -140,6 +140,7 @@ def identify(
     debug: Debug = False,
 ) -> int:
     """Identify a robot from its logs: writes fit.json, the identified description, report.html and verdict.json."""
+    from dynident.validate.diagnosis.inspection import doubts_of, with_findings  # noqa: PLC0415
     from dynident.validate.verdict import judge  # noqa: PLC0415
 
     known = knowledge(described.sidecar, mass, total_mass, centre, without, population)
@@ -174,7 +175,7 @@ def identify(
         else:
             evidence = _evidence(mechanism, runs, solver, order, rank_tolerance, projection_of(projection), options)
             fit = _fitted(evidence, solver, essential, contributing)
-        scores = []
+        fit, scores = with_findings(fit), []
         for path in validate or []:
             step(f"validating on {path.name}")
             scores.append(fit.score(judging(path)))
@@ -193,7 +194,7 @@ def identify(
     if as_json:
         print_json(verdict.to_dict())
     elif quiet:  # the summary, which has them too, is not printed
-        for text in fit.suspicions:
+        for text in doubts_of(fit):
             note(text)
     else:
         _tell(fit, scores, verdict, written)

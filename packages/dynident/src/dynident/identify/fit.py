@@ -13,10 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.errors import DynidentError, IdentificationError
 from dynident.files import read_packed
 from dynident.identify.base import BaseParameters
-from dynident.identify.findings import findings
 from dynident.identify.prediction import Prediction, predicted
+from dynident.identify.regression.regression import Recorded
 from dynident.identify.regression.rows import Projection, Rows
-from dynident.identify.suspicions import feeding_joints
 from dynident.identify.tables import REMOVED, Observability, Undetermined, summary_of
 from dynident.mechanics.motion import MotionLike, as_motion
 from dynident.mechanism.inertia import Consistency
@@ -89,6 +88,8 @@ class Fit(Tabular, Result):
         Root mean square speed of joints in the training data.
     before : ndarray (b,), optional
         Base parameters of the description, where friction laws were found whose numbers it does not have.
+    logs : tuple of Recorded
+        The training logs while they are in memory.
     """
 
     base: BaseParameters
@@ -119,6 +120,7 @@ class Fit(Tabular, Result):
     training_columns: Array | None = None
     speeds: Mapping[str, float] = field(default_factory=dict)
     before: Array | None = None
+    logs: tuple[Recorded, ...] = ()
 
     @property
     def described(self) -> Array:
@@ -181,12 +183,6 @@ class Fit(Tabular, Result):
     ) -> tuple[Array, Array, Array]:
         """Predict the efforts of a motion with several sets of base parameters at once."""
         return predicted(self, as_motion(motion), betas, temperature, load)
-
-    @property
-    def suspicions(self) -> tuple[str, ...]:
-        """What looks wrong with the data, in sentences (see `dynident.identify.suspicions`)."""
-        said = findings(self.notes, self.sources)
-        return said or feeding_joints(self.base, self.values, self.covariance, self.speeds)
 
     @property
     def removals(self) -> tuple[str, ...]:

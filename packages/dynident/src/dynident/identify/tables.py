@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dynident.identify.findings import DESCRIBED, HEAD, findings
-from dynident.identify.specimen import shares
+from dynident.identify.regression.rest import shares
 
 if TYPE_CHECKING:
     from dynident.identify.fit import Fit
 
 REMOVED = "removal "  # how the notes about parameters that were dropped begin, ...
 REFUTED = "refuted: "  # ... those about conditions that the data do not meet ...
-LATE = "delay: "  # ... that about efforts that are late or early ...
 GAINS = "gains: "  # ... and that about gains of the loop, found or held
 MOSTLY = 0.5  # part of the squared residual
 NUMBERED = "because they are only numbered"  # how the note about channels that have other names than the joints ends
@@ -99,15 +97,13 @@ def summary_of(fit: Fit) -> str:
             f"{len(open_ones)} of {len(fit.standard)} standard parameters are not determined by these data and rest on "
             f"the description: {shown}{' ...' if len(open_ones) > 8 else ''}"
         )
-    lines += [f"{HEAD}{text}" for text in fit.suspicions]
     rests = [name for name in fit.groups if shares(fit.sources, name)[0] < 1.0 - MOSTLY]
     if rests and not fit.options.get("standstill"):
         lines.append(
             f"most of the residual of {', '.join(rests)} is made near standstill, where friction may be anything "
             "within its limits; standstill=0.1 (--standstill 0.1) leaves that out of the fit and of its errors"
         )
-    lines += [f"{DESCRIBED}{text}" for text in findings(fit.notes, fit.sources, DESCRIBED)]
-    lines += [note for note in fit.notes if note.startswith((REFUTED, LATE, GAINS))]
+    lines += [note for note in fit.notes if note.startswith((REFUTED, GAINS))]
     lines += dict.fromkeys(note for note in fit.notes if note.endswith(NUMBERED))
     if impossible:
         lines.append(

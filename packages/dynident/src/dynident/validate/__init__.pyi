@@ -1,6 +1,8 @@
 from .comparison import Comparison as Comparison
 from .comparison import compare as compare
 from .comparison import standard_estimators as standard_estimators
+from .diagnosis.inspection import Inspection as Inspection
+from .diagnosis.inspection import inspect as inspect
 from .holdout import CrossValidation as CrossValidation
 from .holdout import HoldOut as HoldOut
 from .holdout import cross_validate as cross_validate
@@ -18,12 +20,14 @@ __all__ = [
     "Comparison",
     "CrossValidation",
     "HoldOut",
+    "Inspection",
     "RobotCheck",
     "Verdict",
     "check",
     "compare",
     "cross_validate",
     "hold_out",
+    "inspect",
     "judge",
     "split",
     "standard_estimators",

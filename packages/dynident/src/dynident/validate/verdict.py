@@ -48,6 +48,8 @@ CONDITION_LIMIT = 1e3
 SHARE_GOOD_LIMIT = 0.25
 SHARES = ("held_out_error", "coverage", "leverage", "precision")  # told in per cent
 SIGN_LIMIT = 3.0  # standard deviations below zero at which a sign is wrong
+MEAN = 0.8  # mean of |v| over its root mean square, as for normal or sinusoidal motions
+FEEDS = 5.0  # deviations by which the power of friction must be negative
 
 
 # What to do when a check fails, by its name.
@@ -160,7 +162,7 @@ class Verdict(Tabular, Result):
 
 
 def judge(fit: Fit, scores: Sequence[Score] = ()) -> Verdict:
-    """Check a fit and its held-out scores.
+    """Check a fit and its held-out scores; the training logs are inspected if they are in memory.
 
     Parameters
     ----------
@@ -367,7 +369,9 @@ def _efforts(fit: Fit, held_out: bool) -> Check:
 
 def _data(fit: Fit, held_out: bool) -> list[Check]:
     """Return what the training data tell: suspicions, joints without efforts, condition, excitation, precision."""
-    doubts = fit.suspicions
+    from dynident.validate.diagnosis.inspection import doubts_of  # noqa: PLC0415 - judge is imported without the diagnosis
+
+    doubts = doubts_of(fit)
     checks = [
         _check("suspicions", float(len(doubts)), 0.0, "; ".join(doubts) if doubts else "nothing looks wrong with the data")
     ]
@@ -497,6 +501,32 @@ def rescaled(score: Score, factors: dict[str, float]) -> Score:
 SPEED = 3.0  # of the RMS speed in training: up to there a law is looked at
 ELSE = 1.0  # rad/s or m/s, where a fit does not say its speeds
 ROOM_TEMPERATURE = 20.0  # degree Celsius, at which laws of temperature are checked
+
+
+def feeding_joints(fit: Fit) -> tuple[str, ...]:
+    """Return the sentence about joints whose friction feeds energy beyond doubt.
+
+    The mean power of friction fv v + fc sign(v) at the speeds of the training data is linear in both; where it is negative by
+    many deviations, effort or position is turned round, whatever the joint carries.
+    """
+    found = []
+    names, values, covariance = list(fit.base.names), fit.values, fit.covariance
+    for joint, speed in fit.speeds.items():
+        own = {symbol: names.index(f"{symbol}_{joint}") for symbol in ("fv", "fc") if f"{symbol}_{joint}" in names}
+        if not own or speed <= 0.0:
+            continue
+        weight = np.array([{"fv": speed, "fc": MEAN}[symbol] for symbol in own])
+        at = list(own.values())
+        power = float(weight @ values[at])
+        deviation = float(np.sqrt(max(weight @ covariance[np.ix_(at, at)] @ weight, 0.0)))
+        if power < -FEEDS * deviation and deviation > 0.0:
+            found.append(joint)
+    if not found:
+        return ()
+    return (
+        f"friction of {', '.join(found)} feeds energy beyond doubt: efforts or positions of "
+        f"{'these joints look' if len(found) > 1 else 'this joint look'} turned round (gain=-1), or one is late",
+    )
 
 
 def feeding_laws(fit: Fit, doubt: float) -> list[str]:

@@ -136,6 +136,7 @@ class LeastSquares(Estimator):
             free_relative=relative_error(regression, free),
             description_relative=relative_error(regression, base.described),
             training_std=training_std(regression, covariance),
+            logs=regression.logs,
         )
         return self
 

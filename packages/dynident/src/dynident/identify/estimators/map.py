@@ -126,6 +126,7 @@ class MAP(Estimator):
             training_std=known,
             training_columns=training_columns(regression),
             speeds=typical_speeds(regression),
+            logs=regression.logs,
         )
         return self
 

@@ -34,8 +34,8 @@ from dynident.identify.posterior.posterior import estimate
 from dynident.identify.posterior.prior import Knowledge, prior_of
 from dynident.identify.regression.matching import match
 from dynident.identify.regression.regression import Regression, dead_efforts, prepared_for, robot_motion
+from dynident.identify.regression.rest import resting_of
 from dynident.identify.regression.rows import Projection, Rows, check_projection
-from dynident.identify.specimen import Specimen
 from dynident.mechanics.functions import tree_motion
 from dynident.mechanics.motion import MotionLike, as_motion
 from dynident.mechanism.mechanism import Mechanism
@@ -291,7 +291,7 @@ def _resting(assembly: Assembly, fit: Fit, recording: Recording) -> dict[str, An
         return {}
     rows = Rows(fit.base.mechanism, assembly.rows.projection)
     signals = rows.signals(recording.temperature, recording.load, len(recording.motion))
-    return {"resting": Specimen.of(rows, fit.base, recording.motion, recording.effort, signals, recording.skip).resting()}
+    return {"resting": resting_of(rows, fit.base, recording.motion, recording.effort, signals, recording.skip)}
 
 
 def _without_temperature(robot: Mechanism, found: Mechanism, assembly: Assembly) -> tuple[Mechanism, list[str]]:

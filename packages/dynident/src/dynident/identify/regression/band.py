@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from dynident.errors import IdentificationError
 from dynident.identify.base import BaseParameters, base_parameters
-from dynident.identify.delay import effort_delay
 from dynident.identify.estimators.least_squares import WLS
 from dynident.identify.posterior.inflation import squares
 from dynident.identify.posterior.posterior import estimate
@@ -87,10 +86,8 @@ def evidence_in_one_band(
 
     def said(evidence: Regression, cutoff: float, tried: str) -> Regression:
         head = f"one band for all logs: cut-off {cutoff:.4g} Hz, rows up to {width(cutoff):.4g} Hz"
-        suspected = any("(delay=" in note for note in evidence.notes)
-        late = () if suspected else effort_delay(evidence, mechanism, logs, absent, options)
         again = () if repeated is None else (REPEATED,)
-        return replace(evidence, notes=(f"{head}{tried}; by the spectra: {found.explanation}", *again, *late, *evidence.notes))
+        return replace(evidence, notes=(f"{head}{tried}; by the spectra: {found.explanation}", *again, *evidence.notes))
 
     tried = _candidates(found)
     if len(tried) == 1:

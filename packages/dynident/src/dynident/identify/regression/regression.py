@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from inspect import signature
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from zipfile import is_zipfile
 
 import numpy as np
@@ -19,14 +19,12 @@ from dynident.checks import numbers
 from dynident.errors import DynidentError, IdentificationError, SignalWarning, require, warn
 from dynident.files import read_regular, write_atomic
 from dynident.identify.base import BaseParameters, base_parameters, columns_of
-from dynident.identify.findings import DESCRIBED, HEAD, in_log
 from dynident.identify.partitions import warn_of_projection
 from dynident.identify.regression.factor import RowGroup, factors_of, triangle
 from dynident.identify.regression.matching import Matched, match
+from dynident.identify.regression.rest import added, resting_of
 from dynident.identify.regression.rows import Projection, Rows, check_projection, checked_efforts
 from dynident.identify.regression.stretches import Repeats
-from dynident.identify.specimen import Specimen, added, false_channels
-from dynident.identify.suspicions import check_finite, suspicions
 from dynident.mechanics.closure import motion_from_actuators
 from dynident.mechanics.motion import Motion, MotionLike, as_motion
 from dynident.mechanism.mechanism import Mechanism
@@ -37,6 +35,13 @@ from dynident.signals.quality import split_at_gaps
 from dynident.signals.stream import LogStream
 
 Array = NDArray[np.float64]
+
+
+class Recorded(NamedTuple):
+    """A log that regression data were made from, and the bodies that the robot did not carry."""
+
+    log: Log
+    absent: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +64,8 @@ class Regression:
         Every decision of the preparation, in words.
     projection : str or tuple of str
         How the equations of a robot with loops were projected (see `dynident.identify.regression.rows`).
+    logs : tuple of Recorded
+        The logs themselves while they are in memory, for `dynident.inspect`; not written to files.
     """
 
     base: BaseParameters
@@ -67,6 +74,7 @@ class Regression:
     options: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     projection: Projection = "gls"
+    logs: tuple[Recorded, ...] = ()
 
     def __repr__(self) -> str:
         logs = ", ".join(str(source["name"]) for source in self.sources) or "motions"
@@ -183,18 +191,12 @@ class Regression:
             robot, motion, prepared.filtered, base, prepared.decimator, skip, projection, absent, *beside, stretches
         )
         source = source_of(log, prepared)
-        if not matched.mechanism.loops:
+        if not robot.loops:
             rows = Rows(evidence.mechanism, absent=tuple(columns_of(evidence.mechanism, tuple(absent))))
             signals = rows.signals(prepared.temperature, prepared.effort, len(motion))
-            independent = min(group.count * group.independence for group in evidence.groups)
-            specimen = Specimen.of(rows, evidence.base, motion, prepared.filtered, signals, skip)
-            false = tuple(f"{HEAD}{text}" for text in false_channels(matched.log, prepared.quality, specimen))
-            notes += false or suspicions(rows, evidence.base, motion, prepared.filtered, specimen, independent)
-            if not false and independent < evidence.base.rank:
-                source["short"] = True  # see `findings`
-            source["resting"] = specimen.resting()
+            source["resting"] = resting_of(rows, evidence.base, motion, prepared.filtered, signals, skip)
         kept = {name: value for name, value in options.items() if name != "like"}  # the band is in the source
-        return replace(evidence, sources=(source,), options=kept, notes=tuple(notes))
+        return replace(evidence, sources=(source,), options=kept, notes=tuple(notes), logs=(Recorded(log, tuple(absent)),))
 
     @classmethod
     def from_rows(
@@ -271,6 +273,15 @@ class Regression:
     def from_bytes(cls, content: bytes, mechanism: Mechanism, base: BaseParameters | None = None) -> Regression:
         """Return the evidence of `to_bytes`."""
         return load_regression(content, mechanism, base)
+
+
+def check_finite(values: Array, joint: str) -> None:
+    """Refuse equations that a user's expression makes NaN or infinite."""
+    if not np.isfinite(values).all():
+        raise IdentificationError(
+            f"the equations of joint '{joint}' are not finite along this motion; check the expressions of its friction and "
+            "forces, such as log or sqrt of what becomes negative"
+        )
 
 
 def same_robot(base: BaseParameters, mechanism: Mechanism) -> bool:
@@ -361,16 +372,9 @@ def merged(one: Regression, other: Regression) -> Regression:
         one,
         groups=tuple(groups),
         sources=(*one.sources, *other.sources),
-        notes=tuple(dict.fromkeys((*_named(one), *_named(other)))),
+        notes=tuple(dict.fromkeys((*one.notes, *other.notes))),
+        logs=(*one.logs, *other.logs),
     )
-
-
-def _named(part: Regression) -> tuple[str, ...]:
-    """Return the notes of a part; suspicions name its log, which is no longer the only one."""
-    if len(part.sources) != 1:
-        return part.notes
-    log = part.sources[0].get("name", "")
-    return tuple(in_log(note, str(log)) if note.startswith((HEAD, DESCRIBED)) else note for note in part.notes)
 
 
 def joined_sources(sources: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:

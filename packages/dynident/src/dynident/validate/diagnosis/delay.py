@@ -1,4 +1,4 @@
-"""Are the efforts of all logs late or early beside the positions: said where the data show it beyond doubt.
+"""Are the efforts of a log late or early beside the positions.
 
 A commanded torque acts some milliseconds later, a filtered sensor tells it later; positions have delays of their own. With the
 efforts late by d, tau(t) = w(t - d) beta; to first order about an estimate of d
@@ -13,24 +13,15 @@ four deviations, and predicts left-out stretches better by more than a standard 
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.errors import DynidentWarning
-from dynident.identify.base import columns_of
-from dynident.identify.regression.matching import match
-from dynident.identify.regression.regression import Regression, dead_efforts, prepared_for, robot_motion, same_band
-from dynident.identify.regression.rows import Rows
 from dynident.identify.regression.stretches import BLOCKS
-from dynident.identify.specimen import Specimen
-from dynident.identify.tables import LATE
-from dynident.mechanism.mechanism import Mechanism
-from dynident.parallel import one_blas_thread
-from dynident.signals.log import Log
+from dynident.signals.preparation import Prepared
+from dynident.signals.quality import Finding
+from dynident.validate.diagnosis.sample import Sample
 
 Array = NDArray[np.float64]
 
@@ -42,22 +33,29 @@ RIDGE = 1e-10  # of a column's square: directions that these samples do not show
 FLOOR = 1e-6  # of the torque: smaller residuals are not believed
 
 
+def delay_finding(sample: Sample, prepared: Prepared, dead: Sequence[str]) -> list[Finding]:
+    """Return the finding about efforts that are late or early as a whole; none where the data do not show it."""
+    record = Record(sample, prepared, dead)
+    found = delay_of([record], FURTHEST / prepared.decimator.cutoff)
+    if found is None:
+        return []
+    delay, deviation = found
+    said = (
+        f"efforts are {1e3 * abs(delay):.3g} +- {1e3 * deviation:.2g} ms {'late' if delay > 0.0 else 'early'} beside the "
+        f"positions: delay={delay:.3g} (Log.read, --delay) brings them to the same time"
+    )
+    return [Finding("delay", "effort", "warning", said, delay)]
+
+
 class Record:
     """Some hundred samples of one log, with its efforts at all times."""
 
-    def __init__(self, evidence: Regression, mechanism: Mechanism, log: Log, absent: Sequence[str], options: Mapping[str, Any]):
-        matched = match(mechanism, log)
-        rows = Rows(evidence.mechanism, absent=tuple(columns_of(evidence.mechanism, tuple(absent))))
-        prepared = prepared_for(rows, matched.log, {**options, **same_band(evidence.sources, log.rate)})
-        motion, self.rate = robot_motion(matched.mechanism, prepared.motion), prepared.rate
-        signals = rows.signals(prepared.temperature, prepared.effort, len(motion))
-        skip = dead_efforts(prepared)
-        part = Specimen.of(rows, evidence.base, motion, prepared.filtered, signals, skip)
-        alive = np.array([name not in skip for name in part.names])
-        self.t, self.record = motion.t, prepared.filtered * alive
+    def __init__(self, sample: Sample, prepared: Prepared, dead: Sequence[str]) -> None:
+        alive = np.array([name not in dead for name in sample.names])
+        self.rate, self.t, self.record = prepared.rate, prepared.motion.t, prepared.filtered * alive
         self.slope = np.gradient(self.record, 1.0 / self.rate, axis=0)
-        self.at, self.W = part.motion.t, part.equations(part.motion).transpose(2, 0, 1)
-        self.known = part.effort - self._seen(self.record, 0.0)
+        self.at, self.W = sample.motion.t, sample.equations(sample.motion).transpose(2, 0, 1)
+        self.known = sample.effort - self._seen(self.record, 0.0)
 
     def _seen(self, record: Array, delay: float) -> Array:
         return np.stack([np.interp(self.at + delay, self.t, column) for column in record.T], axis=1)
@@ -65,26 +63,6 @@ class Record:
     def efforts(self, delay: float) -> tuple[Array, Array]:
         """Return the efforts that belong to the samples if they are late by `delay`, and their slopes, (S, n)."""
         return self._seen(self.record, delay) + self.known, self._seen(self.slope, delay)
-
-
-def effort_delay(
-    evidence: Regression, mechanism: Mechanism, logs: Sequence[Log], absent: Sequence[str], options: Mapping[str, Any]
-) -> tuple[str, ...]:
-    """Return a sentence about the delay of the efforts; none where the data do not show one beyond doubt."""
-    if evidence.mechanism.loops:
-        return ()
-    with warnings.catch_warnings(), one_blas_thread():
-        warnings.simplefilter("ignore", DynidentWarning)  # all was said when the evidence was taken
-        records = [Record(evidence, mechanism, log, absent, options) for log in logs]
-        furthest = FURTHEST / max(float(source["bandwidth"]) for source in evidence.sources)
-        found = delay_of(records, furthest)
-    if found is None:
-        return ()
-    delay, deviation = found
-    return (
-        f"{LATE}efforts are {1e3 * abs(delay):.3g} +- {1e3 * deviation:.2g} ms {'late' if delay > 0.0 else 'early'} beside the "
-        f"positions, beyond doubt: delay={delay:.3g} (Log.read, --delay) brings them to the same time",
-    )
 
 
 def delay_of(records: Sequence[Record], furthest: float) -> tuple[float, float] | None:

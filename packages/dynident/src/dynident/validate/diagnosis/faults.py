@@ -14,13 +14,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.identify.zeros import best_zero, shifted, wrong_zero
 from dynident.mechanics.motion import Motion
+from dynident.signals.quality import Finding
+from dynident.validate.diagnosis.sample import Equations, fault
 
 Array = NDArray[np.float64]
 
@@ -42,14 +42,11 @@ GAINS = (1e-3, 1e-2, 0.03, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 1.18, 1.4, 2.0, 2.8, 
 REFINED = 1.2  # and then about the best of them
 DELAYS = (-0.064, -0.016, 0.016, 0.064)  # [s], likewise
 WIDE = 2.0 * np.pi  # [rad], range of a revolute joint from which on degrees are thought of
-
-
-class Equations(Protocol):
-    """Rows W (n, b, S') of a motion that has every `step`-th of the S samples."""
-
-    def __call__(self, moved: Motion, step: int = 1) -> Array:
-        """Return the rows."""
-        ...
+# Zeros of the positions: angles tried first, ...
+TRIED = tuple(np.radians((-135.0, -90.0, -45.0, 45.0, 90.0, 135.0, 180.0)))  # first ...
+STEPS = tuple(np.radians((22.5, 11.0, 5.5, 2.7, 1.4, 0.7)))  # ... and then about the best of them
+LEAST = np.radians(10.0)  # less is a matter of calibration
+RIGHT, NEAR = np.radians(90.0), np.radians(5.0)  # a multiple of a right angle so near is what is meant
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +113,7 @@ class Products:
 class Faults:
     """What was found, and the data without it: the mended efforts are ``effort[:, order] * factor``."""
 
-    sentences: tuple[str, ...]  # one per fault
+    findings: tuple[Finding, ...]  # one per fault
     turned: tuple[int, ...]  # joints whose efforts were turned round
     order: NDArray[np.int64]  # (n,)
     factor: Array  # (n,)
@@ -160,29 +157,29 @@ def find_faults(
     lowest = products.misfit()
     none = found = replace(none, misfit=lowest, limit=limit)
     usual = np.arange(n)
-    others: list[tuple[float, str, Motion, NDArray[np.int64]]] = []
+    others: list[tuple[float, Finding, Motion, NDArray[np.int64]]] = []
     for turn in range(FAULTS):
         options = list(_of_efforts(products, names, lowest - limit))
         if turn == 0 and (options or none.poor() or _contradiction(W, products, independent) > DOUBTED):
             others = list(_of_positions(names, rows, motion, effort, products.variances(), limit, angles))
         if turn == 0 and later is not None:
-            others += [(L, text, motion, usual) for L, text in _delays(W, names, effort, later, lowest - limit)]
+            others += [(L, finding, motion, usual) for L, finding in _delays(W, names, effort, later, lowest - limit)]
         if not options:
             break
-        best, sentence, order, factor = min(options, key=lambda option: option[0])
+        best, finding, order, factor = min(options, key=lambda option: option[0])
         if others and turn == 0 and min(others, key=lambda other: other[0])[0] < best - limit:
             break
         turned = (*found.turned, *np.flatnonzero(factor == -1.0).tolist())
         order, factor = found.order[order], found.factor[order] * factor
         products = start.mended(order, factor)
         lowest = products.misfit()
-        sentences = (*found.sentences, *([sentence] if sentence else []))
-        found = replace(found, sentences=sentences, turned=turned, order=order, factor=factor, misfit=lowest)
+        findings = (*found.findings, *([] if finding is None else [finding]))
+        found = replace(found, findings=findings, turned=turned, order=order, factor=factor, misfit=lowest)
     if others:
-        L, text, changed, order = min(others, key=lambda other: other[0])
+        L, finding, changed, order = min(others, key=lambda other: other[0])
         if lowest - limit > L:
             W, products = (W, products) if changed is motion else (moved := rows(changed), Products.of(moved, effort[:, order]))
-            found = replace(none, sentences=(text,), motion=changed, order=order, misfit=L)
+            found = replace(none, findings=(finding,), motion=changed, order=order, misfit=L)
     return replace(found, contradiction=_contradiction(W, products, independent))
 
 
@@ -217,15 +214,16 @@ def likely_gain(products: Products, i: int, left: float) -> float:
     return 1.0 / factor if sure else 1.0
 
 
-def exchanged(one: str, other: str, what: str = "efforts") -> str:
-    """Return the sentence about two channels that look exchanged."""
-    return f"the {what} of {one} and {other} look exchanged; check the order of the columns"
+def exchanged(one: str, other: str, what: str = "efforts") -> Finding:
+    """Return the finding about two channels that look exchanged."""
+    said = f"the {what} of {one} and {other} look exchanged; check the order of the columns"
+    return fault("order", f"{what}:{one},{other}", said)
 
 
 def _of_efforts(
     products: Products, names: Sequence[str], wanted: float
-) -> Iterator[tuple[float, str, NDArray[np.int64], Array]]:
-    """Yield L, sentence, order and factor of every fault of efforts that reaches a wanted L."""
+) -> Iterator[tuple[float, Finding | None, NDArray[np.int64], Array]]:
+    """Yield L, finding, order and factor of every fault of efforts that reaches a wanted L."""
     n = len(names)
     usual = np.arange(n)
     apart = products.apart()
@@ -242,11 +240,12 @@ def _of_efforts(
         factor = np.where(usual == i, -1.0, 1.0)
         L = products.mended(usual, factor).misfit()
         if wanted > L:
-            yield L, "", usual, factor
+            yield L, None, usual, factor
         L, gain = products.scaled(i)
         if wanted > L and GAINS[0] < gain < GAINS[-1] and not 1.0 / SCALED < gain < SCALED:
             said = f"the efforts of {names[i]} are {1.0 / gain:.3g} times what the other joints need; check gain, unit and gear"
-            yield L + FALL, said, usual, np.where(usual == i, gain, 1.0)  # a number that was fitted counts
+            found = fault("gain", f"effort:{names[i]}", said, 1.0 / gain)
+            yield L + FALL, found, usual, np.where(usual == i, gain, 1.0)  # a number that was fitted counts
 
 
 def _of_positions(
@@ -257,8 +256,8 @@ def _of_positions(
     before: Array,
     limit: float,
     angles: Sequence[int],
-) -> Iterator[tuple[float, str, Motion, NDArray[np.int64]]]:
-    """Yield L, sentence, motion and order of the efforts of the faults of positions that may make L fall by a limit.
+) -> Iterator[tuple[float, Finding, Motion, NDArray[np.int64]]]:
+    """Yield L, finding, motion and order of the efforts of the faults of positions that may make L fall by a limit.
 
     `before` are the variances of the data as they are. Each of two exchanged joints must be explained better: what one joint
     gains by the richer rows of another is no exchange.
@@ -272,11 +271,11 @@ def _of_positions(
 
     usual = np.arange(n)
     start = misfit(few, usual)
-    for text, changed, order, pair in _motions(names, motion, angles):
+    for finding, changed, order, pair in _motions(names, motion, angles):
         if misfit(changed[::step], order) < start - WORTH * limit:
             after = Products.of(rows(changed), effort[:, order]).variances()
             if all(after[i] < CROSSED * before[order[i]] for i in pair):
-                yield float(np.sum(np.log(after))), text, changed, order
+                yield float(np.sum(np.log(after))), finding, changed, order
     L, i, angle = best_zero(lambda i, angle: misfit(shifted(few, i, angle), usual), angles, start)
     if angle and start - WORTH * limit > L:
         changed = shifted(motion, i, angle)
@@ -286,13 +285,14 @@ def _of_positions(
 
 def _motions(
     names: Sequence[str], motion: Motion, angles: Sequence[int]
-) -> Iterator[tuple[str, Motion, NDArray[np.int64], tuple[int, ...]]]:
-    """Yield sentences about positions, motions that undo what they say, the order of efforts with them, joints exchanged."""
+) -> Iterator[tuple[Finding, Motion, NDArray[np.int64], tuple[int, ...]]]:
+    """Yield findings about positions, motions that undo what they say, the order of efforts with them, joints exchanged."""
     n = len(names)
     usual = np.arange(n)
     for i in range(n):
         sign = np.where(np.arange(n) == i, -1.0, 1.0)
-        yield f"the positions of {names[i]} look turned round; check their sign", _scaled(motion, sign), usual, ()
+        said = f"the positions of {names[i]} look turned round; check their sign"
+        yield fault("sign", f"position:{names[i]}", said, -1.0), _scaled(motion, sign), usual, ()
     for i, j in combinations(range(n), 2):
         order = np.arange(n)
         order[[i, j]] = j, i
@@ -301,7 +301,8 @@ def _motions(
         yield exchanged(names[i], names[j], "positions and efforts"), changed, order, (i, j)
     if np.any(np.ptp(motion.q[:, list(angles)], axis=0) > WIDE):
         radians = np.where(np.isin(np.arange(n), angles), np.pi / 180.0, 1.0)
-        yield "positions look like degrees taken for radians (position=deg)", _scaled(motion, radians), usual, ()
+        said = "positions look like degrees taken for radians (position=deg)"
+        yield fault("unit", "position", said, 180.0 / np.pi), _scaled(motion, radians), usual, ()
 
 
 def _scaled(motion: Motion, factor: Array) -> Motion:
@@ -310,8 +311,8 @@ def _scaled(motion: Motion, factor: Array) -> Motion:
 
 def _delays(
     W: Array, names: Sequence[str], effort: Array, later: Callable[[float], Array], wanted: float
-) -> Iterator[tuple[float, str]]:
-    """Yield L and sentence where efforts of all joints, or of one, fit much better when they are taken later or earlier."""
+) -> Iterator[tuple[float, Finding]]:
+    """Yield L and finding where efforts of all joints, or of one, fit much better when they are taken later or earlier."""
     n = len(names)
     alone = np.array([_explained_alone(W[i], i, effort, later) for i in range(n)])  # (n, 2)
     for own in (list(range(n)), *([i] for i in range(n))):
@@ -325,12 +326,12 @@ def _delays(
         best, delay = _best_delay(misfit)
         # A number that was fitted counts; the residuals of all joints together must be less than half on average.
         if best + max(FALL, len(own) * HALVED - FALL) < wanted:
-            said, way = "all joints" if len(own) == n else names[own[0]], "later" if delay > 0.0 else "earlier"
-            yield (
-                best,
-                f"the efforts of {said} look {1e3 * abs(delay):.2g} ms {way} than the positions; align them "
-                f"(delay={delay:.2g})",
+            which, way = "all joints" if len(own) == n else names[own[0]], "later" if delay > 0.0 else "earlier"
+            said = (
+                f"the efforts of {which} look {1e3 * abs(delay):.2g} ms {way} than the positions; align them "
+                f"(delay={delay:.2g})"
             )
+            yield best, fault("delay", "effort" if len(own) == n else f"effort:{names[own[0]]}", said, delay)
 
 
 def _best_delay(misfit: Callable[[float], float]) -> tuple[float, float]:
@@ -353,3 +354,47 @@ def _explained_alone(rows: Array, i: int, effort: Array, later: Callable[[float]
 
     now = misfit(effort[:, i])
     return now, min(now, _best_delay(lambda delay: misfit(later(delay)[:, i]))[0])
+
+
+# ---- zeros -----------------------------------------------------------------------------------------------------------------
+# A wrong zero bends the robot elsewhere. Joints between others then contradict each other whatever the description says; the
+# last joint and those of planar arms pass it on to the first moments of their bodies, and only described masses can tell.
+
+
+def shifted(motion: Motion, joint: int, angle: float) -> Motion:
+    """Return the motion with an angle added to the positions of a joint."""
+    q = motion.q.copy()
+    q[:, joint] += angle
+    return Motion(motion.t, q, motion.v, motion.a)
+
+
+def best_zero(misfit: Callable[[int, float], float], joints: Sequence[int], start: float) -> tuple[float, int, float]:
+    """Return the least misfit(joint, angle), with joint and angle in (-pi, pi]; angle 0 where none is below `start`."""
+    best = (start, 0, 0.0)
+    for joint in joints:
+        own = min((start, joint, 0.0), *((misfit(joint, angle), joint, angle) for angle in TRIED))
+        best = min(best, own, _closer(misfit, own, STEPS[0]))
+    for step in STEPS[1:] if best[2] else ():
+        best = _closer(misfit, best, step)
+    value, joint, angle = best
+    right = RIGHT * round(angle / RIGHT)
+    if abs(angle - right) < NEAR:
+        value, angle = misfit(joint, right) if right else start, right
+    angle = float(np.pi - (np.pi - angle) % (2.0 * np.pi))
+    return value, joint, angle if abs(angle) >= LEAST else 0.0
+
+
+def _closer(misfit: Callable[[int, float], float], best: tuple[float, int, float], step: float) -> tuple[float, int, float]:
+    _, joint, angle = best
+    return min(best, *((misfit(joint, angle + d), joint, angle + d) for d in (-step, step)))
+
+
+def wrong_zero(name: str, angle: float) -> Finding:
+    """Return the finding about a zero that is off by an angle [rad]."""
+    degrees = round(float(np.degrees(angle)))
+    twist = " (a twist alpha of the wrong sign before it looks alike)" if abs(degrees) == 180 else ""
+    said = (
+        f"the zero of {name} looks {abs(degrees)} degrees off{twist}; add {degrees} degrees to its positions, or turn the "
+        "joint's origin in the description about its axis by as much"
+    )
+    return fault("zero", f"position:{name}", said, angle)

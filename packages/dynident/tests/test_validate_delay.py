@@ -7,6 +7,7 @@ import pytest
 from identify_cases import PLANAR, arm, smooth, truth
 
 import dynident as di
+from dynident.signals.quality import Finding
 
 LATE = 0.01  # [s]; from about 15 ms on it is a suspicion, see test_identify_suspicions
 
@@ -27,24 +28,25 @@ def robot() -> di.Mechanism:
     return arm(PLANAR, gravity=(0.0, -9.81, 0.0))
 
 
-def said(robot: di.Mechanism, logs: list[di.Log]) -> list[str]:
-    return [note for note in di.Regression.from_logs(robot, logs).notes if note.startswith("delay: efforts are")]
+def said(robot: di.Mechanism, log: di.Log) -> list[Finding]:
+    return [finding for finding in di.inspect(log, robot).findings if finding.kind == "delay"]
 
 
 @pytest.mark.parametrize("late", [LATE, -LATE])
 def test_a_delay_is_said_with_its_size_and_sign(robot, late):
-    (note,) = said(robot, [log_of(robot, seed, late) for seed in (1, 2)])
-    assert ("late" if late > 0 else "early") in note
-    assert float(note.split("delay=")[1].split()[0]) == pytest.approx(late, abs=0.003)
+    (finding,) = said(robot, log_of(robot, 1, late))
+    assert ("late" if late > 0 else "early") in finding.sentence
+    assert finding.value == pytest.approx(late, abs=0.003)
+    assert f"delay={finding.value:.3g}" in finding.sentence
 
 
-def test_the_summary_of_a_fit_says_it(robot):
-    fit = di.MAP().fit(di.Regression.from_logs(robot, [log_of(robot, 1, LATE)])).result_
-    assert "delay: efforts are 10" in fit.summary()
+def test_the_notes_of_an_identification_say_it(robot):
+    done = di.identify(robot, log_of(robot, 1, LATE))
+    assert any(note.startswith("efforts are 10") for note in done.fit.notes)
 
 
 def test_punctual_efforts_say_nothing(robot):
-    assert not any(said(robot, [log_of(robot, seed, 0.0)]) for seed in range(4))
+    assert not any(said(robot, log_of(robot, seed, 0.0)) for seed in range(4))
 
 
 def test_the_advice_mends_it(robot):
@@ -56,6 +58,6 @@ def test_the_advice_mends_it(robot):
     for train, test in (mended, late, punctual):
         fit = di.MAP().fit(di.Regression.from_logs(robot, [train], cutoff=5.0)).result_
         errors.append(fit.score(test).metrics.relative)
-    assert not said(robot, mended)
+    assert not any(said(robot, log) for log in mended)
     assert errors[0] == pytest.approx(errors[2], rel=0.02)
     assert errors[1] > 1.1 * errors[0]

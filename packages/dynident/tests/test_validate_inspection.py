@@ -11,13 +11,14 @@ from identify_cases import LWR, RRR, UR10, arm, simulated_log
 
 import dynident as di
 from dynident.identify import MAP, Regression
-from dynident.identify.findings import HEAD, findings
+from dynident.validate.diagnosis.inspection import Inspection, doubts_of, inspect_fit, suspicions, with_findings
+from dynident.validate.diagnosis.sample import fault
 
 pytestmark = pytest.mark.filterwarnings("ignore::dynident.DynidentWarning")
 
 
 def said(log, robot=None):
-    return "; ".join(MAP().fit(Regression.from_logs(robot or arm(RRR), [log])).result_.suspicions)
+    return "; ".join(doubts_of(MAP().fit(Regression.from_logs(robot or arm(RRR), [log])).result_))
 
 
 def log_of(robot=None, **change):
@@ -187,9 +188,11 @@ def test_bodies_that_are_described_too_light_accuse_no_joint():
     factor[case.true.tree.inertias.size :] = 0.0
     described = case.true.with_parameters(case.true.parameters.replace(factor * values))
     fit = MAP().fit(Regression.from_logs(described, [case.train])).result_
-    assert fit.suspicions == ()
-    assert "description: efforts are a multiple of what it needs: joint_" in fit.summary()
-    assert "its masses look too small (is a tool or payload missing?)" in fit.summary()
+    assert doubts_of(fit) == ()
+    (masses,) = (finding for finding in inspect_fit(fit)[0].findings if finding.kind == "masses")
+    assert "efforts are a multiple of what the description needs: joint_" in masses.sentence
+    assert "its masses look too small (is a tool or payload missing?)" in masses.sentence
+    assert masses.sentence in with_findings(fit).notes
 
 
 def test_suspicions_of_several_logs_are_told_once_and_name_the_log():
@@ -199,7 +202,7 @@ def test_suspicions_of_several_logs_are_told_once_and_name_the_log():
     sentence = "the efforts of joint_2 have the opposite sign of what other joints or the description need; turn them round"
 
     def doubts(*of):
-        return MAP().fit(Regression.from_logs(arm(RRR), of)).result_.suspicions
+        return doubts_of(MAP().fit(Regression.from_logs(arm(RRR), of)).result_)
 
     assert doubts(turned[0], logs[1]) == (f"{sentence} (gain=-1) (in one)",)
     assert doubts(*turned) == (f"{sentence} (gain=-1)",)
@@ -209,16 +212,16 @@ def test_suspicions_of_several_logs_are_told_once_and_name_the_log():
 
 def test_a_short_log_is_believed_only_if_others_say_the_same():
     text = "the efforts of joint_2 have the opposite sign"
-    short = [
-        {"name": name, "start": 0.0, "end": length, "short": True} for name, length in (("a", 1.0), ("b", 2.0), ("c", 2.5))
-    ]
+    lengths = {"a": 1.0, "b": 2.0, "c": 2.5}
 
-    def told(*logs, sources=short):
-        return findings([f"{HEAD}{text} [log '{log}']" for log in logs], sources)
+    def told(*logs, long=()):
+        turned = fault("sign", "effort:joint_2", text)
+        return suspicions(
+            [Inspection(name, (turned,) if name in logs else (), s, name not in long) for name, s in lengths.items()]
+        )
 
     assert told("a") == ()
     assert told("b") == ()
     assert told("a", "b") == (f"{text} (in a, b)",)  # more than half of the time
     assert told("a", "b", "c") == (text,)
-    long = [{**short[0], "short": False}, *short[1:]]  # a log that shows the whole model contradicts itself for a reason
-    assert told("a", sources=long) == (f"{text} (in a)",)
+    assert told("a", long="a") == (f"{text} (in a)",)  # a log that shows the whole model contradicts itself for a reason

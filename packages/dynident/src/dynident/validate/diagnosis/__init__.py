@@ -1,0 +1,1 @@
+"""Fault diagnosis of logs: which fault of data or description would explain the efforts better than none."""

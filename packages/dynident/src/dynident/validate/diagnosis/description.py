@@ -1,0 +1,296 @@
+"""The log beside the description: gains, gears and masses by its torques, the direction of gravity, and its limits."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.mechanics.dynamics import gravity, inverse_dynamics
+from dynident.mechanics.motion import Motion
+from dynident.mechanism.elements import Joint
+from dynident.mechanism.mechanism import Mechanism
+from dynident.signals.quality import Finding
+from dynident.validate.diagnosis.faults import Products, likely_gain, rows_left
+from dynident.validate.diagnosis.sample import Equations, fault
+
+Array = NDArray[np.float64]
+
+SURE = 0.7  # correlation from which a described torque counts as seen
+GAIN = 1.5  # ratio of measured to described torque of all joints alike from which on it is no matter of wrong masses ...
+ALONE = 3.0  # ... and of a single joint, beside the others where several are known
+SEVERAL = 3  # joints
+KNOWN = 0.1  # relative deviation of such a ratio up to which it is known, ...
+ROUGHLY = 0.2  # ... and up to which it can support what the data say themselves, ...
+SUPPORTS = 0.5  # ... if it has the same logarithm but for this part
+ALIKE = 1.25  # ratios that are equal up to wrong masses
+TINY = 1e-6  # of a variance: better is not believed
+# Gravity
+TILTED = np.radians(10.0)  # from the described direction: wrong masses make less
+UPRIGHT = np.radians(15.0)  # from an axis of the root frame, which is then what is meant
+GRAVITY_SURE = 20.0  # deviations of the estimate, over its size
+WEAKEST, STRONGEST = 0.4, 2.5  # times the described size: beyond, it is not gravity that was found
+FRICTION_COLUMN = 2  # of the columns of a joint: fv and, next, fc
+# Limits
+OUTSIDE = 0.1  # of their range, by which positions may leave it without a note
+BEYOND = 3.0  # limits that positions and speeds must not exceed by this factor, ...
+STRONG = 10.0  # ... and those of efforts: gears are larger
+
+
+class Explained(NamedTuple):
+    """Efforts as c0 tau + c1 a + c2 v + c3 sign(v) + c4: rotor and friction, which descriptions leave out, stand apart."""
+
+    gain: Array  # (n,) c0
+    deviation: Array  # (n,) of c0
+    backwards: NDArray[np.bool_]  # (n,) all signs are wrong, although neither inertia nor friction is ever negative
+    friction: Array  # (n,) power of friction over what the whole effort could have
+    left: Array  # (n,) variance that is not explained by c0 >= 0, over the whole
+
+
+def explain(motion: Motion, measured: Array, described: Array) -> Explained:
+    """Return how far the described torques explain the efforts of each joint."""
+    n = measured.shape[1]
+    found = Explained(np.ones(n), np.full(n, np.inf), np.zeros(n, dtype=np.bool_), np.zeros(n), np.ones(n))
+    for i in range(n):
+        v = motion.v[:, i]
+        columns = np.column_stack([described[:, i], motion.a[:, i], v, np.sign(v), np.ones(v.size)])
+        c, _, rank, _ = np.linalg.lstsq(columns, measured[:, i], rcond=None)
+        error, whole = np.var(measured[:, i] - columns @ c), np.var(measured[:, i])
+        if whole > 0.0:
+            beside = error if c[0] >= 0.0 else np.var(measured[:, i] - _projected(columns[:, 1:], measured[:, i]))
+            found.left[i] = max(beside / whole, TINY)
+        friction = np.mean(v * (c[2] * v + c[3] * np.sign(v)))
+        size = np.sqrt(np.mean(v**2) * whole)
+        found.friction[i] = friction / size if size > 0.0 else 0.0
+        found.backwards[i] = error < (1.0 - SURE**2) * whole and c[0] < 0.0 and c[1] < 0.0 and friction < 0.0
+        if rank == columns.shape[1]:
+            found.gain[i] = abs(c[0])
+            found.deviation[i] = np.sqrt(error * np.linalg.inv(columns.T @ columns)[0, 0])
+    return found
+
+
+def _projected(columns: Array, values: Array) -> Array:
+    return np.asarray(columns @ np.linalg.lstsq(columns, values, rcond=None)[0])
+
+
+def odd_gains(
+    robot: Mechanism, names: tuple[str, ...], slope: Array, seen: NDArray[np.bool_], known: NDArray[np.bool_]
+) -> list[Finding]:
+    """Return what constant factors between measured and described torques look like.
+
+    Factors of joints are `known`; where the described torque is `seen` in the effort, one may be a fault of its own.
+    """
+    several, usual = int(known.sum()) >= SEVERAL, float(np.median(slope[known])) if np.any(known) else 1.0
+    seen = seen & known
+    ratios = {joint: abs(a.ratio) for a in robot.actuators for joint in a.coupling}
+    found: list[Finding] = []
+    off = [i for i in np.flatnonzero(seen) if not 1.0 / GAIN < slope[i] < GAIN]
+    gears = [i for i in off if ratios.get(names[i], 1.0) > 2.0 and _same(max(slope[i], 1 / slope[i]), ratios[names[i]])]
+    if gears:
+        listed = ", ".join(f"{names[i]} ({slope[i]:.3g})" for i in gears)
+        said = f"efforts over described torques are the gear ratio: {listed}; a gear is missing or counted twice"
+        found.append(fault("gear", "effort", said, slope[gears[0]]))
+    rest = [i for i in off if i not in gears]
+    typical = float(np.median(slope[seen])) if np.any(seen) else 1.0
+    if len(rest) > 1 and len(off) == int(seen.sum()) and all(_same(slope[i], typical) for i in rest):
+        said = f"all efforts are {typical:.3g} times what the description needs; check their unit or gain, and its masses"
+        found.append(fault("gain", "effort", said, typical))
+    elif rest := [i for i in rest if not 1.0 / ALONE < slope[i] / (usual if several else 1.0) < ALONE]:
+        listed = ", ".join(f"{names[i]} {slope[i]:.3g}" for i in rest)
+        said = f"efforts are a constant times what the description needs: {listed}; check unit, gain and payload"
+        found.append(fault("gain", ",".join(f"effort:{names[i]}" for i in rest), said, slope[rest[0]]))
+    elif several and not gears and not 1.0 / GAIN < usual < GAIN:
+        listed = ", ".join(f"{names[i]} {slope[i]:.3g}" for i in np.flatnonzero(known))
+        masses = "small (is a tool or payload missing?)" if usual > 1.0 else "large"
+        if 1.0 / ALONE < usual < ALONE:  # a matter of the description, which the fit mends
+            said = f"efforts are a multiple of what the description needs: {listed}; its masses look too {masses}"
+            found.append(Finding("masses", "description", "info", said, usual))
+        else:
+            said = f"efforts are a multiple of what the description needs: {listed}; check unit and gain"
+            found.append(fault("gain", "effort", said, usual))
+    return found
+
+
+def doubted_gain(
+    names: tuple[str, ...],
+    equations: Equations,
+    motion: Motion,
+    measured: Array,
+    independent: float,
+    ratios: Explained,
+) -> list[Finding]:
+    """Return the joint whose gain both the other joints and the description doubt, each too weakly alone.
+
+    Descriptions are wrong by tens of per cent, and the likelihood believes in the model: one alone would accuse healthy robots.
+    """
+    known = ratios.deviation < ROUGHLY * ratios.gain
+    ratio = np.log(np.where(known, ratios.gain, 1.0))
+    others = {int(i): known & (np.arange(len(names)) != i) for i in np.flatnonzero(known)}
+    beside = {i: float(ratio[i] - np.median(ratio[own])) for i, own in others.items() if own.any()}
+    beside = {i: x for i, x in beside.items() if abs(x) > (1.0 - SUPPORTS) * np.log(GAIN)}
+    W = equations(motion) if beside else np.zeros((0, 0, 0))
+    left = rows_left(W, independent) if beside else 0.0
+    if not left:
+        return []
+    products, found = Products.of(W, measured), list[tuple[float, Finding]]()
+    for i, x in beside.items():
+        gain = likely_gain(products, i, left)
+        if not 1.0 / GAIN < gain < GAIN and abs(x - np.log(gain)) < SUPPORTS * abs(np.log(gain)):
+            said = (
+                f"the efforts of {names[i]} look about {gain:.2g} times what the other joints need, and "
+                f"{np.exp(x):.2g} times what the description needs beside them; check gain, unit and gear"
+            )
+            found.append((abs(ratio[i] - np.log(gain)), fault("gain", f"effort:{names[i]}", said, gain)))
+    # Of two joints that contradict each other, the described one stays.
+    return [min(found, key=lambda pair: pair[0])[1]] if found else []
+
+
+def _same(a: float, b: float) -> bool:
+    return b > 0.0 and 1.0 / ALIKE < a / b < ALIKE
+
+
+# ---- gravity ---------------------------------------------------------------------------------------------------------------
+# The torques that hold a robot are linear in gravity g. With the described bodies and, for each joint, rotor and friction,
+#     tau = M a + h(q, v) + J(q) g + ia a + fv v + fc sign(v) + off,
+# so efforts and a description tell g. Wrong masses make its size wrong, and hardly its direction.
+
+
+def other_gravities(robot: Mechanism, motion: Motion, measured: Array) -> tuple[Array, ...]:
+    """Return directions of gravity that suit efforts (S, n) better than the described one, (3,) each; none in most cases.
+
+    The first is the estimate, the second the axis of the root frame next to it. Efforts that are turned round give none:
+    friction tells them from a robot that is.
+    """
+    down = np.asarray(robot.gravity)
+    size = float(np.linalg.norm(down))
+    if size == 0.0 or not np.any(robot.tree.inertias):
+        return ()
+    bodies = robot.altered(friction={}, forces=())
+    phi = bodies.parameters.values.copy()
+    phi[bodies.tree.inertias.size :] = 0.0
+    bare = bodies.with_parameters(bodies.parameters.replace(phi))
+    unit = np.stack([gravity(bare.with_gravity(axis), motion.q) for axis in np.eye(3)], axis=2)  # (S, n, 3)
+    rest = measured - inverse_dynamics(bare, motion) + gravity(bare, motion.q)
+    samples, n = rest.shape
+    spread = np.std(measured, axis=0)
+    weight = np.where(spread > 0.0, 1.0 / np.where(spread > 0.0, spread, 1.0), 0.0)
+    A = np.zeros((samples, n, 3 + 4 * n))
+    A[:, :, :3] = unit
+    for j in range(n):
+        v = motion.v[:, j]
+        A[:, j, 3 + 4 * j : 7 + 4 * j] = np.column_stack([motion.a[:, j], v, np.sign(v), np.ones(samples)])
+    A = (A * weight[:, None]).reshape(samples * n, -1)
+    scale = np.linalg.norm(A, axis=0)
+    scale = np.where(scale > 0.0, scale, 1.0)
+    y = (rest * weight).ravel()
+    inverse = np.linalg.pinv(A / scale, rcond=1e-9)
+    x = inverse @ y
+    deviation = np.sqrt(np.mean((y - A / scale @ x) ** 2) * np.sum(inverse[:3] ** 2, axis=1)) / scale[:3]
+    found = x[:3] / scale[:3]
+    strength = float(np.linalg.norm(found))
+    if not WEAKEST * size < strength < STRONGEST * size or GRAVITY_SURE * np.max(deviation) > strength:
+        return ()
+    friction = (x[3:] / scale[3:]).reshape(n, 4)[:, FRICTION_COLUMN - 1 : FRICTION_COLUMN + 1]
+    power = np.sum(friction * np.stack([np.mean(motion.v**2, axis=0), np.mean(np.abs(motion.v), axis=0)], axis=1), axis=1)
+    if np.sum(power * weight) <= 0.0 or _angle(found, down) < TILTED:
+        return ()
+    axis = np.eye(3)[np.argmax(np.abs(found))] * np.sign(found[np.argmax(np.abs(found))])
+    straight = (size * axis,) if _angle(found, axis) < UPRIGHT else ()
+    return (size * found / strength, *straight)
+
+
+def turned_gravity(robot: Mechanism, other: Array) -> Finding:
+    """Return the finding about a robot that is mounted in another way than described."""
+    down = np.asarray(robot.gravity)
+    angle = np.degrees(_angle(other, down))
+    where = "from a ceiling" if angle > 150.0 else "on a wall" if 60.0 < angle < 120.0 else "on a slope"
+    found, described = (",".join(f"{x:.3g}" for x in np.where(np.abs(g) < 1e-9, 0.0, g)) for g in (other, down))
+    said = (
+        f"gravity acts along {found} in the root frame, {angle:.0f} degrees from the described {described}: is the robot "
+        f"mounted {where}? Say so (--gravity={found}, gravity in the sidecar, with_gravity)"
+    )
+    return fault("mounting", "description", said, angle)
+
+
+def _angle(one: Array, other: Array) -> float:
+    return float(np.arccos(np.clip(one @ other / (np.linalg.norm(one) * np.linalg.norm(other)), -1.0, 1.0)))
+
+
+# ---- limits ----------------------------------------------------------------------------------------------------------------
+
+
+def other_units(robot: Mechanism, motion: Motion) -> list[Finding]:
+    """Return whether positions or speeds leave the limits as degrees taken for radians, or millimetres for metres, do."""
+    names, peaks = robot.coordinate_names, np.max(np.abs(motion.q), axis=0)
+    wide: dict[str, list[str]] = {"revolute": [], "prismatic": []}
+    degrees = False
+    for name, joint in _limited(robot).items():
+        low, high = joint.limits.lower, joint.limits.upper
+        least = 1.0 if joint.kind == "revolute" else 0.0
+        largest = BEYOND * max(abs(high), abs(low), least)
+        if peaks[names.index(name)] > largest:
+            wide[joint.kind].append(name)
+            degrees |= joint.kind == "revolute" and peaks[names.index(name)] < np.rad2deg(largest)
+    angle = "degrees taken for radians (position=deg)?" if degrees else "encoder counts taken for radians (position=counts)?"
+    unit = {"revolute": angle, "prismatic": "millimetres taken for metres (position=mm)?"}
+    found = [
+        fault("unit", "position", f"positions of {', '.join(some)} leave their limits by far; {unit[kind]}")
+        for kind, some in wide.items()
+        if some
+    ]
+    speeds = np.percentile(np.abs(motion.v), 99, axis=0)
+    fast = [] if found else _far_above(robot, "velocity", speeds, BEYOND)
+    if fast:
+        listed = ", ".join(f"{name} ({peak:.3g} where the description allows {limit:.3g})" for name, peak, limit in fast)
+        said = f"speeds of {listed} leave their limits by far; check the unit of positions (position=deg) and clock"
+        found = [fault("unit", "velocity", said)]
+    return found
+
+
+def outside(robot: Mechanism, motion: Motion) -> list[Finding]:
+    """Return the note about positions outside of the description's limits, which say that unit, sign or zero may be others."""
+    names, found = robot.coordinate_names, []
+    for name, joint in _limited(robot).items():
+        low, high = joint.limits.lower, joint.limits.upper
+        q = motion.q[:, names.index(name)]
+        if max(np.max(q) - high, low - np.min(q)) > OUTSIDE * (high - low):
+            found.append(f"{name} ({np.min(q):.3g} to {np.max(q):.3g}, limits {low:.3g} to {high:.3g})")
+    if not found:
+        return []
+    said = f"positions are outside of the description's limits: {', '.join(found)}; check their unit, sign and zero"
+    return [Finding("limits", "position", "info", said, float("nan"))]
+
+
+def _limited(robot: Mechanism) -> dict[str, Joint]:
+    """Return the joints of one axis that have a range."""
+    return {
+        joint.name: joint
+        for joint in robot.joints
+        if joint.kind in ("revolute", "prismatic")
+        and joint.name in robot.coordinate_names
+        and np.isfinite([joint.limits.lower, joint.limits.upper]).all()
+        and joint.limits.upper > joint.limits.lower
+    }
+
+
+def _far_above(robot: Mechanism, kind: str, peaks: Array, factor: float) -> list[tuple[str, float, float]]:
+    """Return name, peak and limit of the coordinates whose peak is above `factor` limits of a kind (velocity, effort).
+
+    Limits that are the same number for all joints are a placeholder of the description, and tell nothing.
+    """
+    own = {joint.name: getattr(joint.limits, kind) for joint in robot.joints}
+    limits = np.array([own.get(name, np.inf) for name in robot.coordinate_names])
+    if np.unique(limits).size < 2:
+        return []
+    above = np.flatnonzero((limits > 0.0) & (peaks > factor * limits))
+    return [(robot.coordinate_names[i], float(peaks[i]), float(limits[i])) for i in above]
+
+
+def too_strong(robot: Mechanism, measured: Array) -> list[Finding]:
+    """Return whether efforts are far above what the joints can give, as with a gear that is counted twice."""
+    strong = _far_above(robot, "effort", np.max(np.abs(measured), axis=0), STRONG)
+    if not strong:
+        return []
+    listed = ", ".join(f"{name} ({peak:.3g} where the description allows {limit:.3g})" for name, peak, limit in strong)
+    return [fault("gain", "effort", f"efforts of {listed} leave their limits by far; check unit, gain and gear ratio")]

@@ -1,0 +1,348 @@
+"""`inspect`: what is wrong with a log, by its signals and, beside a robot, by the equations of its motion.
+
+On some hundred samples the data are compared with themselves (`faults.py`) and with the description (`description.py`), which
+predicts torques of the measured motion: r_ij is the correlation of measured torque i with described torque j, and the factor
+between them, beside rotor inertia and friction, is a gain.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.identify.base import BaseParameters, base_parameters, columns_of
+from dynident.identify.fit import Fit
+from dynident.identify.regression.matching import match
+from dynident.identify.regression.regression import check_finite, dead_efforts, prepared_for, same_band
+from dynident.identify.regression.rows import Rows
+from dynident.mechanics.motion import Motion
+from dynident.mechanism.mechanism import Mechanism
+from dynident.parallel import one_blas_thread
+from dynident.signals.log import Log
+from dynident.signals.preparation import Prepared
+from dynident.signals.quality import Finding, Quality, diagnose
+from dynident.validate.diagnosis.delay import delay_finding
+from dynident.validate.diagnosis.description import (
+    KNOWN,
+    SURE,
+    Explained,
+    doubted_gain,
+    explain,
+    odd_gains,
+    other_gravities,
+    other_units,
+    outside,
+    too_strong,
+    turned_gravity,
+)
+from dynident.validate.diagnosis.faults import Faults, Products, best_zero, exchanged, find_faults, shifted, wrong_zero
+from dynident.validate.diagnosis.sample import Equations, Sample, false_channels, fault
+from dynident.validate.verdict import feeding_joints
+
+Array = NDArray[np.float64]
+
+EXCHANGED = 0.25  # of the error: so much better two joints must fit crosswise
+CONTRADICTS = 2.5  # times the error of joints alone, which one model of all leaves after mending
+UNEXPLAINED = 0.35  # relative error (geometric mean of the joints) that no mended fault leaves
+TOLD = 3.0  # fall of the logarithm of the product of all variances that described torques do not explain, for a wrong zero
+HALF = 0.5  # of the description's error, where that is worse than nothing: so much less another gravity must leave
+ORDER = {"error": 0, "warning": 1, "info": 2}
+NUMBER = re.compile(r"(?<![\w.])-?\d[\d.]*(?:e[+-]?\d+)?(?!\w)")  # no part of a name
+
+
+@dataclass(frozen=True)
+class Inspection(Quality):
+    """What was found in one log, most serious first.
+
+    Parameters
+    ----------
+    name : str
+        Name of the log.
+    findings : tuple of Finding
+        What was found.
+    duration : float
+        Length of the log [s].
+    short : bool
+        True if the log has fewer independent rows than the robot has base parameters, and contradicts itself by chance.
+    """
+
+    duration: float = 0.0
+    short: bool = False
+
+
+def inspect(
+    log: Log, robot: Mechanism | None = None, base: BaseParameters | None = None, absent: Sequence[str] = (), **options: Any
+) -> Inspection:
+    """Look for faults of a log: clock, units, dead channels, and beside a robot order, sign, gain, zero, delay and mounting.
+
+    Parameters
+    ----------
+    log : Log
+        What was measured.
+    robot : Mechanism, optional
+        The robot; without it, and for robots with loops, only the signals themselves are looked at.
+    base : BaseParameters, optional
+        Base parameters of the robot; found when omitted.
+    absent : sequence of str
+        Bodies of the robot that were not there.
+    **options
+        Options of `dynident.signals.prepare`.
+
+    Returns
+    -------
+    Inspection
+        Findings with numbers and advice, most serious first.
+    """
+    quality = diagnose(log)
+    if robot is None or log.effort_kind == "none":
+        return Inspection(log.name, tuple(sorted(quality.findings, key=_severity)), log.duration)
+    matched = match(robot, log)
+    moved = matched.mechanism
+    if moved.loops:
+        return Inspection(log.name, tuple(sorted(quality.findings, key=_severity)), log.duration)
+    base = base_parameters(moved) if base is None else base
+    rows = Rows(moved, absent=tuple(columns_of(moved, tuple(absent))))
+    prepared = prepared_for(rows, matched.log, options)
+    dead = dead_efforts(prepared)
+    motion, independent = prepared.motion, prepared.decimator.length(len(prepared)) * prepared.decimator.independence
+    signals = rows.signals(prepared.temperature, prepared.effort, len(motion))
+    with one_blas_thread():
+        sample = Sample.of(rows, base, motion, prepared.filtered, signals, dead)
+        found = false_channels(matched.log, prepared.quality, sample)
+        short = not found and independent < base.rank
+        if not found:
+            found = _compare(rows, base, prepared, sample, independent)
+        if not any(finding.kind == "delay" for finding in found):
+            found += delay_finding(sample, prepared, dead)
+    told = {finding.channel for finding in found if finding.kind in ("stuck", "clipped")}
+    rest = [finding for finding in quality.findings if finding.channel not in told]
+    return Inspection(log.name, tuple(sorted([*found, *rest], key=_severity)), log.duration, short)
+
+
+def _severity(finding: Finding) -> int:
+    return ORDER[finding.severity]
+
+
+def inspect_fit(fit: Fit) -> tuple[Inspection, ...]:
+    """Return what is wrong with the training logs of a fit that are in memory, in the band of the fit."""
+    return tuple(
+        inspect(log, fit.mechanism, fit.base, absent, **{**fit.options, **same_band(fit.sources, log.rate)})
+        for log, absent in fit.logs
+    )
+
+
+def doubts_of(fit: Fit) -> tuple[str, ...]:
+    """Return what refutes a fit: faults of its training logs, or else joints whose friction feeds energy.
+
+    A fit without its logs in memory has its faults in its notes, see `with_findings`.
+    """
+    noted = tuple(note.removeprefix(SUSPICION) for note in fit.notes if note.startswith(SUSPICION))
+    return (suspicions(inspect_fit(fit)) if fit.logs else noted) or feeding_joints(fit)
+
+
+def with_findings(fit: Fit) -> Fit:
+    """Return a fit whose notes tell what is wrong with its training logs; they stay when it is saved."""
+    found = inspect_fit(fit)
+    doubts = [f"{SUSPICION}{text}" for text in suspicions(found)]
+    mild = [f.sentence for each in found for f in each.findings if (f.kind, f.severity) in MILD]
+    return replace(fit, notes=(*fit.notes, *doubts, *dict.fromkeys(mild)), logs=())
+
+
+def suspicions(inspections: Sequence[Inspection]) -> tuple[str, ...]:
+    """Return what spoils a fit of these logs, in sentences: the same but for numbers once, with the logs unless these are all.
+
+    A fault of the wiring is in every log. A log with fewer rows than parameters hardly contradicts itself but by chance, so its
+    faults are believed only if logs of half of the time say the same.
+    """
+    texts: dict[str, str] = {}
+    where: dict[str, list[Inspection]] = {}
+    for inspection in inspections:
+        for finding in inspection.findings:
+            if finding.severity == "error" and finding.kind in FAULTS:
+                key = NUMBER.sub("#", finding.sentence)
+                texts.setdefault(key, finding.sentence)
+                where.setdefault(key, []).append(inspection)
+    whole = sum(inspection.duration for inspection in inspections)
+
+    def believed(found: Sequence[Inspection]) -> bool:
+        return not all(x.short for x in found) or sum(x.duration for x in found) >= 0.5 * whole
+
+    return tuple(
+        text if len(where[key]) == len(inspections) else f"{text} (in {', '.join(dict.fromkeys(x.name for x in where[key]))})"
+        for key, text in texts.items()
+        if believed(where[key])
+    )
+
+
+SUSPICION = "suspicion: "  # how a note begins that refutes a fit
+MILD = (("delay", "warning"), ("masses", "info"), ("limits", "info"))  # findings that are told and refute nothing
+FAULTS = ("clock", "stuck", "clipped", "unit", "sign", "order", "gain", "gear", "zero", "delay", "mounting", "contradiction")
+"""Kinds of findings that refute a fit."""
+
+
+def _compare(rows: Rows, base: BaseParameters, prepared: Prepared, sample: Sample, independent: float) -> list[Finding]:
+    """Return what the equations of the robot and its description tell about a log; `independent` counts rows of a joint."""
+    robot, part, measured = rows.mechanism, sample.motion, sample.effort
+    motion, effort, names = prepared.motion, prepared.filtered, rows.mechanism.coordinate_names
+    if found := other_units(robot, motion):
+        return found
+    found = outside(robot, motion)
+    described = _described(robot, sample.equations, base, part)
+    for name, values in zip(names, described.T, strict=True):
+        check_finite(values, name)
+    order, crossed = _exchanged(names, measured, described)
+    measured = measured[:, order]
+    angles = [i for i, name in enumerate(names) if robot.joint(name).kind == "revolute"] if not robot.couplings else []
+
+    def later(delay: float) -> Array:
+        """The efforts of the samples, as they were logged some seconds later."""
+        there = [np.interp(part.t + delay, motion.t, y) - np.interp(part.t, motion.t, y) for y in effort.T]
+        return np.asarray((sample.effort + np.stack(there, axis=1) * np.any(sample.effort, axis=0))[:, order])
+
+    faults = find_faults(names, sample.equations, part, measured, independent, later, angles)
+    error = float(np.linalg.norm(measured - described))
+    contradicted = error > np.linalg.norm(measured)
+    doubtful = bool(faults.findings) or faults.poor() or contradicted
+    enough = HALF * error if contradicted else 0.0
+    other = _turned_gravity(rows, part, measured, sample, independent, faults, enough) if doubtful else None
+    mounting: Finding | None = None
+    if other is not None:
+        faults, robot, described, mounting = other
+        crossed = []
+    if unexplained := _contradicts(faults):
+        return [*found, unexplained]
+    if faults.motion is not part and np.array_equal(faults.motion.v, part.v):  # a zero: what is described has another shape
+        return [*found, *([mounting] if mounting else faults.findings)]
+    turned = np.isin(np.arange(len(names)), faults.turned)
+    mended = measured[:, faults.order] * faults.factor
+    if not np.any(robot.tree.inertias):
+        told = _turned(names, turned, turned)
+    else:
+        if faults.motion is not part:
+            described = _described(robot, sample.equations, base, faults.motion)
+        own, explained = np.diag(_correlations(mended, described)), explain(faults.motion, mended, described)
+        seen = np.abs(own) > SURE
+        turned ^= (seen & (own < 0.0)) | (~seen & explained.backwards)
+        known = explained.deviation < KNOWN * explained.gain
+        told = odd_gains(robot, names, explained.gain, seen, known) or too_strong(robot, sample.effort)
+        if not told and not faults.findings:
+            told = doubted_gain(names, sample.equations, faults.motion, mended, independent, explained)
+        told = _turned(names, turned, seen) + told
+        if doubtful or told:
+            zero = _wrong_zero(rows.mechanism, base, sample, measured, faults, angles)
+            if zero and not mounting:
+                return [*found, zero]
+            if zero and mounting:
+                mounting = replace(mounting, sentence=f"{mounting.sentence}; or {zero.sentence}")
+    return [*found, *([mounting] if mounting else []), *crossed, *faults.findings, *told]
+
+
+def _contradicts(faults: Faults) -> Finding | None:
+    """Return the finding about efforts that stay unexplained whatever is mended; None where they do not.
+
+    Joints contradict each other by far, or the likeliest fault mends next to nothing: to name it would mislead.
+    """
+    error = faults.error
+    if not (faults.poor() and faults.contradiction > CONTRADICTS) and not (faults.findings and error > UNEXPLAINED):
+        return None
+    said = (
+        f"the motion does not explain the efforts: one model of all joints leaves {error:.0%} of them, joints fitted alone "
+        f"{error / faults.contradiction:.0%}, and no single fault mends it; does this log belong to this robot? Check the "
+        "description's geometry, and order, signs and zeros of the joints"
+    )
+    return fault("contradiction", "description", said, error)
+
+
+def _described(robot: Mechanism, equations: Equations, base: BaseParameters, motion: Motion) -> Array:
+    """Return the torques (S, n) of the described bodies, without joint terms."""
+    phi = robot.parameters.values.copy()
+    phi[robot.tree.inertias.size :] = 0.0
+    return np.asarray(np.einsum("nbt,b->tn", equations(motion), base.values(phi)))
+
+
+def _wrong_zero(
+    robot: Mechanism, base: BaseParameters, sample: Sample, measured: Array, faults: Faults, angles: Sequence[int]
+) -> Finding | None:
+    """Return the finding about a zero with which the described torques explain the efforts much better; None without one.
+
+    Bodies may take up the angle of a joint, so that joints do not contradict each other and the description alone can tell. The
+    data must allow it, and efforts that are turned round, which look alike, are known by friction that feeds energy.
+    """
+
+    def explained(joint: int, angle: float) -> Explained:
+        moved = shifted(sample.motion, joint, angle)
+        return explain(moved, measured, _described(robot, sample.equations, base, moved))
+
+    def misfit(joint: int, angle: float) -> float:
+        return float(np.sum(np.log(explained(joint, angle).left)))
+
+    before = explained(0, 0.0)
+    start = float(np.sum(np.log(before.left)))
+    best, joint, angle = best_zero(misfit, angles, start)
+    after = explained(joint, angle)
+    if not angle or best > start - TOLD or np.sum(after.friction[after.left < HALF * before.left]) <= 0.0:
+        return None
+    left = Products.of(sample.equations(shifted(sample.motion, joint, angle)), measured).misfit()
+    return wrong_zero(sample.names[joint], angle) if left < faults.misfit + faults.limit else None
+
+
+def _turned_gravity(
+    rows: Rows, part: Motion, measured: Array, sample: Sample, independent: float, faults: Faults, enough: float
+) -> tuple[Faults, Mechanism, Array, Finding] | None:
+    """Return the faults left when gravity acts elsewhere, the robot, its torques and the finding; None where it does not."""
+    best: tuple[Faults, Mechanism, Array, Finding] | None = None
+    alive = np.any(sample.effort, axis=0)
+    for g in other_gravities(rows.mechanism, part, measured):
+        robot = rows.mechanism.with_gravity(g)
+        own, base = replace(rows, mechanism=robot), base_parameters(robot)
+
+        def equations(moved: Motion, step: int = 1, own: Rows = own, base: BaseParameters = base) -> Array:
+            return np.asarray(own.equations(moved, None, base.columns)[0] * alive[:, None, None])
+
+        other = find_faults(robot.coordinate_names, equations, part, measured, independent)
+        spared = len(faults.findings) + len(faults.turned) > len(other.findings) + len(other.turned)
+        described = _described(robot, equations, base, part)
+        slack = other.limit if spared or np.linalg.norm(measured - described) < enough else -other.limit
+        if other.misfit < faults.misfit + slack and (best is None or other.misfit < best[0].misfit + other.limit):
+            best = (other, robot, described, turned_gravity(rows.mechanism, g))
+    return best
+
+
+def _exchanged(names: tuple[str, ...], measured: Array, described: Array) -> tuple[NDArray[np.int64], list[Finding]]:
+    """Return the order in which efforts suit the description, and findings about pairs that look exchanged."""
+    r = _correlations(measured, described)
+    apart = np.var(measured[:, :, None] - described[:, None, :], axis=0)
+    own = np.minimum(np.diag(apart), np.var(measured + described, axis=0))  # efforts may be turned round as well
+    order, found = np.arange(len(names)), list[Finding]()
+    for j, i in combinations(range(len(names)), 2):
+        straight, crossed = own[i] + own[j], apart[i, j] + apart[j, i]
+        if min(r[i, j], r[j, i]) > SURE and crossed < EXCHANGED * straight and order[i] == i and order[j] == j:
+            order[[i, j]] = j, i
+            found.append(exchanged(names[j], names[i]))
+    return order, found
+
+
+def _turned(names: tuple[str, ...], turned: NDArray[np.bool_], seen: NDArray[np.bool_]) -> list[Finding]:
+    """Return the finding about efforts that were turned round."""
+    flipped = [name for name, own in zip(names, turned, strict=True) if own]
+    if not flipped:
+        return []
+    which = "all joints" if len(flipped) > 1 and seen.sum() > 1 and turned[seen].all() else ", ".join(flipped)
+    said = (
+        f"the efforts of {which} have the opposite sign of what other joints or the description need; turn them round (gain=-1)"
+    )
+    return [fault("sign", ",".join(f"effort:{name}" for name in flipped), said, -1.0)]
+
+
+def _correlations(measured: Array, described: Array) -> Array:
+    """Return correlations of measured (rows) with described (columns) torques."""
+    y, x = measured - measured.mean(axis=0), described - described.mean(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        r: Array = y.T @ x / np.outer(np.linalg.norm(y, axis=0), np.linalg.norm(x, axis=0))
+    return np.asarray(np.nan_to_num(r))

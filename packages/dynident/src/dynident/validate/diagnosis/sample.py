@@ -1,0 +1,107 @@
+"""Some hundred samples of a log with their rows: enough to see what is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynident.identify.base import BaseParameters
+from dynident.identify.regression.rest import SAMPLES
+from dynident.identify.regression.rows import Rows, Signals
+from dynident.mechanics.motion import Motion
+from dynident.signals.log import Log
+from dynident.signals.quality import Finding, Quality
+
+Array = NDArray[np.float64]
+
+SLOWEST = 1.0  # samples per second: no robot is identified from fewer
+MANY = 0.01  # of the moving samples at a limit: fewer do little harm
+AT_LIMIT = 5  # samples at a limit, to compare with
+MORE = 4.0  # times the squared residual elsewhere: a drive that really gives no more leaves no more than others
+
+
+class Equations(Protocol):
+    """Rows W (n, b, S') of a motion that has every `step`-th of the S samples."""
+
+    def __call__(self, moved: Motion, step: int = 1) -> Array:
+        """Return the rows."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """S samples of n joints."""
+
+    motion: Motion
+    equations: Equations  # rows (n, b, S) of a motion; zero for joints without usable efforts
+    effort: Array  # (S, n) right sides
+    names: tuple[str, ...]  # joints
+
+    @classmethod
+    def of(
+        cls, rows: Rows, base: BaseParameters, motion: Motion, effort: Array, signals: Signals | None, dead: Sequence[str]
+    ) -> Sample:
+        """Return every k-th sample of a prepared log of a tree; `dead` are the joints without usable efforts."""
+        step = slice(0, None, max(len(motion) // SAMPLES, 1))
+        part = motion[step]
+        own = None if signals is None else {name: x[step] for name, x in signals.items()}
+        names = rows.mechanism.coordinate_names
+        alive = np.array([name not in dead for name in names])
+
+        def equations(moved: Motion, step: int = 1) -> Array:
+            there = None if own is None else {name: x[::step] for name, x in own.items()}
+            return np.asarray(rows.equations(moved, None, base.columns, signals=there)[0] * alive[:, None, None])
+
+        measured = rows.equations(part, effort[step], base.columns, signals=own)[1].T * alive
+        return cls(part, equations, measured, names)
+
+
+def fault(kind: str, channel: str, sentence: str, value: float = np.nan) -> Finding:
+    """Return a finding that spoils a fit."""
+    return Finding(kind, channel, "error", sentence, float(value))
+
+
+def false_channels(log: Log, quality: Quality, sample: Sample) -> list[Finding]:
+    """Return findings about clocks, channels that keep a value while their joint moves, and efforts that were cut off.
+
+    Efforts at a limit are true where the drive gives no more, and false where the recorder shows no more: there the residuals
+    of the model that the other samples determine are larger.
+    """
+    if log.rate < SLOWEST:
+        said = f"the clock says {log.rate:.3g} samples per second; are its stamps milliseconds taken for seconds (time=ms)?"
+        return [fault("clock", "time", said, log.rate)]
+    found = [
+        fault("stuck", f.channel, f"the {f.channel.replace(':', ' of ')} {f.sentence}; leave that stretch of time out", f.value)
+        for f in quality.of("stuck")
+        if f.channel.startswith(("position:", "effort:"))
+    ]
+    limited = [f.channel for f in quality.of("saturated") if f.value > MANY]
+    for j, joint in enumerate(log.joints):
+        channel = f"effort:{joint}"
+        if channel in limited and joint in sample.names and _cut_off(log.t, log.effort[:, j], sample, joint):
+            limit = float(np.nanmax(np.abs(log.effort[:, j])))
+            said = (
+                f"the efforts of {joint} are cut off at their limit {limit:.4g}, where other samples tell that more acted; "
+                "record a wider range, or leave these stretches of time out"
+            )
+            found.append(fault("clipped", channel, said, limit))
+    return found
+
+
+def _cut_off(t: Array, effort: Array, sample: Sample, joint: str) -> bool:
+    """Tell whether the residuals of a joint are larger where its effort is at a limit."""
+    at_limit = (effort == np.nanmax(effort)) | (effort == np.nanmin(effort))
+    cut = np.interp(sample.motion.t, t, at_limit.astype(float)) > 0.0
+    i, W = sample.names.index(joint), sample.equations(sample.motion)
+    A, y = W[i].T, sample.effort[:, i]
+    if np.sum(cut) < AT_LIMIT or np.sum(~cut) < 2 * A.shape[1]:
+        return False
+    scale = np.linalg.norm(A, axis=0)
+    A = A[:, scale > 0.0] / scale[scale > 0.0]
+    x = np.linalg.lstsq(A[~cut], y[~cut], rcond=1e-9)[0]
+    square = (y - A @ x) ** 2
+    return bool(np.mean(square[cut]) > MORE * np.mean(square[~cut]))
