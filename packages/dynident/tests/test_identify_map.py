@@ -429,11 +429,12 @@ def test_units_that_are_not_marked_are_suspected_by_the_limits_of_the_robot():
     q, t = arm.run.position, arm.run.t
 
     def notes(**change):
-        return "; ".join(di.Regression.from_log(arm.robot, replace(arm.run, velocity=None, **change)).notes)
+        found = di.inspect(replace(arm.run, velocity=None, **change), arm.robot).findings
+        return "; ".join(f"{finding.severity}: {finding.sentence}" for finding in found)
 
     assert "degrees taken for radians (position=deg)?" in notes(position=np.degrees(q))
     assert "encoder counts taken for radians (position=counts)?" in notes(position=1303.8 * q)
-    assert "suspicion: speeds of joint1 (" in notes(t=t / 10)
+    assert "error: speeds of joint1 (" in notes(t=t / 10)
     little = notes(position=np.degrees(0.03 * q))
     assert "positions are outside of the description's limits: joint2 (-3.11 to 1.62, limits -2.2 to 1.2)" in little
     assert "outside" not in notes(position=q)

@@ -14,7 +14,7 @@ from dynident.errors import DynidentWarning, SignalWarning
 from dynident.friction.terms import ASYMMETRIC
 from dynident.identify import GLS, IRLS, IV, TLS, WLS, Fit, Regression
 from dynident.validate import judge
-from dynident.validate.diagnosis.inspection import doubts_of
+from dynident.validate.diagnosis.inspection import doubts_of, with_findings
 
 pytestmark = pytest.mark.real
 
@@ -249,4 +249,4 @@ def test_gen3_is_read_and_identified(shared_data):
     assert np.count_nonzero(fit.solved) > 0.7 * fit.base.rank
     # Torque sensors agree with these currents within a tenth: it is the description that is too light, no gain is wrong.
     assert doubts_of(fit) == ()
-    assert "description: efforts are a multiple of what it needs: joint_2" in fit.summary()
+    assert any("efforts are a multiple of what the description needs: joint_2" in note for note in with_findings(fit).notes)

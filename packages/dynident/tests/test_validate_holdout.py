@@ -181,7 +181,7 @@ def test_every_check_of_the_default_can_fail(result):
     assert "joint_2 90 %" in by_name(judge(fit, [replace(score, metrics=metrics)]))["joints"].sentence
     far = by_name(judge(fit, [replace(score, leverage=np.array([3.0, 1.0, 1.0]), open_share=0.4)]))["leverage"]
     assert (far.value, far.limit, far.shown) == (0.4, 0.1, ("40.00 %", "10.00 %"))  # what is shown is what decides
-    doubtful = replace(fit, notes=(*fit.notes, "suspicion: the columns look exchanged"))
+    doubtful = replace(fit, notes=(*fit.notes, "suspicion: the columns look exchanged"), logs=())
     assert by_name(judge(doubtful))["suspicions"].sentence == "the columns look exchanged"
     fewer = replace(fit, groups=fit.groups[:2], sigma=fit.sigma[:2], training_std=fit.training_std[:2])
     assert "joint_3" in by_name(judge(fewer))["efforts"].sentence

@@ -143,8 +143,7 @@ def identify(
     from dynident.validate.diagnosis.inspection import doubts_of, with_findings  # noqa: PLC0415
     from dynident.validate.verdict import judge  # noqa: PLC0415
 
-    known = knowledge(described.sidecar, mass, total_mass, centre, without, population)
-    options = filtered.options()
+    known, options = knowledge(described.sidecar, mass, total_mass, centre, without, population), filtered.options()
     if (essential, contributing) != (None, None) and estimator == "map":
         estimator = "wls"
     check_estimator(estimator, recovery, known)

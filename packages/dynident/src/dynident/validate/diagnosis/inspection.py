@@ -8,6 +8,7 @@ between them, beside rotor inertia and friction, is a gain.
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.errors import DynidentWarning
 from dynident.identify.base import BaseParameters, base_parameters, columns_of
 from dynident.identify.fit import Fit
 from dynident.identify.regression.matching import match
@@ -108,7 +110,9 @@ def inspect(
         return Inspection(log.name, tuple(sorted(quality.findings, key=_severity)), log.duration)
     base = base_parameters(moved) if base is None else base
     rows = Rows(moved, absent=tuple(columns_of(moved, tuple(absent))))
-    prepared = prepared_for(rows, matched.log, options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DynidentWarning)  # the findings say it
+        prepared = prepared_for(rows, matched.log, options)
     dead = dead_efforts(prepared)
     motion, independent = prepared.motion, prepared.decimator.length(len(prepared)) * prepared.decimator.independence
     signals = rows.signals(prepared.temperature, prepared.effort, len(motion))
