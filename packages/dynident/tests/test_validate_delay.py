@@ -9,7 +9,7 @@ from identify_cases import PLANAR, arm, smooth, truth
 import dynident as di
 from dynident.signals.quality import Finding
 
-LATE = 0.01  # [s]; from about 15 ms on it is a suspicion, see test_identify_suspicions
+LATE = 0.01  # [s]; from about 15 ms on it is a suspicion, see test_validate_inspection
 
 
 def log_of(robot: di.Mechanism, seed: int, late: float) -> di.Log:
