@@ -314,12 +314,28 @@ def _remove_stale(target: Path) -> None:
 
 def to_json(data: Any) -> str:
     """Return JSON text that every reader accepts: NaN and infinities, which JSON does not have, become null."""
-    return json.dumps(_plain(data), indent=1, allow_nan=False)
+    return json.dumps(jsonable(data, null=True), indent=1, allow_nan=False)
 
 
-def _plain(data: Any) -> Any:
-    if isinstance(data, Mapping):
-        return {key: _plain(value) for key, value in data.items()}
-    if isinstance(data, list | tuple):
-        return [_plain(value) for value in data]
-    return None if isinstance(data, float) and not math.isfinite(data) else data
+def jsonable(value: Any, other: Callable[[Any], Any] | None = None, null: bool = False) -> Any:
+    """Return a value as JSON holds it.
+
+    Mappings and sequences keep their form, arrays become lists and complex numbers pairs; `other` says what anything else
+    becomes, which is refused without it. With `null`, NaN and infinities become None.
+    """
+    if hasattr(value, "dtype"):  # arrays and numbers of NumPy, which this module does not import
+        whole = value.dtype.kind in "biu" or (value.dtype.kind == "f" and not null)
+        value = value.tolist()
+        if whole:
+            return value
+    if isinstance(value, Mapping):
+        return {str(key): jsonable(item, other, null) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [jsonable(item, other, null) for item in value]
+    if isinstance(value, complex):
+        return jsonable([value.real, value.imag], other, null)
+    if value is None or isinstance(value, str | int | float):
+        return None if null and isinstance(value, float) and not math.isfinite(value) else value
+    if other is None:
+        raise DynidentError(f"a {type(value).__name__} cannot be written to a file; only numbers, texts and arrays can")
+    return other(value)

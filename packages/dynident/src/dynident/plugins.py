@@ -29,6 +29,7 @@ from dynident.errors import DynidentError, DynidentWarning, warn
 COMMANDS, ROBOTS = "dynident.commands", "dynident.robots"
 ROBOT_READERS, LOG_READERS = "dynident.robot_readers", "dynident.log_readers"
 EXPORTERS, FRICTION, CONTROLLERS = "dynident.exporters", "dynident.friction", "dynident.controllers"
+GROUPS = (COMMANDS, ROBOTS, ROBOT_READERS, LOG_READERS, EXPORTERS, FRICTION, CONTROLLERS)
 PACKAGES = {"lab": "dynident-lab", "papers": "dynident-papers"}
 """Our other distributions by the extra of dynident that installs them."""
 PROVIDED: dict[str, dict[str, tuple[str, ...]]] = {
@@ -103,6 +104,11 @@ def load_all(group: str) -> dict[str, Any]:
     """Return every plug-in of a group that can be imported, by name."""
     loaded = {name: load(group, name) for name in entries(group)}
     return {name: plugin for name, plugin in loaded.items() if plugin is not None}
+
+
+def plugin_packages() -> set[str]:
+    """Return the import packages that provide plug-ins of any group."""
+    return {entry.module.partition(".")[0] for group in GROUPS for entry in entries(group).values()}
 
 
 def reader_of(group: str, path: str | os.PathLike[str]) -> Any:

@@ -1,8 +1,9 @@
 """One protocol for every result: ``summary()``, ``plot()``, ``to_dict()``, ``save(path)`` and ``load(path)``.
 
 A result is a frozen dataclass of numbers, texts, arrays, tuples, mappings and other dataclasses. Its file is JSON, and the
-field ``kind`` names its class: "identify.Fit" is ``dynident.identify.Fit``, and a class of another package begins with the name
-of that package. Reading calls the constructors of such classes with the types of their fields, and nothing else.
+field ``kind`` names its class with the module that defines it, as in "dynident.identify.score.Score". Reading imports modules of
+dynident and of packages with plug-ins only, and calls the constructors of dataclasses with the types of their fields, and
+nothing else. Names that older versions wrote are in ``assets/kinds.json``.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ import inspect
 import json
 import math
 import os
-import re
 import reprlib
 import types
 from collections.abc import Callable, Mapping, Sequence
@@ -27,38 +27,14 @@ from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin, ge
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynident.errors import DynidentError
-from dynident.files import read_packed, too_large, write_atomic
+from dynident.errors import OURS, DynidentError
+from dynident.files import jsonable, read_packed, too_large, write_atomic
+from dynident.plugins import PACKAGES, plugin_packages
 
 __all__ = ["Result", "load"]
 
 LOGS = (".csv", ".csv.gz", ".npz", ".parquet", ".mat", ".mcap")  # what Log.save writes; a Regression is an .npz too
 LONGEST = 512  # numbers of an array that are written as text; longer ones are packed
-MODULES = {
-    "excitation.FunctionEquations": "dynident.excitation.equations",
-    "excitation.RobotEquations": "dynident.excitation.equations",
-    "identify.AxisFit": "dynident.identify.friction.axis",
-    **dict.fromkeys(("identify.Choice", "identify.FrictionChoice"), "dynident.identify.friction.choice"),
-    "identify.BiasDiagnosis": "dynident.identify.estimators.bias",
-    "identify.Partitions": "dynident.identify.partitions",
-    "identify.Visible": "dynident.identify.estimators.output_error",
-    "friction.Dissipation": "dynident.friction.passivity",
-    "friction.Response": "dynident.friction.dynamic",
-    "simulate.TorqueSplit": "dynident.simulate.split",
-    # Before the split into three packages:
-    **dict.fromkeys(("control.Margins", "drive.Bode", "drive.Modes", "simulate.MachineFit"), "dynident_lab.servo"),
-    **dict.fromkeys(("simulate.SineResponse", "simulate.Sizing", "simulate.StepMetrics"), "dynident_lab.servo"),
-    **dict.fromkeys(("friction.WarmFriction", "friction.Warming"), "dynident_lab.thermal"),
-    "mechanics.Conditioning": "dynident_lab.joint_reactions",
-    **dict.fromkeys(("control.ZoneTuning", "drive.ActuatorFit", "drive.ModalFit"), "dynident_papers.servo"),
-    **dict.fromkeys(("identify.Individual", "identify.Statistics"), "dynident_papers.identify"),
-    **dict.fromkeys(("identify.JointReduction", "identify.Reduction"), "dynident_papers.identify"),
-    "mechanics.FlexureRequirements": "dynident_papers.flexures",
-    **dict.fromkeys(("mechanics.Singularity", "mechanics.WorkspaceMap"), "dynident_papers.workspace"),
-}
-"""Modules of the classes that the subpackage in their `kind` does not export."""
-MOVED = {"testbench": "dynident_lab.testbench", "fleet": "dynident_lab.fleet", "reproduce": "dynident_papers.reproduce"}
-PACKAGES = {"dynident_lab": "lab", "dynident_papers": "papers"}
 
 
 class Frozen:
@@ -96,7 +72,7 @@ class Result(Frozen):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as plain values. `kind`, then the fields: numbers, texts, lists and dicts."""
-        return _written(self, _plain)
+        return _written(self, jsonable)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
@@ -143,8 +119,8 @@ def load(path: str | os.PathLike[str], mechanism: Any = None) -> Any:
         The same object.
     """
     if str(path).lower().endswith(LOGS):
-        room = import_module("dynident")
-        return room.Log.read(path) if mechanism is None else room.Regression.load(path, mechanism)
+        top = import_module("dynident")
+        return top.Log.read(path) if mechanism is None else top.Regression.load(path, mechanism)
     data = read_packed(path, "a result")
     kind = data.get("kind") if isinstance(data, dict) else None
     if not isinstance(kind, str):
@@ -162,32 +138,32 @@ def load(path: str | os.PathLike[str], mechanism: Any = None) -> Any:
 
 
 def kind_of(cls: type) -> str:
-    """Return the name of a class in files: its subpackage and its name, after the package unless that is the core."""
-    package, _, rest = cls.__module__.partition(".")
-    place = rest.partition(".")[0]
-    if package == "dynident":
-        return f"{place}.{cls.__name__}"
-    return f"{package}.{place}.{cls.__name__}" if package in PACKAGES else cls.__qualname__
+    """Return the name of a class in files: its module and its name."""
+    return f"{cls.__module__}.{cls.__qualname__}"
 
 
 def class_of(kind: str) -> type:
-    """Return the dataclass that `kind_of` names."""
-    place, _, name = kind.rpartition(".")
-    package = place.partition(".")[0]
-    default = place if package in PACKAGES else MOVED.get(place, f"dynident.{place}")
-    module = MODULES.get(kind, default)
-    found = None
-    if re.fullmatch(r"\w+(\.\w+)+", module):
-        try:
-            found = getattr(import_module(module), name, None)
-        except ModuleNotFoundError as error:
-            extra = PACKAGES.get(str(error.name))
-            if extra:
-                raise DynidentError(f"kind is '{kind}'; to read it, run  pip install 'dynident[{extra}]'") from error
-        except ImportError:  # a module that was moved
-            found = None
-    if not isinstance(found, type) or not is_dataclass(found):
+    """Return the dataclass that a file names; only our modules and those of packages with plug-ins are imported."""
+    place = former_kinds().get(kind, kind)
+    module, _, name = place.rpartition(".")
+    package = module.partition(".")[0]
+    named = all(part.isidentifier() and not part.startswith("_") for part in module.split("."))
+    known = named and (package in OURS or package in plugin_packages())
+    try:
+        found = getattr(import_module(module), name, None) if known else None
+    except ImportError as error:
+        extra = next((f"pip install 'dynident[{e}]'" for e, d in PACKAGES.items() if d.replace("-", "_") == package), "")
+        remedy = f"run  {extra}" if extra and error.name == package else f"its module cannot be imported ({error})"
+        raise DynidentError(f"kind is '{kind[:80]}': {remedy}") from error
+    if not isinstance(found, type) or not is_dataclass(found) or kind_of(found) != place:
         raise DynidentError(f"kind is '{kind[:80]}', which this version of dynident does not know; write the file again")
+    return found
+
+
+@cache
+def former_kinds() -> dict[str, str]:
+    """Return the places of classes by the names that older versions wrote."""
+    found: dict[str, str] = json.loads((Path(__file__).parent / "assets" / "kinds.json").read_text(encoding="utf-8"))
     return found
 
 
@@ -228,16 +204,6 @@ def _written(result: Result, leaf: Callable[[Any], Any]) -> dict[str, Any]:
     return {"kind": kind_of(type(result)), **_walk(result, leaf, frozenset([type(result)]))}
 
 
-def _plain(value: Any) -> Any:
-    if np.iscomplexobj(value):
-        value = np.stack([np.real(value), np.imag(value)], axis=-1)
-    if isinstance(value, np.ndarray | np.generic):
-        return value.tolist()
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    raise DynidentError(f"a {type(value).__name__} cannot be written to a file; only numbers, texts and arrays can")
-
-
 def _packed(value: Any) -> Any:
     """A leaf that JSON can hold exactly."""
     if isinstance(value, np.ndarray):
@@ -245,7 +211,7 @@ def _packed(value: Any) -> Any:
         if value.size > LONGEST or not listed or value.dtype.kind not in "biuf" or not np.isfinite(value).all():
             content = base64.b64encode(np.ascontiguousarray(value).tobytes()).decode("ascii")
             return {"dtype": value.dtype.str, "shape": list(value.shape), "base64": content}
-    plain = _plain(value)
+    plain = jsonable(value)
     return str(plain) if isinstance(plain, float) and not math.isfinite(plain) else plain
 
 
@@ -267,9 +233,9 @@ def _classes(hint: Any) -> list[type]:
 def _hints(cls: type) -> dict[str, Any]:
     try:
         found = get_type_hints(cls)
-    except NameError:  # classes that its module imports for type checkers only; a room's door has them
-        door = import_module(".".join(cls.__module__.split(".")[:2]))
-        found = get_type_hints(cls, localns={name: getattr(door, name) for name in door.__all__})
+    except NameError:  # classes that its module imports for type checkers only are public names of its subpackage
+        package = import_module(cls.__module__.rpartition(".")[0])
+        found = get_type_hints(cls, localns={name: getattr(package, name) for name in package.__all__})
     return {f.name: found[f.name] for f in fields(cls) if f.init}
 
 

@@ -17,7 +17,7 @@ from dynident.identify.regression.rows import check_projection
 from dynident.mechanism.additions import own_parts, with_own_parts
 from dynident.mechanism.force import Force
 from dynident.mechanism.mechanism import Mechanism
-from dynident.results import array_of
+from dynident.results import array_of, class_of
 
 Array = NDArray[np.float64]
 
@@ -70,8 +70,8 @@ def _other_gravity(data: Mapping[str, Any], mechanism: Mechanism) -> str:
 def fit_from_dict(data: Mapping[str, Any], mechanism: Mechanism | None) -> Fit:
     """Return the fit of what a file holds; `Fit.from_dict` is the public way."""
     try:
-        if not isinstance(data, Mapping) or data.get("kind", "identify.Fit") != "identify.Fit":
-            raise IdentificationError("this is not a fit written by dynident ('kind' is not identify.Fit)")
+        if not isinstance(data, Mapping) or ("kind" in data and class_of(str(data["kind"])) is not Fit):
+            raise IdentificationError("this is not a fit written by dynident ('kind' names another class)")
         if mechanism is None:
             if data["mechanism"] is None:
                 raise IdentificationError(

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import LogError, missing_extra
-from dynident.files import write_atomic
+from dynident.files import jsonable, write_atomic
 from dynident.signals.log import Log
 from dynident.signals.log_parts import FIELDS
 
@@ -28,17 +28,6 @@ Array = NDArray[np.float64]
 MARK = "dynident-log"
 VERSION = 1
 KEY = "dynident_log"  # of the metadata in npz, Parquet, MATLAB and MCAP files
-
-
-def _plain(value: object) -> object:
-    """Turn arrays and numpy scalars into JSON values; anything else that JSON cannot say becomes its text."""
-    if isinstance(value, np.ndarray | np.generic):
-        return value.tolist()
-    if isinstance(value, Mapping):
-        return {str(k): _plain(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(v) for v in value]
-    return value if value is None or isinstance(value, str | int | float | bool) else str(value)
 
 
 def metadata(log: Log, **more: object) -> str:
@@ -53,8 +42,8 @@ def metadata(log: Log, **more: object) -> str:
         "position_side": log.position_side,
         "fields": [name for name in FIELDS if getattr(log, name) is not None],
         "units": "SI: s, rad or m, rad/s or m/s, rad/s2 or m/s2, degC; effort Nm, N, A or V after its kind",
-        "provenance": _plain(log.provenance),
-        "truth": _plain(log.truth),
+        "provenance": jsonable(log.provenance, str),
+        "truth": jsonable(log.truth, str),
         **more,
     }
     return json.dumps(content, ensure_ascii=True)

@@ -12,6 +12,7 @@ import numpy as np
 
 from dynident.checks import choice, whole
 from dynident.errors import DynidentError, SimulationError, require
+from dynident.files import jsonable
 from dynident.parallel import completed, threads
 from dynident.results import Result
 from dynident.simulate.record import Run
@@ -170,7 +171,7 @@ class Sweep(Result):
         keys, names = list(self.settings[0]), list(self.values[0])
         lines = ["".join(f"{key:>20}" for key in (*keys, *names))]
         for setting, row, note in zip(self.settings, self.values, self.notes, strict=True):
-            plain = [_plain(setting[key]) for key in keys]
+            plain = [jsonable(setting[key], str) for key in keys]
             cells = [f"{x:>20.6g}" if isinstance(x, int | float) else f"{x!s:>20}" for x in plain]
             lines.append("".join(cells) + "".join(f"{row[name]:>20.6g}" for name in names) + (f"  {note}" if note else ""))
         return "\n".join(lines)
@@ -209,17 +210,8 @@ class Sweep(Result):
     __str__ = summary
 
     def _content(self) -> dict[str, Any]:
-        settings = [{key: _plain(x) for key, x in setting.items()} for setting in self.settings]
+        settings = [{key: jsonable(x, str) for key, x in setting.items()} for setting in self.settings]
         return {**super()._content(), "settings": settings}
-
-
-def _plain(value: Any) -> Any:
-    """Return a setting as a file can hold it."""
-    if isinstance(value, np.ndarray | np.generic):
-        value = value.tolist()
-    if isinstance(value, list | tuple):
-        return [_plain(x) for x in value]
-    return value if value is None or isinstance(value, int | float | str) else str(value)
 
 
 def sweep(robot: VirtualRobot, changes: Mapping[str, Sequence[Any]], measure: Measure, *, workers: int | None = None) -> Sweep:

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.checks import numbers
 from dynident.checks import plain as scalar
 from dynident.errors import DynidentError
+from dynident.files import jsonable
 from dynident.mechanics.motion import Motion
 
 if TYPE_CHECKING:
@@ -102,15 +103,6 @@ def sample(curve: Curve, rate: float) -> Motion:
     return Motion(t, *curve(t))
 
 
-def plain(value: Any) -> Any:
-    """Return a field as plain data, as JSON can hold it."""
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    if isinstance(value, tuple | list):
-        return [plain(item) for item in value]
-    return value.spec() if hasattr(value, "spec") else value
-
-
 @dataclass(frozen=True, eq=False)
 class Described:
     """What families and curves share: their fields as plain data."""
@@ -122,7 +114,7 @@ class Described:
         return {"kind": self._kind, **self._plain()}
 
     def _plain(self) -> dict[str, Any]:
-        return {field.name: plain(getattr(self, field.name)) for field in fields(self)}
+        return {field.name: jsonable(getattr(self, field.name), lambda inner: inner.spec()) for field in fields(self)}
 
 
 @dataclass(frozen=True, eq=False)
