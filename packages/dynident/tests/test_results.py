@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import base64
-import contextlib
 import copy
 import json
 import pickle
-import pkgutil
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,13 +16,14 @@ import numpy as np
 import pytest
 from identify_cases import RRR, arm, evidence
 from numpy.typing import NDArray
-from result_cases import CASES, check_result
+from result_cases import CASES
+from result_checks import check_drawn, check_former_kinds, check_result, classes_of, results_of, shown_otherwise
 from small_robots import platform
 
 import dynident as di
 from dynident.files import _huge, parsed, read_packed
 from dynident.friction import Coulomb, FrictionLaw, Viscous
-from dynident.results import Result, class_of, kind_of
+from dynident.results import Result
 from dynident.validate import CrossValidation
 
 Array = NDArray[np.float64]
@@ -84,7 +82,7 @@ def test_every_type_of_field_comes_back_exactly(tmp_path: Path, monkeypatch: pyt
     made = study()
     data = through_json(made)
     assert data["twice"] == "inf"  # JSON has no infinity
-    assert data["law"]["class"] == "friction.Sum"
+    assert data["law"]["class"] == "dynident.friction.law.Sum"
     same(made, Study.from_dict(data))
     listed = made.to_dict()
     assert listed["long"] == made.long.tolist()
@@ -99,7 +97,7 @@ def test_a_file_says_what_it_holds(tmp_path: Path) -> None:
         assert found.joints == FOLDS.joints
         np.testing.assert_array_equal(found.relative, FOLDS.relative)
         np.testing.assert_array_equal(found.rmse, FOLDS.rmse)
-    with pytest.raises(di.DynidentError, match=r"holds validate\.CrossValidation"):
+    with pytest.raises(di.DynidentError, match=r"holds dynident\.validate\.crossvalidation\.CrossValidation"):
         Study.load(path)
 
 
@@ -119,7 +117,10 @@ def test_a_notebook_shows_the_summary_and_runs_nothing_of_it() -> None:
         ('{"kind": "validate.nothing"}', "does not know"),
         ('{"kind": "mechanics.Motion", "t": [0]}', "no result by itself"),
         ('{"kind": "validate.CrossValidation"', "cannot read a result"),
-        ('{"kind": "validate.CrossValidation", "joints": ["a"]}', "not a whole validate.CrossValidation"),
+        (
+            '{"kind": "validate.CrossValidation", "joints": ["a"]}',
+            "not a whole dynident.validate",
+        ),
         ('{"kind": "validate.CrossValidation", "more": 1}', "has a field 'more'"),
         ('{"kind": "validate.CrossValidation", "joints": 3}', "is '3', not a list"),
         ('{"kind": "validate.CrossValidation", "joints": [3]}', r"joints\[0\]' is '3', not str"),
@@ -167,44 +168,35 @@ def test_what_no_file_can_hold_is_told(tmp_path: Path) -> None:
 
 
 # ---- every result ------------------------------------------------------------------------------------------------------
-def subclasses(cls: type) -> set[type]:
-    return {cls, *(below for child in cls.__subclasses__() for below in subclasses(child))}
+def test_no_result_is_forgotten() -> None:
+    assert results_of("dynident") == set(CASES)
 
 
-def test_every_result_of_the_core_has_a_case_and_is_found_by_its_kind() -> None:
-    for found in pkgutil.walk_packages(di.__path__, "dynident."):
-        with contextlib.suppress(ImportError):  # modules that moved, and packages that are not installed
-            import_module(found.name)
-    classes = [cls for cls in subclasses(Result) - {Result} if cls.__module__.startswith("dynident.")]
-    assert {kind_of(cls) for cls in classes} == set(CASES)
-    assert all(class_of(kind_of(cls)) is cls for cls in classes)
+def test_what_is_summed_up_or_drawn_is_a_result() -> None:
+    assert shown_otherwise("dynident") == {"Log", "Motion", "RLS", "TipMotion"}
 
 
-@pytest.mark.parametrize("kind", CASES)
-def test_results_are_saved_loaded_copied_pickled_and_shown(kind: str, tmp_path: Path) -> None:
-    check_result(CASES[kind](), kind, tmp_path)
+def test_files_of_older_versions_name_classes_that_exist() -> None:
+    check_former_kinds("dynident")
 
 
-@pytest.mark.parametrize("kind", CASES)
-def test_results_with_curves_are_drawn_without_arguments(kind: str) -> None:
-    pytest.importorskip("matplotlib", reason="figures need matplotlib: pip install 'dynident[report]'")
-    made = CASES[kind]()
-    if hasattr(made, "plot"):
-        assert made.plot().axes
+@pytest.mark.parametrize("name", CASES)
+def test_results_are_saved_loaded_copied_pickled_and_shown(name: str, tmp_path: Path) -> None:
+    check_result(CASES[name](), tmp_path)
 
 
-def test_a_result_of_a_package_that_is_not_installed_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def absent(name: str) -> Any:
-        raise ModuleNotFoundError(f"No module named {name!r}", name="dynident_lab")
+@pytest.mark.parametrize("name", CASES)
+def test_results_are_drawn_without_arguments(name: str) -> None:
+    check_drawn(CASES[name]())
 
-    monkeypatch.setattr("dynident.results.import_module", absent)
-    (tmp_path / "x.json").write_text('{"kind": "dynident_lab.fleet.FleetResult"}', encoding="utf-8")
-    with pytest.raises(di.DynidentError, match=r"pip install 'dynident\[lab\]'"):
-        di.load(tmp_path / "x.json")
+
+def test_no_result_writes_json_by_hand() -> None:
+    """Beside its file, a run and a design tell their numbers without the signals."""
+    assert {cls.__name__ for cls in classes_of("dynident") if hasattr(cls, "to_json")} == {"Run", "Parameters", "Design"}
 
 
 def test_a_run_from_its_file_goes_on_as_the_run_itself(tmp_path: Path) -> None:
-    made = CASES["simulate.Run"]()
+    made = CASES["Run"]()
     again = di.load(made.save(tmp_path / "run.json"))
     assert again.truth.checksum() == made.truth.checksum()
     later = [run.robot.simulate(run.reference, start=run.end, duration=0.15) for run in (made, again)]
@@ -222,21 +214,21 @@ def test_a_run_under_a_law_of_the_user_is_not_written(tmp_path: Path) -> None:
         def update(self, setpoint: Any, measurement: Any) -> Array:
             return np.zeros(3)
 
-    made = CASES["simulate.Run"]()
+    made = CASES["Run"]()
     odd = replace(made, robot=replace(made.robot, controller=Own()))
     with pytest.raises(di.DynidentError, match="a Own cannot be written to a file"):
         odd.save(tmp_path / "run.json")
 
 
 def test_a_design_from_its_file_makes_the_same_plan(tmp_path: Path) -> None:
-    made = CASES["excitation.Design"]()
+    made = CASES["Design"]()
     again = di.load(made.save(tmp_path / "design.json"))
     assert again.to_json() == made.to_json()
     assert again.plan().identity == made.plan().identity
 
 
 def test_a_sweep_from_its_file_has_numbers_and_texts(tmp_path: Path) -> None:
-    again = di.load(CASES["simulate.Sweep"]().save(tmp_path / "sweep.json"))
+    again = di.load(CASES["Sweep"]().save(tmp_path / "sweep.json"))
     assert again.settings[0] == {"gain": 2, "limit": np.inf, "law": str(Coulomb())}
     assert again.settings[1]["law"] == [1.0, 2.0] and np.isnan(again.column()[1])
 

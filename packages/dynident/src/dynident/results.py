@@ -1,9 +1,9 @@
 """One protocol for every result: ``summary()``, ``plot()``, ``to_dict()``, ``save(path)`` and ``load(path)``.
 
 A result is a frozen dataclass of numbers, texts, arrays, tuples, mappings and other dataclasses. Its file is JSON, and the
-field ``kind`` names its class with the module that defines it, as in "dynident.identify.score.Score". Reading imports modules of
-dynident and of packages with plug-ins only, and calls the constructors of dataclasses with the types of their fields, and
-nothing else. Names that older versions wrote are in ``assets/kinds.json``.
+field ``kind`` names its class with the module that defines it, as in "dynident.identify.score.Score". Reading imports only
+modules of dynident and of packages with plug-ins, and calls only constructors of dataclasses, with the types of their fields.
+Names that older versions wrote are in ``assets/kinds.json``.
 """
 
 from __future__ import annotations

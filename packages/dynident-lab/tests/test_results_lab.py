@@ -1,26 +1,30 @@
-"""Every result of the test bench has the same methods, comes back from its file, and is copied and pickled."""
+"""Every result of dynident-lab has the same methods, comes back from its file, and is copied and pickled."""
 
 from __future__ import annotations
 
-import copy
-import json
-import pickle
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
-from html import escape
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from identify_cases import RRR, arm, evidence
+from result_cases import ONES, WAVE, population, verdict
+from result_cases import T as SECOND
+from result_checks import check_drawn, check_former_kinds, check_result, results_of, shown_otherwise
 from test_testbench_plateaus import campaign
 
 import dynident as di
+from dynident import drive
 from dynident.friction import LuGre
-from dynident.results import Result
+from dynident_lab import fleet
 from dynident_lab import testbench as bench
-from dynident_lab.thermal import SecondOrder
+from dynident_lab.joint_reactions import Conditioning
+from dynident_lab.servo import Bode, MachineFit, Margins, MotorLoad, SineResponse, Sizing, step_metrics
+from dynident_lab.servo.chain import modes
+from dynident_lab.thermal import SecondOrder, WarmFriction, Warming
 
 T = np.arange(0.0, 3600.0, 240.0)
 
@@ -90,7 +94,42 @@ def cycle_fits() -> bench.CycleFits:
     )
 
 
-RESULTS: dict[str, Callable[[], Any]] = {
+def sizing() -> Sizing:
+    load = MotorLoad("m1", *[1.0 / 3.0] * 10, float("inf"), {"current": 0.5})
+    return Sizing((load, replace(load, use={})), 2.0)
+
+
+def robot_estimate() -> fleet.RobotEstimate:
+    period = fleet.RobotPeriod("may", 1.0, 20.0, ONES, np.eye(2))
+    numbers = (np.eye(2), ONES, ONES, 0.1 * ONES, 0.1, float("nan"))
+    return fleet.RobotEstimate("s1", "arm", ("run.csv",), 100, *numbers, verdict(), 20.0, 0.0, (period,))
+
+
+def fleet_type() -> fleet.FleetType:
+    one = fleet.Deviation("s1", "arm", "m_1", "kg", 0.1, 0.01, 1.0, 10.0)
+    return fleet.FleetType("arm", population(), ("a", "b"), ONES, (one,), (), 4.0, 4.0, 0.01, {"s1": 0.1}, {"s1": 20.0})
+
+
+def fleet_result() -> fleet.FleetResult:
+    log = fleet.LogRecord("run.csv", "arm", "s1", True, 100, 1000, "00", "key", "", "2026-01-01")
+    return fleet.FleetResult((robot_estimate(),), (log,), (fleet_type(),), {"arm": {"band": 5.0}}, {"x.csv": "no"}, {}, "")
+
+
+def sines() -> SineResponse:
+    answer = np.array([1.0 + 0.0j, 0.5 - 0.5j])
+    others = (answer[:, None], 0.1 * ONES, 0.1 * ONES, 0.0 * ONES)
+    return SineResponse(np.array([1.0, 2.0]), answer, *others, "a", 0.1, "arm", False, ("m",), name="loop")
+
+
+def cooled() -> WarmFriction:
+    return WarmFriction(ONES, 2.0 * ONES, warming())
+
+
+def warming() -> Warming:
+    return Warming(np.array([0.0, 1.0]), 20.0 * ONES, ONES, ONES, np.full((2, 1), 20.0))
+
+
+CASES: dict[str, Callable[[], Any]] = {
     "CampaignStudy": whole,
     "Checkup": lambda: bench.check_robot(study(), [study()], compensation="time"),
     "CycleFits": cycle_fits,
@@ -111,31 +150,41 @@ RESULTS: dict[str, Callable[[], Any]] = {
     "ThermalTest": lambda: thermal().tests[0],
     "TrackingProof": proof,
     "Warmup": lambda: bench.fit_warmup(T, history("a").friction),
+    "Margins": lambda: Margins(float("inf"), 60.0, float("nan"), 5.0),
+    "Bode": lambda: Bode(np.array([1.0, 2.0]), np.array([1.0 + 0.0j, 0.5 - 0.5j]), name="plant"),
+    "Modes": lambda: modes(drive.Chain((1.0, 2.0), (100.0,), (0.1,))),
+    "FleetResult": fleet_result,
+    "FleetType": fleet_type,
+    "RobotEstimate": robot_estimate,
+    "WarmFriction": cooled,
+    "Warming": warming,
+    "Conditioning": lambda: Conditioning(ONES, 2.0 * ONES, np.array([1.0, np.inf])),
+    "MachineFit": lambda: MachineFit(
+        ("gain",), ONES[:1], ONES[:1], 0.1 * ONES[:1], 0.2, 0.1, ("a", "b"), SECOND, WAVE, WAVE, WAVE, True
+    ),
+    "SineResponse": sines,
+    "Sizing": sizing,
+    "StepMetrics": lambda: step_metrics(SECOND, 1.0 - np.exp(-SECOND)),
 }
 
 
 def test_no_result_is_forgotten() -> None:
-    classes = {
-        name for name in bench.__all__ if isinstance(getattr(bench, name), type) and issubclass(getattr(bench, name), Result)
-    }
-    assert classes == {*RESULTS, "TemperatureComparison"}  # whose fits are those of dynident.identify
+    assert results_of("dynident_lab") == {*CASES, "TemperatureComparison"}  # whose fits are those of dynident.identify
 
 
-@pytest.mark.parametrize("name", RESULTS)
-def test_results_have_one_protocol(name: str, tmp_path: Path) -> None:
-    made = RESULTS[name]()
-    written = json.dumps(made.to_dict())  # NaN equals itself as text
-    for again in (di.load(made.save(tmp_path / "x.json")), copy.deepcopy(made), pickle.loads(pickle.dumps(made))):  # noqa: S301
-        assert type(again) is type(made)
-        assert json.dumps(again.to_dict()) == written
-        assert again.summary() == made.summary()
-    assert made.to_dict()["kind"] == f"dynident_lab.testbench.{name}"
-    assert escape(made.summary().splitlines()[0]) in made._repr_html_()
+def test_what_is_summed_up_or_drawn_is_a_result() -> None:
+    assert shown_otherwise("dynident_lab") == {"CampaignLog", "KalmanResult", "TransferFunction"}
 
 
-@pytest.mark.parametrize("name", RESULTS)
-def test_results_draw_themselves(name: str) -> None:
-    figures = pytest.importorskip("matplotlib.figure", reason="figures need matplotlib: pip install 'dynident[report]'")
-    made = RESULTS[name]()
-    if name != "Spread":  # five numbers
-        assert isinstance(made.plot(), figures.Figure)
+def test_files_of_older_versions_name_classes_that_exist() -> None:
+    check_former_kinds("dynident_lab")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_results_are_saved_loaded_copied_pickled_and_shown(name: str, tmp_path: Path) -> None:
+    check_result(CASES[name](), tmp_path)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_results_are_drawn_without_arguments(name: str) -> None:
+    check_drawn(CASES[name]())

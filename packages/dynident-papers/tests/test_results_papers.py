@@ -1,4 +1,4 @@
-"""Results of this package by the name in their file: they are saved, loaded, copied, pickled and shown."""
+"""Every result of dynident-papers has the same methods, comes back from its file, and is copied and pickled."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from result_cases import check_result
+from result_checks import check_drawn, check_former_kinds, check_result, results_of, shown_otherwise
 
 import dynident as di
 from dynident import friction
 from dynident_papers import reproduce
 from dynident_papers.flexures import FlexureRequirements
 from dynident_papers.identify import Individual, JointReduction, Reduction
+from dynident_papers.robots import dualv
 from dynident_papers.servo import ActuatorFit, Gains, ModalFit, Trial, ZoneTuning, fit_modal
 from dynident_papers.workspace import Singularity, WorkspaceMap, workspace_map
 
@@ -63,40 +64,56 @@ def table() -> reproduce.Table:
 
 
 CASES: dict[str, Callable[[], Any]] = {
-    "dynident_papers.servo.ZoneTuning": zone,
-    "dynident_papers.servo.ActuatorFit": lambda: ActuatorFit(
+    "ZoneTuning": zone,
+    "ActuatorFit": lambda: ActuatorFit(
         ("J", "fc"), ONES, np.eye(2), friction.Coulomb(), 0.1, 0.01, 300, T, WAVE[:, 0], WAVE[:, 0]
     ),
-    "dynident_papers.servo.ModalFit": modal_fit,
-    "dynident_papers.identify.Individual": individual,
-    "dynident_papers.identify.JointReduction": lambda: reduction().joints[0],
-    "dynident_papers.identify.Reduction": reduction,
-    "dynident_papers.identify.Statistics": lambda: individual().statistics(),
-    "dynident_papers.flexures.FlexureRequirements": lambda: FlexureRequirements(
+    "ModalFit": modal_fit,
+    "Individual": individual,
+    "JointReduction": lambda: reduction().joints[0],
+    "Reduction": reduction,
+    "Statistics": lambda: individual().statistics(),
+    "FlexureRequirements": lambda: FlexureRequirements(
         "arm", ("a",), ("N m/rad",), ONES[:1], ("m",), ("N m",), WAVE[:, :1], WAVE[:, :1], WAVE[:, 1:]
     ),
-    "dynident_papers.workspace.Singularity": lambda: Singularity(ONES, ONES, ONES, np.array([0.5, np.nan])),
-    "dynident_papers.workspace.WorkspaceMap": workspace,
-    "dynident_papers.reproduce.Reproduction": lambda: reproduce.Reproduction(
-        (table(),), {}, ("note",), "one", "numbers", "[Key]"
-    ),
-    "dynident_papers.reproduce.Table": table,
+    "Singularity": lambda: Singularity(ONES, ONES, ONES, np.array([0.5, np.nan])),
+    "WorkspaceMap": workspace,
+    "Reproduction": lambda: reproduce.Reproduction((table(),), {}, ("note",), "one", "numbers", "[Key]"),
+    "Table": table,
 }
 
 
-@pytest.mark.parametrize("kind", CASES)
-def test_results_are_saved_loaded_copied_pickled_and_shown(kind: str, tmp_path: Path) -> None:
-    check_result(CASES[kind](), kind, tmp_path)
+def test_no_result_is_forgotten() -> None:
+    assert results_of("dynident_papers") == set(CASES)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in CASES if not kind.endswith("Reproduction")])
-def test_results_with_curves_are_drawn_without_arguments(kind: str) -> None:
-    pytest.importorskip("matplotlib", reason="figures need matplotlib: pip install 'dynident[report]'")
-    made = CASES[kind]()
-    if hasattr(made, "plot"):
-        assert made.plot().axes
+def test_what_is_summed_up_or_drawn_is_a_result() -> None:
+    assert shown_otherwise("dynident_papers") == {"BlockRun"}
+
+
+def test_files_of_older_versions_name_classes_that_exist() -> None:
+    check_former_kinds("dynident_papers")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_results_are_saved_loaded_copied_pickled_and_shown(name: str, tmp_path: Path) -> None:
+    check_result(CASES[name](), tmp_path)
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if name != "Reproduction"])
+def test_results_are_drawn_without_arguments(name: str) -> None:
+    check_drawn(CASES[name]())
 
 
 def test_a_modal_fit_is_not_drawn_over_a_response_without_frequencies() -> None:
     with pytest.raises(di.DynidentError, match="frf is given without frequency"):
         modal_fit().plot(frf=[1.0])
+
+
+def test_a_robot_with_loops_from_its_file_moves_as_before(tmp_path: Path) -> None:
+    robot = dualv.mechanism()
+    again = di.Mechanism.load(robot.save(tmp_path / "robot.json"))
+    rng = np.random.default_rng(0)
+    q = 0.05 * rng.normal(size=(5, robot.dof))
+    motion = di.Motion(np.arange(5.0), q, rng.normal(size=q.shape), rng.normal(size=q.shape))
+    np.testing.assert_array_equal(di.inverse_dynamics(again, motion), di.inverse_dynamics(robot, motion))
