@@ -6,14 +6,16 @@ import json
 import math
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import dynident as di
 from dynident import plugins
-from dynident.errors import DescriptionError, LogError
+from dynident.errors import DescriptionError, LogError, warn
 from dynident.friction import law_of
 from dynident.friction.text import law_text
 from dynident.mechanism import read_robot
@@ -147,3 +149,27 @@ def test_a_law_of_another_package_is_known_by_name() -> None:
         law_of("number")
     with pytest.raises(DescriptionError, match=r"known laws are .*square"):
         law_of("cubic")
+
+
+@pytest.mark.usefixtures("package")
+def test_a_result_of_another_package_is_read_back(tmp_path: Path) -> None:
+    third = import_module("thirdparty_readers")
+    path = third.Wear(3.0, law_of("coulomb + square")).save(tmp_path / "wear.json")
+    assert di.load(path) == third.Wear(3.0, law_of("coulomb + square"))
+
+
+def test_a_result_of_a_package_without_plug_ins_is_not_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "hidden_package.py").write_text("raise SystemExit")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "x.json").write_text('{"kind": "hidden_package.Wear"}')
+    with pytest.raises(di.DynidentError, match="does not know"):
+        di.load(tmp_path / "x.json")
+
+
+@pytest.mark.parametrize("module", ["dynident.x", "dynident_lab.x", "dynident_papers.x"])
+def test_a_warning_points_to_the_program_that_called_us(module: str) -> None:
+    space: dict[str, Any] = {"__name__": module, "warn": warn, "DynidentWarning": di.DynidentWarning}
+    exec("def call():\n    warn('look', DynidentWarning)", space)  # a module of ours that warns
+    with pytest.warns(di.DynidentWarning, match="look") as caught:
+        space["call"]()
+    assert caught[0].filename == __file__

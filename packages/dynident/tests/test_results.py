@@ -114,6 +114,12 @@ def test_a_notebook_shows_the_summary_and_runs_nothing_of_it() -> None:
         ('{"kind": 3}', "has no 'kind'"),
         ('{"kind": "os.system"}', "does not know"),
         ('{"kind": "validate.judge"}', "does not know"),
+        ('{"kind": "antigravity.Result"}', "does not know"),
+        ('{"kind": "dynident.__main__.Result"}', "does not know"),
+        ('{"kind": "dynident..results.Result"}', "does not know"),
+        ('{"kind": "dynident.validate.verdict.judge"}', "does not know"),
+        ('{"kind": "dynident.validate.CrossValidation"}', "does not know"),
+        ('{"kind": "dynident.nowhere.Verdict"}', "cannot be imported"),
         ('{"kind": "validate.nothing"}', "does not know"),
         ('{"kind": "mechanics.Motion", "t": [0]}', "no result by itself"),
         ('{"kind": "validate.CrossValidation"', "cannot read a result"),
@@ -135,6 +141,15 @@ def test_what_is_no_result_is_refused(tmp_path: Path, content: str, message: str
     path.write_text(content, encoding="utf-8")
     with pytest.raises(di.DynidentError, match=message):
         di.load(path)
+
+
+def test_a_result_of_a_package_that_is_not_installed_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dynident.results.installed", lambda: {"dynident": "0.3.0"})
+    path = tmp_path / "file.json"
+    for kind in ("dynident_lab.testbench.study.FrictionStudy", "testbench.FrictionStudy"):
+        path.write_text(json.dumps({"kind": kind}), encoding="utf-8")
+        with pytest.raises(di.DynidentError, match=re.escape("run  pip install 'dynident[lab]'")):
+            di.load(path)
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike
 
 from dynident.errors import OURS, DynidentError
 from dynident.files import jsonable, read_packed, too_large, write_atomic
-from dynident.plugins import PACKAGES, plugin_packages
+from dynident.plugins import PACKAGES, installed, plugin_packages
 
 __all__ = ["Result", "load"]
 
@@ -147,14 +147,15 @@ def class_of(kind: str) -> type:
     place = former_kinds().get(kind, kind)
     module, _, name = place.rpartition(".")
     package = module.partition(".")[0]
+    for extra, distribution in PACKAGES.items():
+        if package == distribution.replace("-", "_") and distribution not in installed():
+            raise DynidentError(f"kind '{kind[:80]}' belongs to {distribution}: run  pip install 'dynident[{extra}]'")
     named = all(part.isidentifier() and not part.startswith("_") for part in module.split("."))
     known = named and (package in OURS or package in plugin_packages())
     try:
         found = getattr(import_module(module), name, None) if known else None
     except ImportError as error:
-        extra = next((f"pip install 'dynident[{e}]'" for e, d in PACKAGES.items() if d.replace("-", "_") == package), "")
-        remedy = f"run  {extra}" if extra and error.name == package else f"its module cannot be imported ({error})"
-        raise DynidentError(f"kind is '{kind[:80]}': {remedy}") from error
+        raise DynidentError(f"kind is '{kind[:80]}', whose module cannot be imported ({error})") from error
     if not isinstance(found, type) or not is_dataclass(found) or kind_of(found) != place:
         raise DynidentError(f"kind is '{kind[:80]}', which this version of dynident does not know; write the file again")
     return found
