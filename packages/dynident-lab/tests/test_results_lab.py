@@ -13,7 +13,7 @@ import pytest
 from identify_cases import RRR, arm, evidence
 from result_cases import ONES, WAVE, population, verdict
 from result_cases import T as SECOND
-from result_checks import check_drawn, check_former_kinds, check_result, results_of, shown_otherwise
+from result_checks import check_drawn, check_former_kinds, check_kinds, check_result, results_of, shown_otherwise
 from test_testbench_plateaus import campaign
 
 import dynident as di
@@ -176,8 +176,9 @@ def test_what_is_summed_up_or_drawn_is_a_result() -> None:
     assert shown_otherwise("dynident_lab") == {"CampaignLog", "KalmanResult", "TransferFunction"}
 
 
-def test_files_of_older_versions_name_classes_that_exist() -> None:
+def test_names_in_files_old_and_new_are_of_one_class_each() -> None:
     check_former_kinds("dynident_lab")
+    check_kinds("dynident_lab")
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from result_checks import check_drawn, check_former_kinds, check_result, results_of, shown_otherwise
+from result_checks import check_drawn, check_former_kinds, check_kinds, check_result, results_of, shown_otherwise
 
 import dynident as di
 from dynident import friction
@@ -91,8 +91,9 @@ def test_what_is_summed_up_or_drawn_is_a_result() -> None:
     assert shown_otherwise("dynident_papers") == {"BlockRun"}
 
 
-def test_files_of_older_versions_name_classes_that_exist() -> None:
+def test_names_in_files_old_and_new_are_of_one_class_each() -> None:
     check_former_kinds("dynident_papers")
+    check_kinds("dynident_papers")
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -71,7 +71,7 @@ def strict(text: str) -> dict:
 def test_json_is_exact(robot, fit, tmp_path):
     text = fit.save(tmp_path / "fit.json").read_text()
     data = strict(text)
-    assert data["kind"] == "dynident.identify.fit.Fit"
+    assert data["kind"] == "dynident.identify.Fit"
     assert {row["verdict"] for row in data["base_parameters"]} <= {"good", "poor", "insignificant", "not excited", "dropped"}
     for again in (Fit.load(tmp_path / "fit.json", robot), Fit.load(tmp_path / "fit.json"), di.load(tmp_path / "fit.json")):
         same_fit(fit, again)

@@ -145,7 +145,7 @@ def test_a_good_model_is_validated(result, plain):
 def test_json_of_a_verdict(result):
     data = judge(result.fit, [result.score]).to_dict()
     assert set(data) == {"kind", "robot", "ok", "validated", "checks", "scores"}
-    assert (data["kind"], data["validated"], data["robot"]) == ("dynident.validate.verdict.Verdict", True, "arm")
+    assert (data["kind"], data["validated"], data["robot"]) == ("dynident.validate.Verdict", True, "arm")
     for check in data["checks"]:
         assert set(check) == {"name", "ok", "value", "limit", "sentence", "next_step"}
         assert isinstance(check["ok"], bool)

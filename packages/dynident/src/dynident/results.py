@@ -1,9 +1,9 @@
 """One protocol for every result: ``summary()``, ``plot()``, ``to_dict()``, ``save(path)`` and ``load(path)``.
 
 A result is a frozen dataclass of numbers, texts, arrays, tuples, mappings and other dataclasses. Its file is JSON, and the
-field ``kind`` names its class with the module that defines it, as in "dynident.identify.score.Score". Reading imports only
-modules of dynident and of packages with plug-ins, and calls only constructors of dataclasses, with the types of their fields.
-Names that older versions wrote are in ``assets/kinds.json``.
+field ``kind`` names its class by its package and subpackage, as in "dynident.identify.Fit" or "dynident_lab.servo.Bode"; the
+module within the subpackage may change. Reading imports only modules of dynident and of packages with plug-ins, and calls only
+constructors of dataclasses, with the types of their fields.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from dataclasses import fields, is_dataclass
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from pkgutil import walk_packages
 from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -34,6 +35,22 @@ from dynident.plugins import PACKAGES, installed, plugin_packages
 __all__ = ["Result", "load"]
 
 LOGS = (".csv", ".csv.gz", ".npz", ".parquet", ".mat", ".mcap")  # what Log.save writes; a Regression is an .npz too
+FORMER = {
+    "dynident_lab.campaigns": "signals.CampaignLog signals.Recording",
+    "dynident_lab.fleet": "fleet",
+    "dynident_lab.joint_reactions": "mechanics.Conditioning",
+    "dynident_lab.servo": "control.Margins drive.Bode drive.Modes simulate.MachineFit simulate.MotorLoad simulate.SineResponse "
+    "simulate.Sizing simulate.StepMetrics",
+    "dynident_lab.testbench": "testbench",
+    "dynident_lab.thermal": "friction.AdvancedSecondOrder friction.FirstOrder friction.Fractional friction.SecondOrder "
+    "friction.Thermal friction.TwoPole friction.WarmFriction friction.Warming",
+    "dynident_papers.flexures": "mechanics.FlexureRequirements",
+    "dynident_papers.identify": "identify.Individual identify.JointReduction identify.Reduction identify.Statistics",
+    "dynident_papers.reproduce": "reproduce",
+    "dynident_papers.servo": "control.Trial control.ZoneTuning drive.ActuatorFit drive.ModalFit",
+    "dynident_papers.workspace": "mechanics.Singularity mechanics.WorkspaceMap",
+}
+"""Kinds, and subpackages as a whole, that were elsewhere up to version 0.2, by the place where they are now."""
 LONGEST = 512  # numbers of an array that are written as text; longer ones are packed
 
 
@@ -138,33 +155,50 @@ def load(path: str | os.PathLike[str], mechanism: Any = None) -> Any:
 
 
 def kind_of(cls: type) -> str:
-    """Return the name of a class in files: its module and its name."""
-    return f"{cls.__module__}.{cls.__qualname__}"
+    """Return the name of a class in files: the subpackage of ours, or the module of another package, and its name."""
+    parts = cls.__module__.split(".")
+    return ".".join([*(parts[:2] if parts[0] in OURS else parts), cls.__qualname__])
 
 
 def class_of(kind: str) -> type:
     """Return the dataclass that a file names; only our modules and those of packages with plug-ins are imported."""
-    place = former_kinds().get(kind, kind)
-    module, _, name = place.rpartition(".")
-    package = module.partition(".")[0]
+    place = current_kind(kind)
+    home, _, name = place.rpartition(".")
+    package, _, below = home.partition(".")
     for extra, distribution in PACKAGES.items():
         if package == distribution.replace("-", "_") and distribution not in installed():
             raise DynidentError(f"kind '{kind[:80]}' belongs to {distribution}: run  pip install 'dynident[{extra}]'")
-    named = all(part.isidentifier() and not part.startswith("_") for part in module.split("."))
-    known = named and (package in OURS or package in plugin_packages())
+    named = all(part.isidentifier() and not part.startswith("_") for part in home.split("."))
     try:
-        found = getattr(import_module(module), name, None) if known else None
-    except ImportError as error:
-        raise DynidentError(f"kind is '{kind[:80]}', whose module cannot be imported ({error})") from error
+        found = _found(home, name) if named and (below or package not in OURS) else None
+    except ImportError:
+        found = None
     if not isinstance(found, type) or not is_dataclass(found) or kind_of(found) != place:
         raise DynidentError(f"kind is '{kind[:80]}', which this version of dynident does not know; write the file again")
     return found
 
 
+def current_kind(kind: str) -> str:
+    """Return a kind as this version writes it: up to version 0.2 no package was named."""
+    place, _, name = kind.rpartition(".")
+    if place.partition(".")[0] in (*OURS, *plugin_packages()):
+        return kind
+    home = next(
+        (home for home, kinds in FORMER.items() if kind in kinds.split() or place in kinds.split()), f"dynident.{place}"
+    )
+    return f"{home}.{name}"
+
+
 @cache
-def former_kinds() -> dict[str, str]:
-    """Return the places of classes by the names that older versions wrote."""
-    found: dict[str, str] = json.loads((Path(__file__).parent / "assets" / "kinds.json").read_text(encoding="utf-8"))
+def _found(home: str, name: str) -> Any:
+    """Return what a module names, or what one of the modules of a subpackage of ours defines."""
+    module = import_module(home)
+    found = getattr(module, name, None)
+    if found is None and home.partition(".")[0] in OURS:
+        for inner in walk_packages(getattr(module, "__path__", ()), f"{home}."):
+            candidate = getattr(import_module(inner.name), name, None)
+            if isinstance(candidate, type) and candidate.__module__ == inner.name:
+                return candidate
     return found
 
 

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynident.errors import DynidentError
 from dynident.mechanics.motion import Motion
-from dynident.trajectory.family import CurveBase, Described, State, finite_times, plain, positive
+from dynident.trajectory.family import CurveBase, Described, State, finite_times, positive
 
 Array = NDArray[np.float64]
 MOST = 100_000  # points of one curve
@@ -165,7 +165,7 @@ class Interpolated(CurveBase):
         return out[0], out[1], out[2]
 
     def _plain(self) -> dict[str, Any]:
-        return {key: plain(getattr(self.motion, key)) for key in ("t", "q", "v", "a")}
+        return {key: getattr(self.motion, key).tolist() for key in ("t", "q", "v", "a")}
 
 
 @dataclass(frozen=True)
