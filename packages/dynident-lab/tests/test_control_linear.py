@@ -14,7 +14,7 @@ from dynident.drive import Drive, Encoder, Motor, Transmission
 from dynident.errors import DynidentError
 from dynident.mechanics import Motion
 from dynident.mechanism import Mechanism
-from dynident.simulate.standard import kept
+from dynident.simulate.standard import keeps_margins
 from dynident_lab.servo import Axis, cutoff_frequency, delayed_integrator, margins
 from dynident_lab.servo.chain import electric
 
@@ -212,7 +212,7 @@ def test_the_standard_cascade_keeps_the_margins_of_the_frequency_response() -> N
         axis = Axis(Drive("direction", Motor(1.0, inertia=1.0 / rate), encoder=encoder), loops)
         both = (axis.margins("velocity"), axis.margins("position"))
         expected.append(axis.stable() and all(m.gain >= 2.0 and m.phase >= 30.0 for m in both))
-        found.append(kept(loops, rate, exact))
+        found.append(keeps_margins(loops, rate, exact))
     assert found == expected
     assert 10 < sum(found) < len(cases) - 10
 

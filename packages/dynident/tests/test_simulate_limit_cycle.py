@@ -17,7 +17,7 @@ from dynident.errors import SimulationError, SimulationWarning
 from dynident.mechanics import actuator_jacobian, mass_matrix
 from dynident.mechanism import from_com
 from dynident.simulate import VirtualRobot, small_motions, standard_machine, sweep
-from dynident.simulate.standard import actuator_inertia, cascade_for, kept, poses_of, spread
+from dynident.simulate.standard import actuator_inertia, cascade_for, keeps_margins, poses_of, spread
 
 EXACT = Encoder(velocity="exact")
 
@@ -59,7 +59,7 @@ def test_a_cascade_keeps_its_margins_in_the_slowest_and_the_fastest_direction(ra
     # A sampled PI loop has a gain margin of 2 where (kP + kI T / 2) T / J = 1, next to the stability limit of 2.
     w, T = 2.0 * np.pi * 50.0, 2.5e-4
     assert reached == pytest.approx(min(10.0, 10.0 / (rates[1] * level * (1.4 * w + 0.5 * w**2 * T) * T)), rel=0.05)
-    assert kept(loops, rates[0]) and kept(loops, rates[1])
+    assert keeps_margins(loops, rates[0]) and keeps_margins(loops, rates[1])
 
 
 def test_the_standard_cascade_of_coupled_joints_is_stable() -> None:

@@ -17,8 +17,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dynident.arrays import Array, Complex
 from dynident.checks import number
 from dynident.control import Cascade
 from dynident.control.period import ENTRIES, INPUTS, OUTPUTS, AxisLoops, Loop, Part, Plant, period_map
@@ -29,8 +30,6 @@ from dynident_lab.servo.bode import Margins, cutoff_frequency, margins
 from dynident_lab.servo.chain import receptance
 from dynident_lab.servo.linear import StateSpace, TransferFunction
 
-Array = NDArray[np.float64]
-Complex = NDArray[np.complex128]
 LOOPS = ("position", "velocity", "current")
 OUTPUT = {"position": "rho", "velocity": "omega", "current": "current"}
 Row = Sequence[float] | Array

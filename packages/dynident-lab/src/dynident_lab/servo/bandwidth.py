@@ -18,8 +18,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dynident.arrays import Array, Complex
 from dynident.checks import number, numbers
 from dynident.control import PID, Cascade
 from dynident.control.feedforward import actuator_motion
@@ -39,8 +40,6 @@ from dynident_lab.servo.bode import Bode, plot_bode
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Array = NDArray[np.float64]
-Complex = NDArray[np.complex128]
 
 TOOL = ("tool.x", "tool.y", "tool.z")
 PER_PERIOD = 64  # knots of the reference: quintics through them err by 2e-11 of the amplitude

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dynident.arrays import Array, Complex
 from dynident.checks import number, numbers
 from dynident.errors import DynidentError
 from dynident.figures import CURVES, INK, MUTED, WIDTH, finish, label, new_figure, plain_decades
@@ -17,8 +18,6 @@ from dynident.results import Result
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Array = NDArray[np.float64]
-Complex = NDArray[np.complex128]
 Response = Callable[[Array], Complex]
 
 CORNER = float(-10.0 * np.log10(2.0))  # -3 dB

@@ -20,17 +20,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dynident.arrays import Array, Complex
 from dynident.checks import choice, number, numbers
 from dynident.drive import Chain, Drive, Motor
 from dynident.drive.drive import linear_drive
 from dynident.errors import DescriptionError, DynidentError, IdentificationError
 from dynident.results import Result
 from dynident_lab.servo.linear import StateSpace, TransferFunction
-
-Array = NDArray[np.float64]
-Complex = NDArray[np.complex128]
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dynident.arrays import Array, Complex
 from dynident.checks import number, numbers, row
 from dynident.control.period import Plant
 from dynident.errors import DescriptionError, DynidentError, missing_extra
@@ -18,9 +19,6 @@ from dynident_lab.servo.bode import Bode, plot_bode
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-Array = NDArray[np.float64]
-Complex = NDArray[np.complex128]
 
 
 @dataclass(frozen=True, eq=False)

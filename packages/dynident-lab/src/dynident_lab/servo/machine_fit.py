@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.checks import number
 from dynident.drive import Drive
 from dynident.errors import IdentificationError, SimulationError, SimulationWarning, require
@@ -28,7 +28,6 @@ from dynident.simulate import VirtualRobot
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Array = NDArray[np.float64]
 
 STEP = 0.02  # relative step of the differences: steps of the loops make torques rough on a smaller scale
 ITERATIONS, CLOSE = 12, 2e-3  # steps at most, and the relative change after which it is found

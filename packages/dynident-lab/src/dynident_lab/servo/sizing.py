@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dynident.arrays import Array
 from dynident.control.feedforward import actuator_motion, motor_torques
 from dynident.drive import Drive
 from dynident.errors import SimulationError, require
@@ -25,7 +26,6 @@ from dynident.simulate import Run, VirtualRobot
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Array = NDArray[np.float64]
 
 POSES = 200  # at most so many poses of the motion are looked at for the inertia ratio
 LARGE_RATIO = 10.0  # load over drive inertia above which servo makers advise a higher gear or a larger motor

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dynident.arrays import Array
 from dynident.checks import numbers
 from dynident.errors import SimulationError
 from dynident.figures import BLUE, GREEN, INK, MUTED, ORANGE, WIDTH, extremes, finish, new_figure
@@ -16,7 +17,6 @@ from dynident.results import Result
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Array = NDArray[np.float64]
 
 ROUNDING = 1e-9  # of the step: a response that settles on the command passes it by rounding errors, and has not risen then
 CHUNK = 400_000  # point-segment pairs at a time: about 20 MB

@@ -20,8 +20,8 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.control import Cascade, CurrentLoop, pi_gains
 from dynident.control.gains import above, not_below
 from dynident.control.period import Loop
@@ -29,7 +29,6 @@ from dynident.drive import Drive
 from dynident.errors import DynidentError, DynidentWarning, require, warn
 from dynident_lab.servo.axis import Axis
 
-Array = NDArray[np.float64]
 WIDEST = 1e4  # position gain over the wanted bandwidth, or its inverse, up to which a rigid axis is looked for
 EXACT = 1e-6  # error of bandwidth (relative) and damping at which loops count as found
 

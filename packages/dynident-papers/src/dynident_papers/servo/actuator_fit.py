@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dynident.arrays import Array
 from dynident.checks import number, samples
 from dynident.errors import DynidentError, IdentificationError
 from dynident.friction import Coulomb, Friction, FrictionLaw, Viscous
@@ -25,7 +26,6 @@ from dynident.signals import butterworth
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Array = NDArray[np.float64]
 
 GRID = 25  # values of each shape parameter that are tried before the search
 ORDER = 3  # of the Butterworth low-pass, as in [Roldan2017]

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dynident.arrays import Array, Complex
 from dynident.checks import choice, number, samples, whole
 from dynident.errors import DynidentError, IdentificationError
 from dynident.results import Result
@@ -25,8 +26,6 @@ from dynident_lab.servo.chain import two_mass
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Array = NDArray[np.float64]
-Complex = NDArray[np.complex128]
 
 KINDS = {"accelerance": 0, "mobility": 1, "receptance": 2}
 """What was measured per force or torque, and the power of s that makes it an acceleration."""

@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dynident.arrays import Array
 from dynident.checks import number, numbers
 from dynident.errors import DynidentError
 from dynident.results import Result
-
-Array = NDArray[np.float64]
 
 
 class Gains(NamedTuple):

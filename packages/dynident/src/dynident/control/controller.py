@@ -6,15 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
+from dynident.arrays import Array
 from dynident.mechanism.mechanism import Mechanism
 
 if TYPE_CHECKING:
     from dynident.drive.drive import Drive
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

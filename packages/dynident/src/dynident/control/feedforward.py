@@ -20,6 +20,7 @@ from collections.abc import Hashable, Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.arrays import Array
 from dynident.checks import finite_rows, numbers
 from dynident.drive.drive import Drive
 from dynident.errors import DynidentError, require
@@ -35,7 +36,6 @@ from dynident.mechanics.functions import cached, declared, entering, node_values
 from dynident.mechanics.motion import Motion, MotionLike, as_motion
 from dynident.mechanism.mechanism import Mechanism
 
-Array = NDArray[np.float64]
 Laws = Mapping[str, Friction | DynamicLaw]
 SINGULAR = 1e-9  # smallest over largest singular value of A below which the actuators do not hold the robot
 

@@ -20,13 +20,13 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.control.laws import Cascade
 from dynident.control.tick import current_loop, low_pass_coefficient, position_loop, sensed_speed, velocity_loop
 from dynident.drive.encoder import Encoder
 from dynident.errors import DynidentError
 from dynident.graph.expression import Graph, Node, derivative_matrix, evaluate_nodes, forward
 
-Array = NDArray[np.float64]
 Loop = Literal["position", "velocity", "current"]
 Part = Literal["position", "encoder", "velocity", "current"]
 INPUTS = ("error", "reference_velocity", "disturbance")

@@ -26,8 +26,9 @@ from math import pi
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dynident.arrays import Array
 from dynident.checks import gain, number
 from dynident.control.laws import Cascade, check_gains, optional_model
 from dynident.errors import DynidentError, require
@@ -38,8 +39,6 @@ from dynident.mechanics.equations import Equations
 from dynident.mechanics.kinematics import end_frame
 from dynident.mechanics.solving import NodeRows
 from dynident.mechanism.mechanism import Mechanism
-
-Array = NDArray[np.float64]
 
 ROWS = ("x", "y", "z", "rx", "ry", "rz")
 STILL = 1e-8  # sine of an angle below which it counts as none, or as half a turn

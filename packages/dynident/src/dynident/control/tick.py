@@ -17,14 +17,14 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dynident.arrays import Array
 from dynident.checks import numbers
 from dynident.errors import DynidentError
 from dynident.graph.elementary import both, equal, maximum, minimum, opposite, where
 
 Limit = Callable[[Any], Any]
-Array = NDArray[np.float64]
 
 
 def clip(x: Any, limit: Any) -> Any:

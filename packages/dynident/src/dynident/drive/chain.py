@@ -12,12 +12,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.checks import number, row
 from dynident.errors import DescriptionError
-
-Array = NDArray[np.float64]
 
 
 def accelerations(torques: Sequence[Any], inertias: Sequence[Any]) -> list[Any]:

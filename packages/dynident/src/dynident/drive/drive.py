@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.drive.chain import Chain, accelerations
 from dynident.drive.encoder import CurrentSensor, Encoder
 from dynident.drive.motor import Motor, resistive_current, winding_rate
@@ -14,8 +14,6 @@ from dynident.drive.transmission import Transmission, shaft_torque
 from dynident.errors import DescriptionError, require
 from dynident.friction.dynamic import DynamicLaw
 from dynident.friction.law import Friction
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

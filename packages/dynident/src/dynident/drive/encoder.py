@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dynident.arrays import Array
 from dynident.checks import choice, number, numbers
 from dynident.graph.elementary import floor, where
 
-Array = NDArray[np.float64]
 SIDES = ("motor", "joint")
 VELOCITIES = ("difference", "exact")
 

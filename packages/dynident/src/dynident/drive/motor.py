@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.arrays import Array
 from dynident.checks import number, numbers
 from dynident.errors import DescriptionError
 
-Array = NDArray[np.float64]
 UNITS: Mapping[str, str] = {
     "nominal_voltage": "V",
     "resistance": "ohm",

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dynident.arrays import Array
 from dynident.checks import number, numbers, row
 from dynident.errors import DescriptionError
 from dynident.graph.elementary import equal, maximum, minimum, where
-
-Array = NDArray[np.float64]
 
 
 def gear_share(torque: Any, speed: Any, efficiency: Any) -> Any:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.arrays import Array
 from dynident.checks import choice
 from dynident.control.feedforward import actuator_rows, coupling_rows
 from dynident.control.laws import OpenLoop
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from dynident.simulate.record import Truth
     from dynident.simulate.robot import VirtualRobot
 
-Array = NDArray[np.float64]
 INTEGRATORS = ("rk4", "midpoint", "euler")
 NONE = 1e-6  # step_growth of a drive's own motion per step that counts as none: rounding of a rigid-body mode
 MARGIN = 0.8  # of the largest stable step, in the step that is proposed

@@ -20,12 +20,13 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dynident.arrays import Array
 from dynident.checks import choice
 from dynident.control.gains import gains_for, pi_gains
 from dynident.control.laws import PID, Cascade, ComputedTorque
-from dynident.control.period import AxisLoops, Loop, period_map, rigid_plant
+from dynident.control.period import AxisLoops, period_map, rigid_plant
 from dynident.drive.drive import Drive
 from dynident.drive.encoder import Encoder
 from dynident.drive.motor import Motor
@@ -41,13 +42,12 @@ from dynident.simulate.results import notify
 from dynident.simulate.robot import VirtualRobot
 from dynident.simulate.sensors import Sensors
 
-Array = NDArray[np.float64]
 CONTROLLERS = ("computed_torque", "feedforward", "pd", "cascade")
 BANDWIDTH, DAMPING, CYCLE, STEP = 10.0, 0.7, 1e-3, 2.5e-4  # Hz, -, s, s
 POSES = 64  # along a reference
 COUNT = {"revolute": 2.0 * math.pi / 2**20, "prismatic": 1e-6}  # rad, m
 GAIN_MARGIN, PHASE_MARGIN = 2.0, 30.0  # factor, degrees: the usual least ones
-ROOM = 1.2  # on the margins of the slowest direction without sampling, so that some is left for the sampling
+RESERVE = 1.2  # factor on the margins of the slowest direction without sampling, for what sampling costs
 SEPARATION = 5.0  # velocity loop over position loop
 BANDWIDTHS = (1e-3, 1e4)  # of a controller that is made here [Hz]
 SLOWEST = 1e-3  # share of a wanted bandwidth below which no loop is looked for
@@ -253,8 +253,8 @@ def cascade_for(
     slow, fast = rates
     loops = partial(_loops, damping=damping, cycle=cycle)
     still, level = loops(SLOWEST * bandwidth, 1.0), 1.0
-    if not kept(still, slow, exact, ROOM):  # next to no sampling: a question of the slow direction alone
-        level = 1.0 / (slow * _largest(lambda x: kept(still, 1.0 / x, exact, ROOM), 1.0, 1.0 / slow))
+    if not keeps_margins(still, slow, exact, RESERVE):  # next to no sampling: a question of the slow direction alone
+        level = 1.0 / (slow * _largest(lambda x: keeps_margins(still, 1.0 / x, exact, RESERVE), 1.0, 1.0 / slow))
     reached = bandwidth
     if not _all(loops(bandwidth, level), rates, exact):
         reached = _largest(lambda f: _all(loops(f, level), rates, exact), SLOWEST * bandwidth, bandwidth)
@@ -278,16 +278,19 @@ def _loops(bandwidth: float, level: float, *, damping: float, cycle: float) -> C
     )
 
 
-def kept(loops: Cascade, rate: float, exact: bool = True, room: float = 1.0) -> bool:
-    """Tell whether the sampled loops of one direction keep the margins of this module."""
+def keeps_margins(loops: Cascade, rate: float, exact: bool = True, reserve: float = 1.0) -> bool:
+    """Tell whether the sampled loops of one direction keep the margins of this module.
+
+    A gain margin is stability at that gain, a phase margin p stability at the gain exp(-i p).
+    """
     axis, plant = AxisLoops(loops, Encoder(velocity="exact" if exact else "difference")), rigid_plant(1.0 / rate)
-    turned = complex(np.exp(-1j * np.radians(room * PHASE_MARGIN)))
-    both: tuple[Loop, ...] = ("velocity", "position")
-    return all(period_map(axis, plant, loop).stable(gain) for loop in both for gain in (1.0, room * GAIN_MARGIN, turned))
+    gains = (1.0, reserve * GAIN_MARGIN, complex(np.exp(-1j * np.radians(reserve * PHASE_MARGIN))))
+    periods = (period_map(axis, plant, "velocity"), period_map(axis, plant, "position"))
+    return all(period.stable(gain) for period in periods for gain in gains)
 
 
 def _all(loops: Cascade, rates: tuple[float, float], exact: bool) -> bool:
-    return all(kept(loops, rate, exact) for rate in rates)
+    return all(keeps_margins(loops, rate, exact) for rate in rates)
 
 
 def _largest(holds: Callable[[float], bool], low: float, high: float) -> float:
