@@ -124,6 +124,7 @@ CASES: dict[str, Callable[[], Any]] = {
     "DriveGains": lambda: DriveGains(("a", "b"), ONES, 0.01 * np.eye(2), ONES, 0.1 * ONES),
     "Fit": lambda: fitted()[0],
     "FrictionChoice": lambda: FrictionChoice({"a": friction.Coulomb()}, {"a": choice()}),
+    "Inspection": lambda: di.inspect(di.Log(T, ("a", "b"), WAVE, 0.0 * WAVE, "joint_torque")),
     "Metrics": lambda: fitted()[1].metrics,
     "Partitions": lambda: Partitions("arm", (Partition(("a",), 1.0, 2.0, np.nan),)),
     "Payload": payload,

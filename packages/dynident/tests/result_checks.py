@@ -63,7 +63,9 @@ def check_result(made: Any, folder: Path) -> None:
 def as_before(file: Path) -> Path:
     """Give the classes of a file the names that version 0.2 wrote."""
     before = {current_kind(kind): kind for kind in former_kinds()}
-    text = re.sub(r'"(dynident\w*\.\w+\.\w+)"', lambda found: f'"{before[found[1]]}"', file.read_text(encoding="utf-8"))
+    text = re.sub(
+        r'"(dynident\w*\.\w+\.\w+)"', lambda found: f'"{before.get(found[1], found[1])}"', file.read_text(encoding="utf-8")
+    )
     file.write_text(text, encoding="utf-8")
     return file
 
