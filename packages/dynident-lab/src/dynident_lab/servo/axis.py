@@ -59,8 +59,9 @@ class Axis:
 
     Examples
     --------
-    >>> from dynident.control import Axis, Cascade
+    >>> from dynident.control import Cascade
     >>> from dynident.drive import Drive, Motor
+    >>> from dynident_lab.servo import Axis
     >>> drive = Drive("A", Motor(torque_constant=1.43, inertia=13e-4))
     >>> axis = Axis(drive, Cascade(19.2, 0.14, 11.45, position_cycle=5e-3, velocity_cycle=250e-6), viscous=1.7e-3)
     >>> round(axis.bandwidth("position"), 2)

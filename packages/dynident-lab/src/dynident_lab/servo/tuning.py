@@ -110,7 +110,7 @@ def tune_cascade(
 
     Examples
     --------
-    >>> from dynident.control import tune_cascade
+    >>> from dynident_lab.servo import tune_cascade
     >>> from dynident.drive import Drive, Motor
     >>> drive = Drive("A", Motor(torque_constant=1.43, inertia=13e-4))
     >>> loops = tune_cascade(drive, 3.0, position_cycle=5e-3, velocity_cycle=250e-6)

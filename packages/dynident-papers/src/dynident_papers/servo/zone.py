@@ -138,7 +138,7 @@ def zone_tuning(
     Examples
     --------
     >>> import numpy as np
-    >>> from dynident.control import zone_tuning
+    >>> from dynident_papers.servo import zone_tuning
     >>> def step(gains):  # PI on 1 / (0.1 s + 1), with a first-order drive of 5 ms
     ...     t, y, drive, total, out = np.arange(2000) * 1e-3, 0.0, 0.0, 0.0, []
     ...     for _ in t:

@@ -302,8 +302,9 @@ class ComputedTorque:
     Examples
     --------
     >>> from dynident.control import ComputedTorque, gains_for
-    >>> from dynident.robots import rrr
-    >>> law = ComputedTorque(rrr.mechanism(), *gains_for(10.0, 0.7), cycle=1e-3)
+    >>> import dynident as di
+    >>> arm = di.Mechanism.from_dh([(0.3, 0, 0, 0)], convention="standard")
+    >>> law = ComputedTorque(arm, *gains_for(10.0, 0.7), cycle=1e-3)
     >>> law.on
     'measurement'
     """
