@@ -18,8 +18,8 @@ from dynident.arrays import Array
 from dynident.errors import DynidentError
 from dynident.mechanics.functions import tree_only
 from dynident.mechanics.kinematics import end_frame
-from dynident.mechanism.elements import Placement
 from dynident.mechanism.mechanism import Mechanism
+from dynident.mechanism.tree_state import node_poses
 
 PARALLEL = 1e-4  # rad: descriptions round right angles (1.5708); what is left is removed by polishing
 EXACT = 1e-11  # rad, or parts of the arm's length: below this the structure needs no polishing
@@ -69,12 +69,9 @@ def chain_of(mechanism: Mechanism, frame: str | None = None) -> Chain:
             f"frame '{name}' does not move with {', '.join(others) or 'any joint'}; lock such joints with mechanism.lock or "
             "name another frame"
         )
-    pose, axes, points = Placement(), [], []
-    for i in moving:
-        pose = pose @ Placement(tree.rotation[i], tree.translation[i])
-        axes.append(pose.rotation @ tree.axis[i])
-        points.append(pose.translation)
-    end = pose @ placement
+    poses = node_poses(mechanism.tree, np.zeros(len(coordinates)))
+    axes, points = [poses[i].rotation @ tree.axis[i] for i in moving], [poses[i].translation for i in moving]
+    end = poses[moving[-1]] @ placement
     revolute = np.array([tree.kind[i] == 0 for i in moving])
     names = tuple(coordinates[tree.dof[i]] for i in moving)
     return Chain(names, revolute, np.array(axes), np.array(points), end.rotation, end.translation, mechanism.gravity)

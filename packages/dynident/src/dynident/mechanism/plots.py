@@ -9,9 +9,9 @@ from numpy.typing import ArrayLike
 
 from dynident.errors import DescriptionError
 from dynident.figures import BLUE, GREEN, INK, MUTED, ORANGE, WIDTH, label, new_figure
-from dynident.mechanism.elements import Placement, rotation_exp
+from dynident.mechanism.elements import Placement
 from dynident.mechanism.graph import layout
-from dynident.mechanism.tree import FREE, PRISMATIC, REVOLUTE, SPHERICAL
+from dynident.mechanism.tree_state import node_poses
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,19 +39,7 @@ def link_poses(mechanism: Mechanism, q: ArrayLike | None = None) -> dict[str, Pl
             f"q has {values.size} numbers but the tree of '{mechanism.name}' has {len(tree.coordinates)} coordinates: "
             f"{', '.join(tree.coordinates)}"
         )
-    arrays, nodes = tree.arrays, list[Placement]()
-    for k, (kind, at) in enumerate(zip(arrays.kind, arrays.dof, strict=True)):
-        turn, move = np.eye(3), np.zeros(3)
-        if kind == REVOLUTE:
-            turn = rotation_exp(values[at] * arrays.axis[k])
-        elif kind == PRISMATIC:
-            move = values[at] * arrays.axis[k]
-        elif kind == SPHERICAL:
-            turn = rotation_exp(values[at : at + 3])
-        elif kind == FREE:
-            move, turn = values[at : at + 3], rotation_exp(values[at + 3 : at + 6])
-        above = Placement() if arrays.parent[k] < 0 else nodes[arrays.parent[k]]
-        nodes.append(above @ Placement(arrays.rotation[k], arrays.translation[k]) @ Placement(turn, move))
+    nodes = node_poses(tree, values)
     return {body: inside if node < 0 else nodes[node] @ inside for body, (node, inside) in tree.frames.items()}
 
 

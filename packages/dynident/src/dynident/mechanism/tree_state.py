@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dynident.arrays import Array
 from dynident.graph.expression import Graph, Node
 from dynident.graph.vectors import (
     Matrix,
@@ -106,8 +107,22 @@ def joint_transform(joint: Joint, q: ArrayLike) -> Placement:
         own = [graph.const(value) for value in x[first : first + NODE_DOF[kind]].tolist()]
         pose = joint_pose(kind, pose, vector(graph, axis), own)
         first += len(own)
+    return _placement(pose)
+
+
+def _placement(pose: Pose) -> Placement:
+    """Return a pose whose entries are constants."""
     R, r = pose
     return Placement(np.array([[entry.value for entry in row] for row in R]), np.array([entry.value for entry in r]))
+
+
+def node_poses(tree: Tree, q: Array) -> list[Placement]:
+    """Return the pose of every tree node in the base frame at one configuration (n_tree,)."""
+    graph = Graph()
+    still = [graph.zero] * q.size
+    now = [graph.const(value) for value in q.tolist()]
+    state = TreeState(graph, tree.arrays, numeric_geometry(graph, tree), now, still, still)
+    return [_placement(state.world(i)) for i in range(state.nodes)]
 
 
 def spin(w: Vector, al: Vector) -> Matrix:
