@@ -20,7 +20,7 @@ from simulate_cases import excitation, geared_arm
 import dynident as di
 from dynident.cli import run
 from dynident.errors import DynidentError
-from dynident.mechanism.texts import urdf_text
+from dynident.mechanism.text_writers import urdf_text
 from dynident.simulate import Sensors, monte_carlo
 from dynident_lab.fleet import connect, engine, identify, storage
 

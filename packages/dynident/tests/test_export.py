@@ -17,7 +17,7 @@ from dynident.errors import DescriptionError, DynidentError
 from dynident.export import Exported, export_robot
 from dynident.export.robot import TARGETS
 from dynident.friction import Stribeck, Viscous
-from dynident.mechanism.urdf_extensions import gazebo_base
+from dynident.mechanism.urdf_writer import gazebo_base
 
 DEMO = Path(__file__).resolve().parents[3] / "examples" / "demo" / "robot.urdf"
 MODULES = {"pinocchio": "pinocchio", "mujoco": "mujoco", "drake": "pydrake", "gazebo": "dynident"}

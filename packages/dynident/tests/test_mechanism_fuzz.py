@@ -136,9 +136,5 @@ def test_broken_sidecars(text):
 @pytest.mark.parametrize("reader", [read_urdf, read_mjcf])
 @pytest.mark.parametrize("path", [3.5, None, [], "", "/", "\0"])
 def test_paths_that_are_none(reader, path):
-    if isinstance(path, str):
-        with pytest.raises(DynidentError):
-            reader(path)
-    else:
-        with pytest.raises(DynidentError, match=r"path is .*; give a text or a path"):
-            reader(path)
+    with pytest.raises(DynidentError if isinstance(path, str) else TypeError):
+        reader(path)

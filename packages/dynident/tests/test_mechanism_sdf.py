@@ -10,7 +10,7 @@ import pytest
 
 import dynident as di
 from dynident.errors import DescriptionError
-from dynident.mechanism.texts import mjcf_text, urdf_text
+from dynident.mechanism.text_writers import mjcf_text, urdf_text
 
 INERTIA = "<inertia><ixx>0.05</ixx><ixy>0.001</ixy><ixz>0</ixz><iyy>0.06</iyy><iyz>-0.002</iyz><izz>0.03</izz></inertia>"
 ARM = f"""<sdf version="1.9"><model name="arm"><pose>0 0 0.3 0 0 0.2</pose>

@@ -15,7 +15,7 @@ from dynident.friction.terms import ASYMMETRIC
 from dynident.mechanism import write_mjcf, write_urdf
 from dynident.mechanism.mjcf import read_mjcf
 from dynident.mechanism.urdf import read_urdf
-from dynident.mechanism.xml_patch import XmlPatch
+from dynident.mechanism.xml import XmlPatch
 
 ROBOTS = Path(__file__).parent / "robots"
 URDFS = shared_urdfs()

@@ -14,8 +14,7 @@ from test_report_page import arm
 
 import dynident as di
 from dynident.errors import DynidentError
-from dynident.mechanism.graph import LETTER, to_svg
-from dynident.mechanism.plots import link_poses
+from dynident.mechanism.drawing import LETTER, link_poses, to_svg
 
 
 @pytest.fixture(scope="module")

@@ -38,7 +38,7 @@ from dynident.mechanics.functions import (
 from dynident.mechanics.motion import as_motion
 from dynident.mechanics.newton_euler import joint_wrenches
 from dynident.mechanism import Mechanism, Parameters
-from dynident.mechanism.tree_state import Twist, compose
+from dynident.mechanism.tree import Twist, compose
 from dynident.results import Result
 
 if TYPE_CHECKING:

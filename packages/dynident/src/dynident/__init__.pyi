@@ -44,9 +44,9 @@ from .mechanics.motion import Motion as Motion
 from .mechanics.regressors import energy_regressor as energy_regressor
 from .mechanics.regressors import momentum_regressor as momentum_regressor
 from .mechanics.regressors import regressor as regressor
-from .mechanism.coupling import Coupling as Coupling
 from .mechanism.elements import Actuator as Actuator
 from .mechanism.elements import Body as Body
+from .mechanism.elements import Coupling as Coupling
 from .mechanism.elements import Joint as Joint
 from .mechanism.elements import Limits as Limits
 from .mechanism.elements import Loop as Loop

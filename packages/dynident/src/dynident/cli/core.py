@@ -51,8 +51,8 @@ from dynident.cli.words import in_options
 from dynident.errors import DescriptionError, DynidentError, IdentificationError, MissingExtraError
 from dynident.identify import contributing_parameters
 from dynident.mechanism.describe import description, description_text
+from dynident.mechanism.drawing import write_svg
 from dynident.mechanism.files import is_mjcf
-from dynident.mechanism.graph import write_svg
 from dynident.mechanism.sidecar import write_sidecar
 from dynident.outputs import output_set
 

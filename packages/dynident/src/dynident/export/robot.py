@@ -30,8 +30,8 @@ from dynident.mechanics.dynamics import inverse_dynamics
 from dynident.mechanics.motion import Motion
 from dynident.mechanism.files import is_mjcf, is_sdf, read_robot, write_robot
 from dynident.mechanism.mechanism import Mechanism
-from dynident.mechanism.texts import mjcf_text, urdf_text
-from dynident.mechanism.urdf_extensions import drake_rotors, gazebo_base, gazebo_springs
+from dynident.mechanism.text_writers import mjcf_text, urdf_text
+from dynident.mechanism.urdf_writer import drake_rotors, gazebo_base, gazebo_springs
 from dynident.results import Result
 
 Array = NDArray[np.float64]

@@ -14,9 +14,9 @@ from dynident.errors import DynidentError, IdentificationError
 from dynident.identify.base import BaseParameters, base_parameters
 from dynident.identify.fit import Fit
 from dynident.identify.regression.rows import check_projection
-from dynident.mechanism.additions import own_parts, with_own_parts
 from dynident.mechanism.force import Force
 from dynident.mechanism.mechanism import Mechanism
+from dynident.mechanism.sidecar import own_parts, with_own_parts
 from dynident.results import array_of, class_of
 
 Array = NDArray[np.float64]

@@ -21,8 +21,7 @@ from dynident.mechanics.solving import NodeRows
 from dynident.mechanism.force import Force
 from dynident.mechanism.inertia import Inertia, moved
 from dynident.mechanism.mechanism import Mechanism
-from dynident.mechanism.tree import FREE, NODE_DOF, SPHERICAL
-from dynident.mechanism.tree_state import Geometry
+from dynident.mechanism.tree import FREE, NODE_DOF, SPHERICAL, Geometry
 
 LOAD = "load"  # symbol of a load that nobody gave
 

@@ -11,11 +11,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dynident.arrays import Array
-from dynident.mechanics.inverse_kinematics_chain import TOUCH, Chain, angle_between, rotations, turned, wrapped
+from dynident.errors import DynidentError
+from dynident.mechanics.functions import tree_only
+from dynident.mechanics.kinematics import end_frame
+from dynident.mechanism.mechanism import Mechanism
+from dynident.mechanism.tree import node_poses
 
 TILT = 1e-9  # rad, or parts of the arm's length, by which a target may stand off the plane of a planar arm
 
@@ -376,3 +382,162 @@ class WristArm(Arm):
         k4, k5, k6 = self.chain.axes[3:]
         wrist = np.abs(np.sin(q[:, 4] - angle_between(k5, k6, k4)))
         return {**self.arm.singularities(q), "wrist": wrist}
+
+
+PARALLEL = 1e-4  # rad: descriptions round right angles (1.5708); what is left is removed by polishing
+EXACT = 1e-11  # rad, or parts of the arm's length: below this the structure needs no polishing
+TOUCH = 4e-13  # parts of the arm's length by which a target may overstep the reach and still count as stretched
+
+
+@dataclass(frozen=True, eq=False)
+class Chain:
+    """Joint axes of a serial arm at q = 0 in the base frame."""
+
+    joints: tuple[str, ...]  # coordinate names, base first
+    revolute: NDArray[np.bool_]  # (n,), True for joints that turn, False for joints that slide
+    axes: Array  # (n, 3), unit vectors k_i
+    points: Array  # (n, 3), a point o_i on each axis [m]
+    rotation: Array  # (3, 3), of the end frame at q = 0
+    position: Array  # (3,), origin of the end frame at q = 0 [m]
+    gravity: Array  # (3,) [m/s^2]; tells up from down
+
+    @property
+    def length(self) -> float:
+        """Size of the arm: sum of the distances between neighbouring joints and the end [m]."""
+        corners = np.vstack([self.points, self.position])
+        return max(float(np.sum(np.linalg.norm(np.diff(corners, axis=0), axis=1))), 1e-9)
+
+
+def chain_of(mechanism: Mechanism, frame: str | None = None) -> Chain:
+    """Return the joint axes from the base to a link at q = 0."""
+    name = end_frame(mechanism, frame)
+    tree_only(mechanism, "closed-form inverse kinematics")
+    numeric = "use inverse_kinematics_numeric (dynident ik --numeric), which needs no particular structure"
+    if mechanism.couplings:
+        followers = ", ".join(coupling.joint for coupling in mechanism.couplings)
+        raise DynidentError(f"robot '{mechanism.name}' has no closed-form inverse: joints {followers} follow others; {numeric}")
+    tree = mechanism.tree.arrays
+    node, placement = mechanism.frame(name)
+    moving: list[int] = []
+    while node >= 0:
+        moving.insert(0, node)
+        node = int(tree.parent[node])
+    coordinates = mechanism.tree.coordinates
+    odd = [coordinates[tree.dof[i]] for i in range(tree.parent.size) if tree.kind[i] > 1]
+    if odd:
+        raise DynidentError(f"robot '{mechanism.name}' has no closed-form inverse: joint {odd[0]} has several axes; {numeric}")
+    others = [c for c in coordinates if c not in [coordinates[tree.dof[i]] for i in moving]]
+    if others or not moving:
+        raise DynidentError(
+            f"frame '{name}' does not move with {', '.join(others) or 'any joint'}; lock such joints with mechanism.lock or "
+            "name another frame"
+        )
+    poses = node_poses(mechanism.tree, np.zeros(len(coordinates)))
+    axes, points = [poses[i].rotation @ tree.axis[i] for i in moving], [poses[i].translation for i in moving]
+    end = poses[moving[-1]] @ placement
+    revolute = np.array([tree.kind[i] == 0 for i in moving])
+    names = tuple(coordinates[tree.dof[i]] for i in moving)
+    return Chain(names, revolute, np.array(axes), np.array(points), end.rotation, end.translation, mechanism.gravity)
+
+
+def turned(axis: Array, angle: Array, x: Array) -> Array:
+    """Return Rot(k, theta) x = k (k.x) + cos(theta) (x - k (k.x)) + sin(theta) k x x."""
+    along = (x @ axis)[..., None] * axis
+    c, s = np.cos(angle)[..., None], np.sin(angle)[..., None]
+    return np.asarray(along + c * (x - along) + s * np.cross(axis, x))
+
+
+def rotations(axis: Array, angle: Array) -> Array:
+    """Return the matrices Rot(k, theta)."""
+    columns = [turned(axis, angle, np.broadcast_to(unit, (*np.shape(angle), 3))) for unit in np.eye(3)]
+    return np.stack(columns, axis=-1)
+
+
+def angle_between(axis: Array, x: Array, y: Array) -> Array:
+    """Return theta with Rot(k, theta) x = y, as well as x and y allow: the angle of their parts across k."""
+    across = x - (x @ axis)[..., None] * axis
+    return np.asarray(np.arctan2(np.sum(np.cross(across, y) * axis, axis=-1), np.sum(across * y, axis=-1)))
+
+
+def wrapped(angle: Array) -> Array:
+    """Return the angle in [-pi, pi)."""
+    turns = np.floor((angle + np.pi) / (2.0 * np.pi))
+    return np.where(turns == 0.0, angle, angle - 2.0 * np.pi * turns)
+
+
+@dataclass(frozen=True, eq=False)
+class ParallelArm(Arm):
+    """Six revolute joints: a waist, three parallel axes, and two more that meet."""
+
+    meeting: Array  # (3,), where axes 5 and 6 meet, at q = 0 in the base frame [m]
+
+    kind = "arm with three parallel axes (6R, such as UR)"
+    # Two ways each of waist, wrist and elbow.
+    postures = tuple(" ".join(ways) for ways in product(("left", "right"), ("noflip", "flip"), ("up", "down")))
+
+    @property
+    def _senses(self) -> Array:
+        """+1 where axis 2, 3 or 4 points along axis 2, else -1."""
+        return np.asarray(np.sign(self.chain.axes[1:4] @ self.chain.axes[1]))
+
+    def _links(self) -> tuple[complex, complex]:
+        """Return the two links as complex numbers in their plane."""
+        forward, second = plane_of_links(self.chain)
+        flat = [complex(o @ forward, o @ second) for o in self.chain.points[1:4]]
+        return flat[1] - flat[0], flat[2] - flat[1]
+
+    def _waist(self, wanted: Array) -> tuple[Array, Array]:
+        """Return both waist angles (2, N) for places of the meeting point, and how far it lies inside the cylinder [m]."""
+        k, o1 = self.chain.axes[1], self.chain.points[0]
+        middle, swing, inside = waist_angles(self.chain, wanted - o1, float(k @ (self.meeting - o1)))
+        return np.array([middle - swing, middle + swing]), inside
+
+    def _ways(self, rotation: Array, position: Array) -> list[tuple[Array, Array, Array, Array, Array]]:
+        """Return q1, q2 + q3 + q4, q5, q6 and the place of axis 4 in the plane (complex), of four ways."""
+        chain, k = self.chain, self.chain.axes[1]
+        change = rotation @ chain.rotation.T
+        wanted = position + (change @ (self.meeting - chain.position))
+        forward, second = plane_of_links(chain)
+        found = []
+        for q1 in self._waist(wanted)[0]:
+            back = rotations(chain.axes[0], -np.nan_to_num(q1))
+            turn = back @ change
+            axes = np.array([k, chain.axes[4], chain.axes[5]])
+            for total, q5, q6 in wrist_angles(axes, turn @ chain.axes[5], turn):
+                o4 = np.broadcast_to(chain.points[3], position.shape)
+                o4 = turned(chain.axes[4], -q5, o4 - self.meeting)
+                o4 = turned(chain.axes[5], -q6, o4)  # from the meeting point, which both leave in place
+                place = np.einsum("nij,nj->ni", change, o4 + self.meeting - chain.position) + position
+                u = turned(chain.axes[0], -q1, place - chain.points[0]) + chain.points[0] - chain.points[1]
+                found.append((q1, total, q5, q6, u @ forward + 1j * (u @ second)))
+        return found
+
+    def solve(self, rotation: Array | None, position: Array) -> Array:
+        assert rotation is not None
+        out = np.empty((len(position), 8, 6))
+        for b, (q1, total, q5, q6, w) in enumerate(self._ways(rotation, position)):
+            for c, sign in enumerate((-1.0, 1.0)):
+                shoulder, bend = two_links(*self._links(), w, sign, self.chain.length)
+                arm = np.stack([shoulder, bend, total - shoulder - bend], axis=1) * self._senses
+                out[:, 2 * b + c] = np.column_stack([q1, arm, q5, q6])
+        return whole(out)
+
+    def distance(self, rotation: Array | None, position: Array) -> tuple[Array, Array]:
+        """Return by how much targets must be moved at most, orientation kept [m]; every orientation can be had."""
+        assert rotation is not None
+        change = rotation @ self.chain.rotation.T
+        inside = self._waist(position + change @ (self.meeting - self.chain.position))[1]
+        gaps = [out_of_reach(*self._links(), w) for *_, w in self._ways(rotation, position)]
+        least = np.min(np.nan_to_num(gaps, nan=np.inf), axis=0)
+        return np.where(inside > 0.0, inside, np.where(np.isfinite(least), least, 0.0)), np.zeros(len(position))
+
+    def singularities(self, q: Array) -> dict[str, Array]:
+        """Return |sin| of the elbow and wrist angles, and the meeting point's distance from the waist as a share."""
+        chain, (first, last) = self.chain, self._links()
+        elbow = np.abs(np.sin(q[:, 2] * self._senses[1] + np.angle(last / first)))
+        wrist = np.abs(np.sin(q[:, 4] - angle_between(chain.axes[4], chain.axes[5], chain.axes[1])))
+        point = np.broadcast_to(self.meeting, (len(q), 3))
+        for i in (3, 2, 1):
+            point = turned(chain.axes[i], q[:, i], point - chain.points[i]) + chain.points[i]
+        reach = np.abs((point - chain.points[0]) @ plane_of_links(chain)[0])
+        return {"shoulder": np.minimum(reach / chain.length, 1.0), "elbow": elbow, "wrist": wrist}

@@ -15,8 +15,17 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.arrays import Array
 from dynident.checks import numbers
 from dynident.errors import DynidentError
-from dynident.mechanics.inverse_kinematics_arms import Arm, ElbowArm, PlanarArm, WristArm
-from dynident.mechanics.inverse_kinematics_chain import EXACT, PARALLEL, Chain, chain_of
+from dynident.mechanics.inverse_kinematics_arms import (
+    EXACT,
+    PARALLEL,
+    Arm,
+    Chain,
+    ElbowArm,
+    ParallelArm,
+    PlanarArm,
+    WristArm,
+    chain_of,
+)
 from dynident.mechanics.inverse_kinematics_damped import (
     PoseTask,
     damped_least_squares,
@@ -25,7 +34,6 @@ from dynident.mechanics.inverse_kinematics_damped import (
     position_limits,
     robot_size,
 )
-from dynident.mechanics.inverse_kinematics_parallel import ParallelArm
 from dynident.mechanics.kinematics import end_frame
 from dynident.mechanism.mechanism import Mechanism
 

@@ -17,10 +17,10 @@ from dynident.errors import DescriptionError
 from dynident.graph.expression import Graph, Node, derivative_matrix, forward, total
 from dynident.graph.vectors import Vector, back, cross, dot, plus, vector
 from dynident.mechanics.solving import NodeRows, eliminate
-from dynident.mechanism.coupling import Coupling
+from dynident.mechanism.elements import Coupling
 from dynident.mechanism.loops import LoopArrays, LoopEquations
 from dynident.mechanism.mechanism import Mechanism
-from dynident.mechanism.tree_state import Geometry, Pose, TreeState, compose, numeric_geometry
+from dynident.mechanism.tree import Geometry, Pose, TreeState, compose, numeric_geometry
 
 
 class MovingTree:

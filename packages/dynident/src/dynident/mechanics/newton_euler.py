@@ -19,8 +19,7 @@ from dynident.graph.expression import Function, Graph, Node, total
 from dynident.graph.print_python import numpy_callable
 from dynident.graph.vectors import Vector, back, cross, dot, matrix, plus, scale, times, vector
 from dynident.mechanism.inertia import Inertia, moved, tensor
-from dynident.mechanism.tree import NODE_DOF
-from dynident.mechanism.tree_state import TreeState, Twist, spin
+from dynident.mechanism.tree import NODE_DOF, TreeState, Twist, spin
 
 
 def body_wrench(phi: Inertia, w: Vector, al: Vector, ac: Vector) -> Twist:

@@ -1,7 +1,8 @@
-from .coupling import Coupling as Coupling
 from .describe import description as description
+from .drawing import write_svg as write_svg
 from .elements import Actuator as Actuator
 from .elements import Body as Body
+from .elements import Coupling as Coupling
 from .elements import Joint as Joint
 from .elements import Limits as Limits
 from .elements import Loop as Loop
@@ -10,7 +11,6 @@ from .files import read_robot as read_robot
 from .files import write_robot as write_robot
 from .force import Columns as Columns
 from .force import Force as Force
-from .graph import write_svg as write_svg
 from .inertia import check_consistency as check_consistency
 from .inertia import from_com as from_com
 from .inertia import from_principal as from_principal

@@ -19,7 +19,7 @@ from dynident.mechanism import inertia as inertial
 from dynident.mechanism.elements import Body, Joint, frozen
 from dynident.mechanism.force import Columns, Force
 from dynident.mechanism.parameters import Parameters
-from dynident.mechanism.tree_state import joint_transform
+from dynident.mechanism.tree import joint_transform
 from dynident.mechanism.xml import unique_name
 
 if TYPE_CHECKING:

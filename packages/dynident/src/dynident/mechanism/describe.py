@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from dynident.mechanism.additions import own_parts
 from dynident.mechanism.mechanism import Mechanism
+from dynident.mechanism.sidecar import own_parts
 
 ROUND_OFF = 1e-12  # kg, kg m, kg m^2
 

@@ -135,7 +135,7 @@ def write_robot(
     from dynident.mechanism.urdf_writer import write_urdf  # noqa: PLC0415 - writers import readers
 
     if is_sdf(source):
-        from dynident.mechanism.texts import urdf_text  # noqa: PLC0415 - writers import readers
+        from dynident.mechanism.text_writers import urdf_text  # noqa: PLC0415 - writers import readers
 
         if mechanism.loops:
             raise DescriptionError(

@@ -59,28 +59,28 @@ def from_text(cls: type[Mechanism], text: str, floating: bool = False) -> Mechan
 
 def from_pinocchio(cls: type[Mechanism], model: Any) -> Mechanism:
     """Take a robot from a model of Pinocchio: bodies, joints, limits, armature, damping and friction."""
-    from dynident.mechanism.objects import from_pinocchio  # noqa: PLC0415 - readers import Mechanism
+    from dynident.mechanism.library_models import from_pinocchio  # noqa: PLC0415 - readers import Mechanism
 
     return from_pinocchio(model)
 
 
 def from_mujoco(cls: type[Mechanism], model: Any) -> Mechanism:
     """Take a robot from a model of MuJoCo: bodies, joints, ranges, armature, damping, friction loss and springs."""
-    from dynident.mechanism.objects import from_mujoco  # noqa: PLC0415 - readers import Mechanism
+    from dynident.mechanism.library_models import from_mujoco  # noqa: PLC0415 - readers import Mechanism
 
     return from_mujoco(model)
 
 
 def to_pinocchio(self: Mechanism) -> Any:
     """Return the robot as a model of Pinocchio, with armature, damping, friction and gravity."""
-    from dynident.mechanism.objects import to_pinocchio  # noqa: PLC0415 - writers import Mechanism
+    from dynident.mechanism.library_models import to_pinocchio  # noqa: PLC0415 - writers import Mechanism
 
     return to_pinocchio(self)
 
 
 def to_mujoco(self: Mechanism) -> Any:
     """Return the robot as a model of MuJoCo, with armature, damping, friction loss and springs."""
-    from dynident.mechanism.objects import to_mujoco  # noqa: PLC0415 - writers import Mechanism
+    from dynident.mechanism.library_models import to_mujoco  # noqa: PLC0415 - writers import Mechanism
 
     return to_mujoco(self)
 

@@ -26,8 +26,7 @@ from dynident.graph.expression import Function, Graph, Node, derivative_matrix
 from dynident.graph.print_python import numpy_callable
 from dynident.graph.vectors import Vector, cross, dot, plus, scale, snapped, times, vector
 from dynident.mechanism.elements import Loop, Placement, perpendicular
-from dynident.mechanism.tree import FREE, NODE_DOF, SPHERICAL, Tree
-from dynident.mechanism.tree_state import SNAP, Pose, TreeState, Twist, compose, numeric_geometry
+from dynident.mechanism.tree import FREE, NODE_DOF, SNAP, SPHERICAL, Pose, Tree, TreeState, Twist, compose, numeric_geometry
 
 if TYPE_CHECKING:
     from dynident.mechanism.mechanism import Mechanism

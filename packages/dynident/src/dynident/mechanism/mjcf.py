@@ -17,19 +17,34 @@ import numpy as np
 from dynident.arrays import Array
 from dynident.errors import DescriptionError
 from dynident.friction.terms import TERMS
-from dynident.mechanism.elements import COORDINATES, STANDARD_GRAVITY, Body, Joint, Limits, Placement
-from dynident.mechanism.folders import Folders
+from dynident.mechanism.elements import COORDINATES, STANDARD_GRAVITY, Actuator, Body, Coupling, Joint, Limits, Loop, Placement
 from dynident.mechanism.inertia import check_consistency, from_com, transform
 from dynident.mechanism.mechanism import Mechanism
-from dynident.mechanism.mjcf_file import TENDONS, UNSUPPORTED, MjcfFile, load_mjcf, polynomial_head
-from dynident.mechanism.mjcf_geoms import UnreadableShapeError, geom_inertia
-from dynident.mechanism.mjcf_links import read_actuators, read_constraints
-from dynident.mechanism.tree_state import joint_transform
-from dynident.mechanism.xml import naming_file, number, numbers, parse_numbers, quoted, unique_name, warn_description
+from dynident.mechanism.mjcf_file import (
+    ACTUATORS,
+    TENDONS,
+    UNSUPPORTED,
+    MjcfFile,
+    load_mjcf,
+    polynomial_head,
+    quaternion_matrix,
+    shortest_turn,
+)
+from dynident.mechanism.tree import joint_transform
+from dynident.mechanism.xml import (
+    Folders,
+    naming_file,
+    number,
+    numbers,
+    parse_numbers,
+    quoted,
+    text_attribute,
+    unique_name,
+    warn_description,
+)
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
-
 
 KINDS = {"hinge": "revolute", "slide": "prismatic", "ball": "spherical", "free": "free"}
 WORLD = "world"
@@ -358,3 +373,227 @@ def _gravity(file: MjcfFile) -> Array:
         if any(flag.get("gravity") == "disable" for flag in option.findall("flag")):
             return np.zeros(3)
     return gravity
+
+
+WATER = 1000.0
+"""MuJoCo's default density [kg/m^3]."""
+
+_SIZES = {"sphere": 1, "capsule": 2, "cylinder": 2, "ellipsoid": 3, "box": 3}
+_WITHOUT_MASS = ("plane", "hfield")
+
+
+class UnreadableShapeError(DescriptionError):
+    """A geom's mass comes from a mesh or a shell, which this reader does not integrate."""
+
+
+def geom_inertia(file: MjcfFile, attributes: Mapping[str, str], frame: Placement, where: str) -> Array:
+    """Return the ten inertial parameters of a geom in its body's frame."""
+    kind = attributes.get("type", "sphere")
+    low, high = parse_numbers(file.compiler.get("inertiagrouprange", "0 5"), 2, "<compiler>: inertiagrouprange")
+    mass = number(attributes, "mass", np.nan, where)
+    density = number(attributes, "density", WATER, where)
+    if mass < 0.0 or density < 0.0:
+        raise DescriptionError(f"{where}: mass or density is negative; give a positive number")
+    counted = low <= number(attributes, "group", 0.0, where) <= high
+    if kind in _WITHOUT_MASS or not counted or mass == 0.0 or (np.isnan(mass) and density == 0.0):
+        return np.zeros(10)
+    if kind in ("mesh", "sdf") or "mesh" in attributes:
+        raise UnreadableShapeError(f"{where} is a mesh")
+    if kind not in _SIZES:
+        raise DescriptionError(f"{where}: type is '{kind}'; known types are {', '.join((*_SIZES, *_WITHOUT_MASS, 'mesh'))}")
+    if attributes.get("shellinertia", "false") == "true":
+        raise UnreadableShapeError(f"{where} has shellinertia")
+    pose, size = _pose_and_size(file, attributes, kind, where)
+    if np.any(size <= 0.0):
+        raise DescriptionError(f"{where}: size is {size.tolist()}; give positive lengths")
+    volume, per_mass = _uniform_solid(kind, size)
+    value = mass if not np.isnan(mass) else density * volume
+    pose = frame @ pose
+    return transform(from_com(value, np.zeros(3), value * np.diag(per_mass)), pose.rotation, pose.translation)
+
+
+def _pose_and_size(file: MjcfFile, attributes: Mapping[str, str], kind: str, where: str) -> tuple[Placement, Array]:
+    count = _SIZES[kind]
+    size = parse_numbers(attributes.get("size", ""), None, f"{where}: size")
+    if "fromto" not in attributes or kind == "sphere":
+        if size.size < count:
+            raise DescriptionError(f"{where}: size is '{attributes.get('size', '')}'; a {kind} needs {count} numbers")
+        return file.placement(attributes, where), size[:count]
+    ends = numbers(attributes, "fromto", 6, None, where)
+    along = ends[:3] - ends[3:]
+    length = float(np.linalg.norm(along))
+    if size.size < 1 or length < 1e-12:
+        raise DescriptionError(f"{where}: fromto is '{attributes['fromto']}'; give two different points and a size")
+    # The thickness is one number; the half length between the two points is the last size.
+    full = np.array([size[0]] * (count - 1) + [0.5 * length])
+    return Placement(shortest_turn(along / length), 0.5 * (ends[:3] + ends[3:])), full
+
+
+def _uniform_solid(kind: str, size: Array) -> tuple[float, Array]:
+    """Return volume [m^3] and principal moments per unit mass [m^2] of a primitive (half sizes, axis z)."""
+    if kind == "box":
+        x, y, z = size**2
+        return float(8.0 * np.prod(size)), np.array([y + z, x + z, x + y]) / 3.0
+    if kind in ("ellipsoid", "sphere"):
+        radii = size if kind == "ellipsoid" else np.repeat(size, 3)
+        x, y, z = radii**2
+        return float(4.0 / 3.0 * np.pi * np.prod(radii)), np.array([y + z, x + z, x + y]) / 5.0
+    r, height = float(size[0]), 2.0 * float(size[1])
+    across, along = (3.0 * r * r + height * height) / 12.0, 0.5 * r * r
+    tube = np.pi * r * r * height
+    if kind == "cylinder":
+        return tube, np.array([across, across, along])
+    caps = 4.0 / 3.0 * np.pi * r**3
+    # The two half spheres at the ends: their own moment, and the parallel axis term of half spheres at distance h/2.
+    ends = 0.4 * r * r
+    moments = tube * np.array([across, across, along]) + caps * np.array(
+        [ends + height * (3.0 * r + 2.0 * height) / 8.0] * 2 + [ends]
+    )
+    return tube + caps, moments / (tube + caps)
+
+
+def read_constraints(tree: MjcfTree, source: str) -> tuple[list[Loop], list[Coupling], dict[str, float]]:
+    """Read <equality>."""
+    loops: list[Loop] = []
+    couplings: list[Coupling] = []
+    held: dict[str, float] = {}
+    unread: set[str] = set()
+    for element in tree.file.sections("equality"):
+        attributes = tree.file.attributes(element)
+        if attributes.get("active", "true") == "false":
+            continue
+        if element.tag in ("connect", "weld"):
+            loop = _loop(tree, element, attributes, {loop.name for loop in loops})
+            if {loop.body_a, loop.body_b} & tree.mocap:
+                warn_description(f"{source}: <{element.tag} name='{loop.name}'> to a mocap body is ignored; a program moves it")
+            else:
+                loops.append(loop)
+        elif element.tag == "joint":
+            _coupling(tree, attributes, couplings, held)
+        elif element.tag not in unread:
+            unread.add(element.tag)
+            warn_description(f"{source}: <equality><{element.tag}> is ignored; only connect, weld and joint are read")
+    return loops, couplings, held
+
+
+def _loop(tree: MjcfTree, element: Element, attributes: Mapping[str, str], taken: set[str]) -> Loop:
+    kind = element.tag
+    name = attributes.get("name") or unique_name(kind, taken.__contains__)
+    where = f"<{kind} name='{name}'>"
+    if "site1" in attributes:
+        ends = []
+        for key in ("site1", "site2"):
+            site = text_attribute(attributes, key, where)
+            if site not in tree.sites:
+                raise DescriptionError(f"{where}: {key} '{site}' does not exist; correct the name")
+            ends.append(tree.sites[site])
+        (a, pose_a), (b, pose_b) = ends
+    else:
+        a, b = text_attribute(attributes, "body1", where), attributes.get("body2", "world")
+        for key, body in (("body1", a), ("body2", b)):
+            if body not in tree.rest:
+                raise DescriptionError(f"{where}: {key} '{body}' does not exist; correct the name")
+        # What the file leaves out is as it is at qpos0.
+        a_to_b = tree.rest[b].inverse() @ tree.rest[a]
+        if kind == "connect":
+            pose_a = Placement(np.eye(3), numbers(attributes, "anchor", 3, None, where))
+            pose_b = a_to_b @ pose_a
+        else:
+            pose = numbers(attributes, "relpose", 7, (0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0), where)
+            pose_b = Placement()
+            pose_a = a_to_b.inverse()
+            if np.any(pose[3:]):
+                pose_a = Placement(quaternion_matrix(pose[3:], f"{where}: relpose"), pose[:3])
+    return Loop(name, "point" if kind == "connect" else "weld", a, b, pose_a, pose_b)
+
+
+def _coupling(tree: MjcfTree, attributes: Mapping[str, str], couplings: list[Coupling], held: dict[str, float]) -> None:
+    """Append joint1 - ref1 = c0 + c1 (joint2 - ref2) + c2 (joint2 - ref2)^2 + ... up to the fourth power."""
+    first = text_attribute(attributes, "joint1", "<equality><joint>")
+    where = f"<equality><joint joint1='{first}'>"
+    second = attributes.get("joint2")
+    for key, name in (("joint1", first), ("joint2", second)):
+        if name is not None and name not in tree.reference:
+            raise DescriptionError(f"{where}: {key} '{name}' is not a hinge or slide; correct the name")
+    given = parse_numbers(attributes.get("polycoef", "0 1 0 0 0"), None, f"{where}: polycoef")
+    c = np.concatenate([given, [0.0, 1.0, 0.0, 0.0, 0.0][given.size :]])
+    if second is None:
+        held[first] = tree.reference[first] + float(c[0])
+        return
+    if np.any(c[2:]):
+        couplings.append(_polynomial(first, second, c, tree.reference[first], tree.reference[second]))
+        return
+    offset = tree.reference[first] + float(c[0]) - float(c[1]) * tree.reference[second]
+    couplings.append(Coupling(first, {second: float(c[1])}, offset))
+
+
+def _polynomial(first: str, second: str, c: Array, ref1: float, ref2: float) -> Coupling:
+    """Return joint1 = ref1 + sum_k c_k (joint2 - ref2)^k as a coupling with its derivatives."""
+    value = np.polynomial.Polynomial(c)
+    slope, curve = value.deriv(), value.deriv(2)
+    return Coupling(
+        first,
+        {second: 1.0},
+        ref1,
+        function=lambda x: np.asarray(value(x[:, 0] - ref2)),
+        gradient=lambda x: np.asarray(slope(x - ref2)),
+        hessian=lambda x: np.asarray(curve(x - ref2))[:, :, None],
+    )
+
+
+def read_actuators(tree: MjcfTree, mechanism: Mechanism, source: str) -> list[Actuator]:
+    """Read <actuator>: q_motor = gear (sum_j c_j q_j), where c comes from a joint or a fixed tendon."""
+    tendons = {e.get("name", ""): e for e in tree.file.sections("tendon") if e.tag == "fixed"}
+    single = {name for name in mechanism.tree.coordinates if _one_axis(mechanism, name)}
+    matrix, constant = mechanism.coupling_map
+    row_of = {name: i for i, name in enumerate(mechanism.tree.coordinates)}
+    actuators: list[Actuator] = []
+    driven: dict[tuple[str, ...], str] = {}
+    for element in tree.file.sections("actuator"):
+        if element.tag not in ACTUATORS:
+            raise DescriptionError(f"<actuator><{element.tag}> is unknown; known ones are {', '.join(ACTUATORS)}")
+        attributes = tree.file.attributes(element)
+        joint = attributes.get("joint", attributes.get("jointinparent"))
+        taken = {actuator.name for actuator in actuators}
+        name = attributes.get("name") or unique_name(joint or f"actuator{len(actuators) + 1}", taken.__contains__)
+        where = f"actuator '{name}'"
+        ratios = _actuated(attributes, joint, tendons, where)
+        for other in ratios:
+            if other not in {j.name for j in tree.joints}:
+                raise DescriptionError(f"{where}: joint '{other}' does not exist; correct the name")
+        gears = parse_numbers(attributes.get("gear", "1"), None, f"{where}: gear")
+        if not ratios or any(other not in single for other in ratios) or gears.size == 0:
+            warn_description(f"{source}: {where} does not act on moving joints with one axis; it is ignored")
+            continue
+        gear = float(gears[0])
+        row = sum((c * matrix[row_of[other]] for other, c in ratios.items()), np.zeros(mechanism.dof))
+        coupling = {free: float(c) for free, c in zip(mechanism.coordinate_names, row, strict=True) if c}
+        offset = gear * sum(c * float(constant[row_of[other]]) for other, c in ratios.items())
+        key = tuple(sorted(coupling))
+        if not coupling or (len(key) == 1 and key in driven):
+            problem = f"drives what '{driven[key]}' drives" if coupling else "moves nothing"
+            warn_description(f"{source}: {where} {problem}; it is ignored")
+            continue
+        driven[key] = name
+        actuators.append(Actuator(name, coupling, gear, offset))
+    return actuators
+
+
+def _one_axis(mechanism: Mechanism, coordinate: str) -> bool:
+    joint: Joint | None = next((j for j in mechanism.joints if j.name == coordinate), None)
+    return joint is not None and joint.coordinates == (coordinate,)
+
+
+def _actuated(attributes: Mapping[str, str], joint: str | None, tendons: Mapping[str, Element], where: str) -> dict[str, float]:
+    """Return how an actuator's length changes with each joint, empty when it acts on something else."""
+    if joint is not None:
+        return {joint: 1.0}
+    tendon = tendons.get(attributes.get("tendon", ""))
+    if tendon is None:
+        return {}
+    return {
+        text_attribute(part, "joint", f"tendon '{tendon.get('name')}' <joint>"): number(
+            part, "coef", None, f"{where}: tendon '{tendon.get('name')}' <joint>"
+        )
+        for part in tendon.findall("joint")
+    }

@@ -13,8 +13,7 @@ import numpy as np
 from dynident.arrays import Array
 from dynident.errors import DescriptionError
 from dynident.mechanism.elements import Placement, rotation_exp
-from dynident.mechanism.folders import Folders
-from dynident.mechanism.xml import MAX_DEPTH, numbers, parse_numbers, parse_xml, read_bytes, text_attribute
+from dynident.mechanism.xml import MAX_DEPTH, Folders, numbers, parse_numbers, parse_xml, read_bytes, text_attribute
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element

@@ -17,8 +17,7 @@ import numpy as np
 
 from dynident.arrays import Array
 from dynident.errors import DescriptionError
-from dynident.mechanism.coupling import Coupling
-from dynident.mechanism.elements import Actuator, Body, Joint, Limits, Loop, Placement
+from dynident.mechanism.elements import Actuator, Body, Coupling, Joint, Limits, Loop, Placement
 from dynident.mechanism.inertia import check_consistency, from_com, transform
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.mjcf_file import quaternion_matrix

@@ -13,8 +13,7 @@ import numpy as np
 from dynident.arrays import Array
 from dynident.errors import DescriptionError
 from dynident.friction.terms import TERMS
-from dynident.mechanism.coupling import Coupling
-from dynident.mechanism.elements import COORDINATES, Actuator, Body, Joint, Limits, Placement
+from dynident.mechanism.elements import COORDINATES, Actuator, Body, Coupling, Joint, Limits, Placement
 from dynident.mechanism.inertia import check_consistency, from_com, transform
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.sidecar import apply_sidecar

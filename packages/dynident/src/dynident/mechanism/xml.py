@@ -1,13 +1,18 @@
-"""Reading XML safely: every malformed file, element or number becomes one clear sentence."""
+"""XML of robot descriptions: reading it safely, patching it in place, and the folders that it may name files in.
+
+Every malformed file, element or number becomes one clear sentence.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
-from xml.etree.ElementTree import ParseError
+from xml.etree.ElementTree import ParseError, TreeBuilder
 
 import defusedxml.ElementTree
 import numpy as np
@@ -181,3 +186,252 @@ def quoted(names: Iterable[str], most: int = 8) -> str:
 def warn_description(sentence: str) -> None:
     """Warn with a `DescriptionWarning` placed at the user's call."""
     warn(sentence, DescriptionWarning)
+
+
+_ATTRIBUTE = re.compile(rb"""([^\s=/>"']+)\s*=\s*("[^"]*"|'[^']*')""")
+
+
+class _SpanBuilder(TreeBuilder):
+    """Tree builder that notes the byte where each element's start tag and end tag begin."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.parser: Any = None
+        self.starts: dict[Element, int] = {}
+        self.ends: dict[Element, int] = {}
+
+    def start(self, tag: Any, attrs: Any, /) -> Any:
+        element = super().start(tag, attrs)
+        self.starts[element] = self.parser.CurrentByteIndex
+        return element
+
+    def end(self, tag: str, /) -> Any:
+        element = super().end(tag)
+        self.ends[element] = self.parser.CurrentByteIndex
+        return element
+
+
+@dataclass
+class XmlPatch:
+    """An XML text with changes waiting to be made."""
+
+    data: bytes  # The text, in an encoding that contains ASCII
+    root_tag: str  # Tag the root must have
+    root: Element = field(init=False)
+    _starts: dict[Element, int] = field(init=False, repr=False)
+    _ends: dict[Element, int] = field(init=False, repr=False)
+    _edits: list[tuple[int, int, bytes]] = field(default_factory=list, init=False, repr=False)
+    _opened: dict[Element, list[bytes]] = field(default_factory=dict, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        builder = _SpanBuilder()
+        parser = defusedxml.ElementTree.XMLParser(target=builder)
+        builder.parser = parser.parser
+        try:
+            parser.feed(self.data)
+            root = parser.close()
+        except (ParseError, DefusedXmlException, LookupError, ValueError) as error:
+            raise DescriptionError(f"the file is not well-formed XML ({error}); correct or re-export it") from error
+        self.root = checked_root(root, self.root_tag)
+        self._starts, self._ends = builder.starts, builder.ends
+        # UTF-16 has zero bytes in every tag.
+        if b"\0" in self.data or any(self.data[begin : begin + 1] != b"<" for begin in self._starts.values()):
+            raise DescriptionError("the file is not in UTF-8 or another ASCII encoding; save it as UTF-8")
+
+    def __contains__(self, element: Element) -> bool:
+        return element in self._starts
+
+    def _start_tag(self, element: Element) -> tuple[int, int]:
+        """Return first byte and one past the last byte of the start tag."""
+        begin = at = self._starts[element]
+        quote = b""
+        while True:
+            char = self.data[at : at + 1]
+            if quote:
+                quote = b"" if char == quote else quote
+            elif char in (b'"', b"'"):
+                quote = char
+            elif char == b">":
+                return begin, at + 1
+            at += 1
+
+    def _is_empty(self, element: Element) -> bool:
+        return self.data[: self._start_tag(element)[1]].endswith(b"/>")
+
+    def _attribute(self, element: Element, name: str) -> tuple[int, int, int] | None:
+        """Return where an attribute begins, where its quoted value begins, and where it ends."""
+        begin, end = self._start_tag(element)
+        for match in _ATTRIBUTE.finditer(self.data, begin, end):
+            if match.group(1) == name.encode():
+                return match.start(), match.start(2), match.end()
+        return None
+
+    def set(self, element: Element, name: str, value: str) -> None:
+        """Give an attribute a value, after the others when it is new."""
+        if element.get(name) == value:
+            return
+        found = self._attribute(element, name)
+        if found is not None:
+            self._edits.append((found[1] + 1, found[2] - 1, _ascii(value)))
+            return
+        begin, end = self._start_tag(element)
+        body = self.data[begin:end].rstrip(b">").rstrip(b"/")
+        at = begin + len(body.rstrip())
+        self._edits.append((at, at, _ascii(f' {name}="{value}"')))
+
+    def remove(self, element: Element, name: str) -> None:
+        """Remove an attribute and the blanks before it."""
+        found = self._attribute(element, name)
+        if found is not None:
+            begin = found[0]
+            while self.data[begin - 1 : begin].isspace():
+                begin -= 1
+            self._edits.append((begin, found[2], b""))
+
+    def insert(self, element: Element, text: str, last: bool = False) -> None:
+        """Put new children into an element, on lines of their own where its children stand on lines."""
+        begin, end = self._start_tag(element)
+        if self._is_empty(element):
+            self._opened.setdefault(element, []).append(_ascii(text))
+            return
+        line = self.data[self.data.rfind(b"\n", 0, begin) + 1 : begin]
+        if last:
+            at = self._ends[element]
+            # Before the blanks in front of the end tag, behind the last child.
+            while self.data[at - 1 : at].isspace():
+                at -= 1
+        else:
+            at = end
+        inner = re.match(rb"(\r?\n[ \t]*)<", self.data[end:])
+        if inner:
+            blanks = inner.group(1)
+        else:
+            newline = b"\r\n" if b"\r\n" in self.data else b"\n"
+            blanks = newline + line + b"  " if not line.strip() and b"\n" in self.data[end : self._ends[element]] else b""
+        self._edits.append((at, at, blanks + _ascii(text)))
+
+    def result(self) -> bytes:
+        """Return the text with all changes made."""
+        edits = list(self._edits)
+        for element, texts in self._opened.items():
+            _, end = self._start_tag(element)
+            slash = end - 2
+            tag = re.match(rb"<([^\s/>]+)", self.data[self._starts[element] : end])
+            name = tag.group(1) if tag else element.tag.encode()
+            edits.append((slash, end, b">" + b"".join(texts) + b"</" + name + b">"))
+        parts, at = [], 0
+        # Stable by position: several insertions at one place keep their order.
+        for begin, stop, text in sorted(edits, key=lambda edit: edit[:2]):
+            parts += [self.data[at:begin], text]
+            at = stop
+        return b"".join([*parts, self.data[at:]])
+
+
+def _ascii(text: str) -> bytes:
+    return text.encode("ascii", "xmlcharrefreplace")  # right in every encoding that contains ASCII
+
+
+def exact(*values: float) -> str:
+    """Return numbers as text that reads back to the same floats."""
+    return " ".join(repr(float(value)) for value in values)
+
+
+MAX_MANIFEST = 100_000
+"""Bytes of a package.xml that are looked at."""
+
+
+class Folders:
+    """The folders a description may read from."""
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        search: Sequence[str | os.PathLike[str]] = (),
+        package: bool = False,
+    ) -> None:
+        # A description may be a link into a workspace: both its places are its own.
+        try:
+            places = {Path(path).absolute().parent, Path(path).resolve().parent}
+        except (OSError, RuntimeError, ValueError) as error:  # loops of links, NUL characters
+            raise DescriptionError(f"{str(path)!r} cannot be found ({error}); give the path of a robot file") from None
+        self.search = [_folder(folder) for folder in _listed(search)]
+        self.above = [folder for place in places for folder in (place, *place.parents)]
+        packages = [next((f for f in (p, *p.parents) if _package_name(f)), p) for p in places] if package else []
+        self.found: dict[str, Path | None] = {}
+        self.roots = [folder.resolve() for folder in (*places, *packages, *self.search)]
+
+    def allowed(self, target: Path, what: str) -> Path:
+        """Return the resolved path of a file that may be read; `what` names it in the refusal."""
+        try:
+            real = target.resolve()
+        except (OSError, RuntimeError, ValueError) as error:
+            raise DescriptionError(f"{what} cannot be found ({error}); correct the name") from None
+        if any(real.is_relative_to(root) for root in self.roots):
+            return real
+        raise DescriptionError(
+            f"{what} is outside the robot's folder; move it there, or name its folder with --search (search=[...])"
+        )
+
+    def package(self, name: str) -> Path | None:
+        """Return the folder of a ROS package, found by its name without running anything; it may then be read from."""
+        if not re.fullmatch(r"[A-Za-z0-9][\w-]{0,200}", name):
+            raise DescriptionError(f"'{name[:60]}' is no name of a package; give letters, digits, _ and -")
+        if name not in self.found:
+            self.found[name] = next((folder for folder in self._candidates(name) if _is_folder(folder)), None)
+            if (folder := self.found[name]) is not None:
+                self.roots.append(folder.resolve())
+        return self.found[name]
+
+    def _candidates(self, name: str) -> Iterator[Path]:
+        for folder in self.search:
+            if folder.name == name or _package_name(folder) == name:
+                yield folder
+            yield from (folder / name, folder / "share" / name)
+        for folder in self.above:
+            if _package_name(folder) == name:
+                yield folder
+            if _package_name(folder / name) == name:  # a neighbour in the same workspace
+                yield folder / name
+        for folder in self.above:
+            # Without a manifest the name alone must do, but never for home or what holds it: that is no package.
+            if folder.name == name and folder.parent != Path(folder.anchor) and not _home().is_relative_to(folder):
+                yield folder
+
+
+def _home() -> Path:
+    return Path(os.path.expanduser("~")).absolute()  # noqa: PTH111 - Path.home raises where there is none
+
+
+def _listed(search: Sequence[str | os.PathLike[str]]) -> list[str | os.PathLike[str]]:
+    folders = [search] if isinstance(search, str | os.PathLike) else search
+    if not isinstance(folders, Sequence) or not all(isinstance(folder, str | os.PathLike) for folder in folders):
+        raise DescriptionError(f"search is {search!r}; give a list of folders")
+    return list(folders)
+
+
+def _folder(path: str | os.PathLike[str]) -> Path:
+    folder = Path(path).absolute()
+    if not _is_folder(folder):
+        raise DescriptionError(f"search path '{path}' is no folder; give a folder that exists")
+    return folder
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):
+        return False
+
+
+def _package_name(folder: Path) -> str:
+    """Return the name in a folder's package.xml, or nothing."""
+    manifest = folder / "package.xml"
+    try:
+        if not manifest.is_file():
+            return ""
+        with manifest.open("rb") as stream:
+            text = stream.read(MAX_MANIFEST).decode("utf-8", errors="replace")
+    except (OSError, ValueError):
+        return ""
+    found = re.search(r"<name>\s*([\w.-]+)\s*</name>", text)
+    return found[1] if found else ""

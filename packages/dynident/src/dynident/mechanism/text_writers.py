@@ -14,7 +14,7 @@ from dynident.mechanism.inertia import from_com, to_com, transform
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.sidecar import rpy_of
 from dynident.mechanism.urdf import KINDS, dynamics_attributes
-from dynident.mechanism.xml_patch import exact
+from dynident.mechanism.xml import exact
 
 FAR = 1e6  # stands for no limit where a format asks for a number
 APART = 0.1  # distance of the two points that stand for a hinge [m]

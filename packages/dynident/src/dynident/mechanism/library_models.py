@@ -144,7 +144,7 @@ def _scalar(x: Any) -> float:
 
 def to_pinocchio(robot: Mechanism) -> Any:
     """Return the robot as a ``pinocchio.Model``; see `Mechanism.to_pinocchio`."""
-    from dynident.mechanism.texts import urdf_text  # noqa: PLC0415 - writers import readers
+    from dynident.mechanism.text_writers import urdf_text  # noqa: PLC0415 - writers import readers
 
     pin = _program("pinocchio", "pin")
     _plain(robot, "Pinocchio")
@@ -162,7 +162,7 @@ def to_pinocchio(robot: Mechanism) -> Any:
 
 def to_mujoco(robot: Mechanism) -> Any:
     """Return the robot as a ``mujoco.MjModel``; see `Mechanism.to_mujoco`."""
-    from dynident.mechanism.texts import mjcf_text  # noqa: PLC0415 - writers import readers
+    from dynident.mechanism.text_writers import mjcf_text  # noqa: PLC0415 - writers import readers
 
     mujoco = _program("mujoco", "mujoco")
     return mujoco.MjModel.from_xml_string(mjcf_text(robot))
