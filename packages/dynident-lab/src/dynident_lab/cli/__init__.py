@@ -1,1 +1,1 @@
-"""."""
+"""Commands of dynident-lab, registered in the group ``dynident.commands``."""

@@ -1,1 +1,1 @@
-"""."""
+"""Commands of dynident-papers, registered in the group ``dynident.commands``."""
