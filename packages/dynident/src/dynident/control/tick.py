@@ -22,14 +22,9 @@ from numpy.typing import ArrayLike
 from dynident.arrays import Array
 from dynident.checks import numbers
 from dynident.errors import DynidentError
-from dynident.graph.elementary import both, equal, maximum, minimum, opposite, where
+from dynident.graph.elementary import both, clip, equal, opposite, where
 
 Limit = Callable[[Any], Any]
-
-
-def clip(x: Any, limit: Any) -> Any:
-    """Return x within +-limit."""
-    return minimum(maximum(x, -1.0 * limit), limit)
 
 
 def low_pass_step(before: Any, value: Any, coefficient: Any) -> Any:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from dynident.arrays import Array
 from dynident.checks import number, numbers, row
 from dynident.errors import DescriptionError
-from dynident.graph.elementary import equal, maximum, minimum, where
+from dynident.graph.elementary import clip, equal, where
 
 
 def gear_share(torque: Any, speed: Any, efficiency: Any) -> Any:
@@ -27,7 +27,7 @@ def shaft_torque(twist: Any, rate: Any, stiffness: Any, damping: Any, play: Any 
     """Return the torque of an elastic shaft, with half its play; for expressions, numbers and arrays."""
     if play is None:
         return stiffness * twist + damping * rate
-    rest = twist - minimum(maximum(twist, -1.0 * play), play)
+    rest = twist - clip(twist, play)
     return where(equal(rest, 0.0), 0.0, stiffness * rest + damping * rate)
 
 

@@ -112,3 +112,8 @@ def either(x: Any, y: Any) -> Any:
 def opposite(x: Any) -> Any:
     """Return 1 where a condition does not hold, else 0."""
     return _apply("select", x, 0.0, 1.0)
+
+
+def clip(x: Any, limit: Any) -> Any:
+    """Return x within +-limit."""
+    return minimum(maximum(x, -1.0 * limit), limit)

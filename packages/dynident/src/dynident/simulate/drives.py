@@ -13,12 +13,11 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from dynident.control.tick import clip
 from dynident.drive.chain import accelerations
 from dynident.drive.motor import resistive_current, winding_rate
 from dynident.drive.transmission import gear_share, shaft_torque
 from dynident.friction.terms import TERMS
-from dynident.graph.elementary import both, equal, maximum, minimum, where
+from dynident.graph.elementary import both, clip, equal, maximum, minimum, where
 from dynident.graph.expression import Graph, Node
 from dynident.graph.vectors import along, cross, dot, plus, scale
 from dynident.mechanics.equations import Equations

@@ -12,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property, reduce
 
-from dynident.control.tick import clip
-from dynident.graph.elementary import absolute, both, equal, minimum, opposite, where
+from dynident.graph.elementary import absolute, both, clip, equal, minimum, opposite, where
 from dynident.graph.expression import Function, Node, total
 from dynident.graph.vectors import along, dot
 from dynident.mechanics.equations import Equations

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.control.controller import Measurement
-from dynident.control.tick import clip
 from dynident.drive.drive import Drive
 from dynident.errors import SimulationError
 from dynident.friction.terms import TERMS
+from dynident.graph.elementary import clip
 from dynident.graph.expression import Graph
 from dynident.graph.machine import SLOW
 from dynident.graph.print_llvm import compile_routines

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from dynident.control.tick import clip, current_loop, low_pass_step, pid_law, position_loop, sensed_speed, velocity_loop
+from dynident.control.tick import current_loop, low_pass_step, pid_law, position_loop, sensed_speed, velocity_loop
 from dynident.drive.encoder import sensed_current, sensed_position
-from dynident.graph.elementary import both, either, equal, floor, minimum, opposite, where
+from dynident.graph.elementary import both, clip, either, equal, floor, minimum, opposite, where
 from dynident.graph.expression import Function, Node
 from dynident.graph.routine import Place
 from dynident.simulate.drives import within_voltage
