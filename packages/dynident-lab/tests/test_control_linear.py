@@ -93,6 +93,14 @@ def test_margins_are_those_of_python_control() -> None:
     assert cutoff_frequency(lambda f: 1.0 / (1.0 + 1j * f / 3.0), 1e-3, 1e3) == pytest.approx(3.0)
 
 
+def test_a_current_loop_is_stable_although_the_motion_is_free() -> None:
+    for delay in (0.0, 1e-5, 1e-4, 4e-4):
+        axis = Axis(SERVO, SERVO_LOOPS, load=5e-6, delay=delay)
+        assert axis.margins("current", sampled=False).gain > 2.0
+        assert axis.stable("current", sampled=False)
+    assert not Axis(SERVO, SERVO_LOOPS, load=5e-6, delay=1e-3).stable("current", sampled=False)
+
+
 def test_a_loop_at_its_gain_margin_is_at_the_edge() -> None:
     """Raising kv by the gain margin puts a pole on the unit circle: the margin of the lifted loop is exact."""
     axis = Axis(FIVE_BAR, LOOPS, viscous=VISCOUS, delay=1e-3)
