@@ -7,8 +7,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 REFERENCES = ROOT / "docs" / "references.md"
-PUBLIC = [*(ROOT / "src").rglob("*.py"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "docs").glob("*.py"), ROOT / "README.md"]
-TESTS = [path for path in (ROOT / "tests").rglob("*.py") if path != Path(__file__).resolve()]
+PUBLIC = [*(ROOT / "packages").glob("*/src/**/*.py"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "docs").glob("*.py"), ROOT / "README.md"]
+FOLDERS = [ROOT / "tests", *(ROOT / "packages").glob("*/tests")]
+TESTS = [path for folder in FOLDERS for path in folder.rglob("*.py") if path != Path(__file__).resolve()]
 
 #: A bracket that begins with a key, ``[Name2000, eq. 1; Other2001]``; it may break across lines.
 CITATION = re.compile(r"\[[A-Z][A-Za-z]+[0-9]{4}[a-z]?\b[^\[\]]*\]")
