@@ -63,7 +63,7 @@ def _mathml(self: Any, node: Any) -> None:
     raise nodes.SkipNode
 
 
-# ---- pages made anew with every build: one per room from its names, one per command from its help -----------------------
+# ---- pages made anew with every build: one per subpackage from its names, one per command from its help -----------------------
 
 
 def _write(folder: str, name: str, text: str) -> None:
@@ -75,7 +75,7 @@ def _write(folder: str, name: str, text: str) -> None:
 
 
 def _reference(app: Any) -> None:
-    """Write reference/<room>.md for every room."""
+    """Write reference/<name>.md for every subpackage."""
     for name, text in pages().items():
         _write("reference", name, text)
 

@@ -1,11 +1,11 @@
-"""The reference: one page per room, from the names in its ``__all__``; `conf.py` makes it with every build."""
+"""The reference: one page per subpackage, from the names in its ``__all__``; `conf.py` makes it with every build."""
 
 from __future__ import annotations
 
 import importlib
 import inspect
 
-ROOMS = {
+SUBPACKAGES = {
     "Robots": "dynident.mechanism",
     "Mechanics": "dynident.mechanics",
     "Friction": "dynident.friction",
@@ -13,24 +13,33 @@ ROOMS = {
     "Closed forms": "dynident.symbolic",
     "Motions": "dynident.trajectory",
     "Identification": "dynident.identify",
-    "Friction identification": "dynident.identify.friction",
     "Drives": "dynident.drive",
     "Control": "dynident.control",
     "Virtual robot": "dynident.simulate",
     "Excitation": "dynident.excitation",
-    "Controllers and campaigns": "dynident.link",
     "Validation": "dynident.validate",
-    "Test bench": "dynident.testbench",
     "Monitor": "dynident.monitor",
-    "Fleets": "dynident.fleet",
     "Report": "dynident.report",
-    "Published tables": "dynident.reproduce",
     "Results": "dynident.results",
+    "Lab: controllers": "dynident_lab.link",
+    "Lab: campaigns": "dynident_lab.campaigns",
+    "Lab: test bench": "dynident_lab.testbench",
+    "Lab: thermal models": "dynident_lab.thermal",
+    "Lab: servo analysis": "dynident_lab.servo",
+    "Lab: FMU": "dynident_lab.fmu",
+    "Lab: fleets": "dynident_lab.fleet",
+    "Papers: published tables": "dynident_papers.reproduce",
+    "Papers: identification": "dynident_papers.identify",
+    "Papers: workspaces": "dynident_papers.workspace",
+    "Papers: flexures": "dynident_papers.flexures",
+    "Papers: servo tuning and fits": "dynident_papers.servo",
+    "Papers: thermal models": "dynident_papers.thermal",
+    "Papers: trajectories": "dynident_papers.trajectories",
 }
 
 
 def section(title: str, place: str, seen: set[int]) -> str:
-    """Return the page of one room; what was seen in another room is only named."""
+    """Return the page of one subpackage; names that another page has are only listed."""
     module = importlib.import_module(place)
     names = list(module.__all__)
     again = [name for name in names if id(getattr(module, name)) in seen and callable(getattr(module, name))]
@@ -58,8 +67,8 @@ def section(title: str, place: str, seen: set[int]) -> str:
 def pages() -> dict[str, str]:
     """Return the text of every page by its name."""
     seen: set[int] = set()
-    found = {place.removeprefix("dynident."): section(title, place, seen) for title, place in ROOMS.items()}
-    for name in importlib.import_module("dynident.robots").ROBOTS:
-        found[f"robots.{name}"] = section(f"Robot {name}", f"dynident.robots.{name}", seen)
+    found = {place.removeprefix("dynident."): section(title, place, seen) for title, place in SUBPACKAGES.items()}
+    for name in importlib.import_module("dynident_papers.robots").ROBOTS:
+        found[f"robots.{name}"] = section(f"Robot {name}", f"dynident_papers.robots.{name}", seen)
     found["errors"] = "# Errors: `dynident.errors`\n\n```{eval-rst}\n.. automodule:: dynident.errors\n   :members:\n```\n"
     return found

@@ -42,9 +42,8 @@ def main() -> Figure:
     figure = new_figure(9.6, 3.8)
     left, right = figure.subplots(1, 2, width_ratios=(1.1, 1.3))
     for i in range(0, 200, 25):
-        left.plot(
-            [0.0, A[0, i], B[0, i], 0.3], [0.0, A[1, i], B[1, i], 0.0], "o-", color=BLUE, alpha=0.3 + i / 400, ms=3, lw=1.2
-        )
+        x, y = [0.0, A[0, i], B[0, i], 0.3], [0.0, A[1, i], B[1, i], 0.0]
+        left.plot(x, y, "o-", color=BLUE, alpha=0.3 + i / 400, ms=3, lw=1.2)
     left.plot(*(0.5 * (A + B)), color=ORANGE, lw=1.2)
     left.set_title("eight poses, and the path of the coupler's middle", fontsize=9)
     left.set(aspect="equal", frame_on=False, xticks=[], yticks=[])
