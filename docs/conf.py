@@ -63,7 +63,7 @@ def _mathml(self: Any, node: Any) -> None:
     raise nodes.SkipNode
 
 
-# ---- pages made anew with every build: one per subpackage from its names, one per command from its help -----------------------
+# ---- pages made anew with every build: one per subpackage from its names, one per command from its help ----------------
 
 
 def _write(folder: str, name: str, text: str) -> None:

@@ -7,7 +7,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 REFERENCES = ROOT / "docs" / "references.md"
-PUBLIC = [*(ROOT / "packages").glob("*/src/**/*.py"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "docs").glob("*.py"), ROOT / "README.md"]
+PUBLIC = [
+    *(ROOT / "packages").glob("*/src/**/*.py"),
+    *(ROOT / "docs").rglob("*.md"),
+    *(ROOT / "docs").glob("*.py"),
+    ROOT / "README.md",
+]
 FOLDERS = [ROOT / "tests", *(ROOT / "packages").glob("*/tests")]
 TESTS = [path for folder in FOLDERS for path in folder.rglob("*.py") if path != Path(__file__).resolve()]
 
