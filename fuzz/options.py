@@ -1,4 +1,4 @@
-"""Hostile options: every path, number and text of every verb, one at a time, the other arguments being good."""
+"""Hostile options: every path, number and text of every registered command, one at a time, the other arguments being good."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NUMBERS = ("nan", "inf", "-inf", "1e308", "1e-300", "-1", "0", "1000000000000", 
 TEXTS = ("", "\x1b[31m\u202e", LONG, "nan", "1e308,-1", "joint1=", "=", "../..")
 READ = ("zero", "folder", "dangling", "fifo", LONG, "empty", "robot.urdf/x")
 TORQUE = ("--effort", "joint_torque")
-#: What every verb is given beside the hostile argument; `record` and `controller` end at once.
+#: Good arguments of every command beside the hostile one; `record` and `controller` end at once.
 GOOD: dict[tuple[str, ...], tuple[str, ...]] = {
     ("describe",): ("robot.urdf",),
     ("identify",): ("robot.urdf", "run.csv", *TORQUE, "--recovery", "prior", "-o", "out"),
@@ -56,6 +56,7 @@ GOOD: dict[tuple[str, ...], tuple[str, ...]] = {
     ("fleet", "identify"): ("fleet.toml", "-o", "store"),
     ("fleet", "report"): ("store",),
 }
+NOT_TRIED = (("demo",), ("cache",))  # they read no files of the user
 OUTPUTS = ("--output", "--svg", "--truth", "--figures", "--mcap", "--plot", "--c", "--save-fit", "target", "--live-fit")
 
 
@@ -74,13 +75,13 @@ def hostile_files() -> None:
 
 @functools.cache
 def parameters() -> tuple[tuple[tuple[str, ...], Any], ...]:
-    """Return every parameter of every verb of the table, with the words of the verb."""
+    """Return every parameter of every registered command, with the words of the command."""
     import typer  # noqa: PLC0415 - slow
 
     def walk(verb: Any, words: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
         for name, below in getattr(verb, "commands", {}).items():
             yield from walk(below, (*words, name))
-        if words in GOOD:
+        if words and not hasattr(verb, "commands") and words not in NOT_TRIED:
             yield from ((words, parameter) for parameter in verb.params)
 
     load_commands()

@@ -24,7 +24,7 @@ from dynident_papers.workspace import workspace_map
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from fuzz.inputs import FORMATS, fuzz_formats
-from fuzz.options import fuzz_options
+from fuzz.options import GOOD, fuzz_options, parameters
 from fuzz.samples import URDF
 from fuzz.watch import table
 
@@ -37,6 +37,10 @@ def test_mutated_files_are_read_or_refused() -> None:
     quick = tuple(form for form in FORMATS if form.name not in slow)
     tallies = fuzz_formats(60, 7, formats=quick)
     assert not any(tally.bad for tally in tallies), table(tallies)
+
+
+def test_every_registered_command_is_fuzzed() -> None:
+    assert {words for words, _ in parameters()} == set(GOOD)
 
 
 def test_hostile_options_get_a_sentence() -> None:

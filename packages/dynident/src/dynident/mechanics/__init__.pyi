@@ -20,7 +20,6 @@ from .kinematics import frame_motion as frame_motion
 from .kinematics import jacobian as jacobian
 from .motion import Motion as Motion
 from .motion import MotionLike as MotionLike
-from .newton_euler import energies as energies
 from .regressors import energy_regressor as energy_regressor
 from .regressors import momentum_regressor as momentum_regressor
 from .regressors import regressor as regressor
