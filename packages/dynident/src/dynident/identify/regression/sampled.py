@@ -69,7 +69,7 @@ class SampledRegression(Regression):
 
     Parameters
     ----------
-    base, groups, sources, options, notes, projection
+    base, groups, sources, options, notes, projection, logs
         As of `Regression`.
     stretches : tuple of Stretch
         Rows of every log, in the order of time.
