@@ -15,18 +15,20 @@ import dynident
 from dynident import graph as g
 from dynident.graph import cache
 from dynident.graph.cache import clear, usage
+from dynident.graph.compiled import Compiled
 from dynident.graph.machine import MachineCode
 
 RUN = """
 import sys
 import numpy as np
 from dynident import graph as g
+from dynident.graph.compiled import Compiled
 
 graph = g.Graph()
 x = graph.symbols("x", 2)
 function = g.Function("f", {"x": 2}, {"y": [g.sin(x[0]) * x[1] + FACTOR]})
 y, points = np.empty((5, 1)), np.arange(10.0).reshape(5, 2)
-g.Compiled(function)(5, {"x": points, "y": y})
+Compiled(function)(5, {"x": points, "y": y})
 assert np.allclose(y[:, 0], np.sin(points[:, 0]) * points[:, 1] + FACTOR, rtol=0, atol=1e-14)
 print("right")
 """
@@ -65,7 +67,7 @@ def value(offset: float) -> float:
     """Compile x + offset in this process and return it at 1."""
     graph = g.Graph()
     y = np.empty((1, 1))
-    g.Compiled(g.Function("shift", {"x": 1}, {"y": [graph.symbol("x[0]") + offset]}))(1, {"x": np.ones((1, 1)), "y": y})
+    Compiled(g.Function("shift", {"x": 1}, {"y": [graph.symbol("x[0]") + offset]}))(1, {"x": np.ones((1, 1)), "y": y})
     return float(y[0, 0])
 
 
@@ -207,7 +209,7 @@ def test_no_home_and_no_cache(tmp_path: Path) -> None:
         cwd=tmp_path,
     )
     assert done.stdout.strip() == "right", done.stderr
-    assert right(start("", RUN + "\nassert usage() == (None, 0, 0) and clear() == 0\n"))
+    assert right(start("", RUN + "\nfrom dynident.graph.cache import clear, usage\nassert usage() == (None, 0, 0) and clear() == 0\n"))
 
 
 @pytest.mark.skipif(not hasattr(os, "getuid"), reason="needs the permissions of POSIX")

@@ -20,6 +20,7 @@ import dynident
 from dynident import graph as g
 from dynident.errors import DynidentError
 from dynident.graph import print_llvm
+from dynident.graph.compiled import Compiled
 from dynident.graph.expression import Node, evaluate_nodes
 from dynident.graph.print_llvm import compile_routines
 from dynident.graph.routine import Routine
@@ -48,7 +49,7 @@ def run(function: g.Function, width: int, arrays: dict[str, np.ndarray], samples
     """Return all entries (N, k) computed by machine code; entries without an expression must stay what they were."""
     plain = np.full((samples, len(function.outputs["plain"])), 7.0)
     rows = np.full((len(function.outputs["rows"]), samples + 3), 7.0)  # rows may be longer than the samples
-    g.Compiled(function, width)(samples, {**arrays, "plain": plain, "rows": rows}, threads)
+    Compiled(function, width)(samples, {**arrays, "plain": plain, "rows": rows}, threads)
     written = {name: [node is not None for node in nodes] for name, nodes in function.outputs.items()}
     untouched = ~np.array(written["plain"]), ~np.array(written["rows"])
     assert np.all(plain[:, untouched[0]] == 7.0)
@@ -73,7 +74,7 @@ def test_tanh_is_that_of_the_c_library(width: int) -> None:
     )
     graph, y = g.Graph(), np.empty((x.size, 1))
     function = g.Function("hyperbolic", {"x": 1}, {"y": [g.tanh(graph.symbols("x", 1)[0])]})
-    g.Compiled(function, width)(x.size, {"x": x[:, None].copy(), "y": y})
+    Compiled(function, width)(x.size, {"x": x[:, None].copy(), "y": y})
     np.testing.assert_allclose(y[:, 0], np.tanh(x), rtol=5e-16, atol=0.0)
 
 
@@ -110,7 +111,7 @@ def test_a_long_compilation_is_announced_before_it_begins(
     monkeypatch.setenv("DYNIDENT_CACHE", "")
     monkeypatch.setattr("dynident.graph.machine.SLOW", 1e-9)
     with caplog.at_level(logging.INFO, logger="dynident.graph"):
-        g.Compiled(random_function(5, 1)[0], 1)
+        Compiled(random_function(5, 1)[0], 1)
     told = [record.getMessage().split(",")[0] for record in caplog.records if "random_5" in record.getMessage()]
     assert told[0] == "compiling random_5" and told[1].startswith("compiled random_5 in")
 
@@ -118,7 +119,7 @@ def test_a_long_compilation_is_announced_before_it_begins(
 def test_pieces_of_a_batch_are_the_batch() -> None:
     function, arrays, expected = random_function(4, 23)
     plain, rows = np.zeros((11, len(function.outputs["plain"]))), np.zeros((len(function.outputs["rows"]), 11))
-    piece = g.Compiled(function, 4).over({**arrays, "plain": plain, "rows": rows})
+    piece = Compiled(function, 4).over({**arrays, "plain": plain, "rows": rows})
     kept = [[i for i, node in enumerate(nodes) if node is not None] for nodes in function.outputs.values()]
     for first, last in ((0, 8), (3, 14), (20, 23), (5, 5)):
         piece(first, last)
@@ -170,7 +171,7 @@ def test_widths_agree_with_each_other() -> None:
 @pytest.mark.parametrize("width", [0, 3, 128, 4.0])
 def test_steps_of_other_widths_are_refused(width: int) -> None:
     with pytest.raises(DynidentError, match=f"width is {width}; give the samples per step, one of 1, 2, 4, 8, 16, 32, 64"):
-        g.Compiled(random_function(1, 2)[0], width)
+        Compiled(random_function(1, 2)[0], width)
 
 
 def test_rows_of_an_input_may_be_longer_than_its_columns() -> None:
@@ -205,7 +206,7 @@ def test_angles_of_any_size() -> None:
     angles = np.array([0.0, 1e-300, -1e-9, 0.5, np.pi / 4, np.pi / 2, np.pi, 1e3, -99_999.0, 1e5 + 1.0, 1e9, 1e22, -1e15, 3.0])
     for width in (1, 2, 4, 8):
         out = np.empty((angles.size, 3))
-        g.Compiled(function, width)(angles.size, {"x": angles[:, None], "out": out})
+        Compiled(function, width)(angles.size, {"x": angles[:, None], "out": out})
         close(out, np.column_stack([np.sin(angles), np.cos(angles), np.sin(2.0 * angles)]), 1e-15)
         assert np.isnan(_one(function, width, np.nan)).all()
         assert np.isnan(_one(function, width, np.inf)).all()
@@ -213,13 +214,13 @@ def test_angles_of_any_size() -> None:
 
 def _one(function: g.Function, width: int, x: float) -> np.ndarray:
     out = np.empty((1, len(function.outputs["out"])))
-    g.Compiled(function, width)(1, {"x": np.array([[x]]), "out": out})
+    Compiled(function, width)(1, {"x": np.array([[x]]), "out": out})
     return out
 
 
 OLD = """
 import numpy as np
-from dynident import graph as g
+from dynident.graph.machine import vector_width
 from test_graph_machine import random_function, run
 
 assert vector_width() == WIDTH, vector_width()
@@ -258,7 +259,7 @@ def test_arrays_that_are_too_small_are_refused_before_memory_beside_them_is_touc
 ) -> None:
     graph = g.Graph()
     total = graph.symbol("x[2]") + graph.symbol("r[1]") * graph.symbol("p[1]")
-    code = g.Compiled(g.Function("f", {"x": 3, "r": 2}, {"y": [total]}, {"p": 2}, frozenset({"r"})))
+    code = Compiled(g.Function("f", {"x": 3, "r": 2}, {"y": [total]}, {"p": 2}, frozenset({"r"})))
     right = {"x": np.ones((9, 3)), "r": np.ones((2, 9)), "p": np.ones(2), "y": np.zeros((9, 1))}
     code(9, right)
     assert np.all(right["y"] == 2.0)

@@ -12,6 +12,7 @@ from random_expressions import GCC, columns, expressions, inputs, load_c, operat
 from random_mechanisms import close
 
 from dynident import graph as g
+from dynident.graph.compiled import Compiled
 from dynident.graph.expression import Node, evaluate_nodes
 from dynident.graph.operations import OPERATIONS
 from dynident.graph.print_c import c_files, c_number
@@ -108,7 +109,7 @@ def test_numpy_evaluation_of_every_operation() -> None:
 def test_machine_code_of_every_operation(width: int) -> None:
     function, x, expected = every_operation()
     out = np.empty_like(expected)
-    g.Compiled(function, width)(len(x), {"x": x, "out": out})
+    Compiled(function, width)(len(x), {"x": x, "out": out})
     close(out, expected, 1e-14)
 
 
