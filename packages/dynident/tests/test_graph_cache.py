@@ -209,7 +209,8 @@ def test_no_home_and_no_cache(tmp_path: Path) -> None:
         cwd=tmp_path,
     )
     assert done.stdout.strip() == "right", done.stderr
-    assert right(start("", RUN + "\nfrom dynident.graph.cache import clear, usage\nassert usage() == (None, 0, 0) and clear() == 0\n"))
+    nothing = "\nfrom dynident.graph.cache import clear, usage\nassert usage() == (None, 0, 0) and clear() == 0\n"
+    assert right(start("", RUN + nothing))
 
 
 @pytest.mark.skipif(not hasattr(os, "getuid"), reason="needs the permissions of POSIX")

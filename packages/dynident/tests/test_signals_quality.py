@@ -7,8 +7,7 @@ import pytest
 from test_signals_motions import clean_log, multisine
 
 from dynident.signals import Log, diagnose
-from dynident.signals.quality import KINDS
-from dynident.signals.velocities import delay_between
+from dynident.signals.quality import KINDS, delay_between
 
 
 def changed(name: str, column: int, change, **options: float) -> Log:

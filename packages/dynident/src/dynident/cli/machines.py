@@ -94,7 +94,7 @@ def drives_of(file: Path | None, mechanism: di.Mechanism, name: str, controller:
 
 def read_motion(path: Path, mechanism: di.Mechanism) -> di.Motion:
     """Read a motion from a table with the columns t and q_, v_, a_ of every coordinate, as excite writes motion.csv."""
-    from dynident.signals.tables import read_table  # noqa: PLC0415 - only this command needs it
+    from dynident.signals.formats import read_table  # noqa: PLC0415 - only this command needs it
 
     table = read_table(path)
     names = mechanism.coordinate_names

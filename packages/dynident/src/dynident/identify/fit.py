@@ -22,7 +22,7 @@ from dynident.mechanism.inertia import Consistency
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.parameters import Parameters
 from dynident.results import Result
-from dynident.tables import Tabular
+from dynident.tabular import Tabular
 
 if TYPE_CHECKING:
     from dynident.export.robot import Exported

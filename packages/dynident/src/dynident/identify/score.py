@@ -20,7 +20,7 @@ from dynident.results import Result
 from dynident.signals.log import Log
 from dynident.signals.preparation import Prepared
 from dynident.signals.quality import Quality
-from dynident.tables import Tabular
+from dynident.tabular import Tabular
 
 Array = NDArray[np.float64]
 

@@ -19,7 +19,7 @@ from dynident.mechanism.parameters import Parameters
 from dynident.pages import escape, page
 from dynident.report import embed, model, sections
 from dynident.results import Result
-from dynident.tables import Tabular
+from dynident.tabular import Tabular
 from dynident.validate.verdict import Verdict, judge
 
 

@@ -1,15 +1,19 @@
-"""Clocks that need care: stamps in two parts, rows that repeat, quantities that were sampled at other times."""
+"""Clocks that need care: stamps in two parts, repeated rows, other sampling times, irregular steps, late efforts."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+import scipy  # its sub-packages load on first use, which keeps the start fast
+from numpy.typing import ArrayLike, NDArray
 
+from dynident.checks import per_actuator
 from dynident.errors import LogError
+from dynident.signals.log import Log
 
 Array = NDArray[np.float64]
 #: A sample of one quantity that stands in a row of its own has all others missing; of fewer rows than this it is an accident.
@@ -84,3 +88,54 @@ def on_one_clock(clock: Array, arrays: dict[str, Any], notes: list[str]) -> tupl
             f"{role}: {int(known.sum())} rows of their own, interpolated to the {int(kept.sum())} times of the position"
         )
     return clock[kept], result
+
+
+def roughness(q: Array) -> Array:
+    """Third differences (std, per channel): what remains of a smooth motion at the highest frequencies is noise."""
+    return np.asarray(np.sqrt(np.mean(np.diff(q, 3, axis=0) ** 2, axis=0)))
+
+
+def stamps_are_noise(log: Log) -> tuple[bool, float]:
+    """Decide whether the sampling was uniform and only the time stamps jitter."""
+    uniform = np.linspace(log.t[0], log.t[-1], len(log))
+    as_stamped = scipy.interpolate.CubicSpline(log.t, log.position, axis=0)(uniform)
+    even, stamped = roughness(log.position), roughness(as_stamped)
+    use = (even > 0.0) & (stamped > 0.0)
+    ratio = float(np.median(stamped[use] / even[use])) if use.any() else 1.0
+    return ratio >= 1.0, ratio
+
+
+def to_uniform(log: Log, rate: float) -> Log:
+    """Interpolate to a uniform clock: positions by a cubic spline, the other channels linearly."""
+    if log.duration * rate > max(100 * len(log), 10**6):
+        raise LogError(f"{rate:g} Hz would make {log.duration * rate:.3g} samples of {len(log)}; give a lower rate")
+    count = int(np.floor(log.duration * rate * (1.0 + 1e-12))) + 1
+    t = log.t[0] + np.arange(count) / rate
+    t[-1] = min(t[-1], log.t[-1])
+
+    def linear(values: Array) -> Array:
+        return np.column_stack([np.interp(t, log.t, values[:, j]) for j in range(values.shape[1])])
+
+    return replace(
+        log,
+        t=t,
+        position=scipy.interpolate.CubicSpline(log.t, log.position, axis=0)(t),
+        effort=linear(log.effort),
+        velocity=None if log.velocity is None else linear(log.velocity),
+        acceleration=None if log.acceleration is None else linear(log.acceleration),
+        temperature=None if log.temperature is None else linear(log.temperature),
+        reference=None if log.reference is None else linear(log.reference),
+    )
+
+
+def aligned(log: Log, delay: ArrayLike) -> Log:
+    """Return the log with efforts effort(t + delay), linear between samples; times that they do not cover are left out."""
+    late = per_actuator(delay, len(log.joints), "delay")
+    if not np.isfinite(late).all() or np.max(np.abs(late)) >= log.duration:
+        raise LogError(f"delay is {late.tolist()} s; give seconds, less than the log has ({log.duration:.4g} s)")
+    effort = np.stack([np.interp(log.t + d, log.t, y) for d, y in zip(late, log.effort.T, strict=True)], axis=1)
+    covered = np.flatnonzero((log.t + min(late.min(), 0.0) >= log.t[0]) & (log.t + max(late.max(), 0.0) <= log.t[-1]))
+    told = f"efforts are taken {', '.join(f'{d:g}' for d in np.unique(late))} s later"
+    notes = log.provenance.get("conversions")
+    provenance = {**log.provenance, "conversions": [*(notes if isinstance(notes, list) else []), told]}
+    return replace(log, effort=effort, provenance=provenance).rows(int(covered[0]), int(covered[-1]) + 1)

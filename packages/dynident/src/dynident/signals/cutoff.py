@@ -133,19 +133,10 @@ def _periodogram(x: Array, rate: float, power: float) -> tuple[Array, Array]:
 
 
 def automatic_cutoff(t: ArrayLike, q: ArrayLike) -> Cutoff:
-    """Choose the low-pass frequency for differentiation from the positions alone.
+    """Return the low-pass frequency for differentiation, chosen from the positions `q` (N,) or (N, n) [rad or m] alone.
 
-    Parameters
-    ----------
-    t : array, shape (N,), or float
-        Uniform times in s, or the sampling rate in Hz.
-    q : array, shape (N,) or (N, n)
-        Positions in rad or m, finite.
-
-    Returns
-    -------
-    Cutoff
-        One frequency for all channels, so that all columns of a regressor see the same filter.
+    `t` holds uniform times (N,) [s], or is the sampling rate [Hz]. All channels share one frequency, so that all columns of a
+    regressor see the same filter.
     """
     values = np.asarray(q, dtype=np.float64)
     values = values[:, None] if values.ndim == 1 else values

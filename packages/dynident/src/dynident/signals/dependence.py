@@ -14,19 +14,9 @@ Array = NDArray[np.float64]
 
 
 def autocorrelation(errors: ArrayLike, lags: int | None = None) -> Array:
-    """Autocorrelation of a series.
+    """Return the autocorrelation rho_0 = 1, rho_1, ... of a series `errors` (N,) without its mean, (lags + 1,).
 
-    Parameters
-    ----------
-    errors : array_like, (N,)
-        Values in the order of time; their mean is taken away.
-    lags : int, optional
-        Largest lag; all N - 1 when omitted.
-
-    Returns
-    -------
-    ndarray, (lags + 1,)
-        rho_0 = 1, rho_1, ...; zeros for a series that does not change.
+    `lags` is the largest lag, N - 1 when omitted; a series that does not change gives zeros.
     """
     x = numbers(errors, "errors")
     x = x - x.mean()

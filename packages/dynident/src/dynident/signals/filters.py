@@ -51,25 +51,16 @@ SPOILT = 0.01
 
 # ---------------------------------------------------------------------- positions to velocities and accelerations
 def butterworth(t: ArrayLike, q: ArrayLike, cutoff: float, *, order: int = 4, causal: bool = False) -> Triple:
-    """Zero-phase Butterworth low-pass, then central differences of order 8.
+    """Return q, v, a after a zero-phase Butterworth low-pass and central differences of order 8, shaped like `q`.
 
     Parameters
     ----------
-    t : array, shape (N,), or float
-        Uniform times in s, or the sampling rate in Hz.
-    q : array, shape (N,) or (N, n)
-        Positions in rad or m; every coordinate is treated.
-    cutoff : float
-        Frequency in Hz where the amplitude (forward and backward together) is 1/2.
-    order : int
-        Order of the filter in one direction.
-    causal : bool
-        True to filter forward only, as on line: what comes out is late.
-
-    Returns
-    -------
-    q, v, a : ndarray
-        Filtered positions, velocities and accelerations, shaped like `q`.
+    t, q
+        Uniform times (N,) [s] or the sampling rate [Hz]; positions (N,) or (N, n) [rad or m].
+    cutoff, order
+        Frequency [Hz] at which the amplitude (forward and backward together) is 1/2; order in one direction.
+    causal
+        Filter forward only, as on line: the result is late.
     """
     _, values, step = checked_inputs(t, q)
     check_cutoff(cutoff, 1.0 / step, values.shape[0])

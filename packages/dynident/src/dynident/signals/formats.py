@@ -1,39 +1,112 @@
-"""Packed and binary files (gzip, npz, MATLAB, HDF5, Parquet) and tables in memory, as named columns."""
+"""Files to tables, by their ending: text, gzip, npz, MATLAB, HDF5, Parquet, bags, LeRobot folders; and tables in memory."""
 
 from __future__ import annotations
 
 import gzip
+import hashlib
 import io
+import json
 import math
 import os
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from dynident.errors import LogError, missing_extra
+from dynident.errors import LogError, MissingExtraError, missing_extra
+from dynident.files import read_regular
 from dynident.signals.matlab import Unread, first_notes, read_matlab
-from dynident.signals.records import read_json
-from dynident.signals.rows import read_text
 from dynident.signals.tables import (
     COLUMNS,
-    LABELS,
-    TEXT,
+    GROWTH,
+    LARGEST,
+    ROOM,
     Content,
     Table,
-    Words,
     check_room,
-    is_key,
     own_metadata,
     printable,
     short,
     table_of,
 )
+from dynident.signals.text import read_json, read_text
 
 DEPTH = 16
+#: Endings of files with text.
+TEXT = (".csv", ".tsv", ".txt", ".dat", ".log", ".lvm", ".yaml", ".yml")
+#: What to do with files of other programs.
+ELSEWHERE = {
+    **dict.fromkeys((".xlsx", ".xls", ".ods"), "save the sheet as CSV"),
+    **dict.fromkeys((".pkl", ".pickle", ".joblib"), "a pickle can run code and is never loaded: save CSV, npz or Parquet"),
+    **dict.fromkeys((".feather", ".arrow"), "read it with pandas and give the DataFrame to Log.read"),
+    **dict.fromkeys((".npy",), "save its columns by name, np.savez('run.npz', t=..., q=..., tau=...)"),
+}
 HDF5 = b"\x89HDF\r\n\x1a\n"  #: how such files begin
+
+
+def read_table(path: str | os.PathLike[str], topics: list[str] | None = None) -> Table:
+    """Read one file or bag into a `Table`, choosing the reader by the file name's ending; units are not yet converted.
+
+    `topics` of a bag: the first one gives the clock; its only topic of JointState messages when omitted.
+    """
+    file = Path(path)
+    suffix = _suffix(file)
+    if is_bag(file):
+        bag: Table = guarded(file, suffix or "a bag", lambda: bags().read_bag(file, topics))
+        return bag
+    if not suffix and not file.exists():
+        raise LogError(f"cannot read '{file}': it does not exist; give a file, a bag or a folder")
+    if suffix not in READERS:
+        others = (ending for ending in READERS if ending not in TEXT and not ending.endswith(".gz"))
+        known = ", ".join((*TEXT, ".gz of them", *others, ".mcap", ".db3", ".bag"))
+        hint = f"; {ELSEWHERE[suffix]}" if suffix in ELSEWHERE else ""
+        raise LogError(f"cannot read '{file}': ending '{suffix}' is not one of {known}{hint}")
+    try:
+        if file.is_file() and (size := file.stat().st_size) > LARGEST:
+            raise LogError(f"cannot read '{file}': it has {size >> 20} MB; at most {LARGEST >> 20} MB are read, split the file")
+        data = read_regular(file)
+    except OSError as error:
+        raise LogError(f"cannot read '{file}': {error.strerror or error}") from error
+    if not data:
+        raise LogError(f"cannot read '{file}': the file is empty")
+    room = max(ROOM, GROWTH * len(data))
+    read = READERS[suffix]
+    content: Content = guarded(file, suffix, lambda: read(data, room))
+    return replace(table_of(file.name, content, topics), sha256=hashlib.sha256(data).hexdigest())
+
+
+def is_bag(path: str | os.PathLike[str]) -> bool:
+    """Whether a path is a ROS bag or MCAP file, by its ending."""
+    return Path(path).is_dir() or _suffix(Path(path)) in (".mcap", ".db3", ".bag")
+
+
+def has_format(path: Path) -> bool:
+    """Whether `read_table` reads a file by its ending; a folder may be anything."""
+    return not path.is_dir() and (is_bag(path) or _suffix(path) in READERS)
+
+
+def guarded(file: Path, suffix: str, read: Callable[[], Any]) -> Any:
+    """Read; turn whatever a damaged file makes a reader raise into a sentence."""
+    try:
+        return read()
+    except MissingExtraError:
+        raise
+    except LogError as error:
+        raise LogError(printable(f"cannot read '{file}': {error}", 2000)) from error
+    except Exception as error:  # readers of damaged files raise almost anything: struct, zlib, Index, Key, Memory ...
+        raise LogError(
+            printable(f"cannot read '{file}': the file is damaged or not {suffix} ({short(error)})", 2000)
+        ) from error
+
+
+def _suffix(file: Path) -> str:
+    parts = [s.lower() for s in file.suffixes]
+    return "".join(parts[-2:]) if parts and parts[-1] == ".gz" else (parts[-1] if parts else "")
 
 
 def read_frame(frame: object) -> Table:
@@ -48,7 +121,7 @@ def read_frame(frame: object) -> Table:
     elif isinstance(frame, Mapping):
         columns = {str(name): values for name, values in frame.items()}
     elif hasattr(frame, "schema") and hasattr(frame, "column_names") and hasattr(frame, "to_pydict"):
-        return table_of("the table", _from_arrow(named))
+        return table_of("the table", _arrow().table_columns(named))
     elif hasattr(frame, "columns") and hasattr(frame, "__getitem__"):
         index = getattr(frame, "index", None)
         if index is not None and (getattr(index, "name", None) or getattr(index.dtype, "kind", "") in "Mmf"):
@@ -206,132 +279,30 @@ def _outside(place: str) -> LogError:
 
 
 def _read_parquet(data: bytes, room: int) -> Content:
-    return _from_arrow(open_parquet(data, room).read())
-
-
-def open_parquet(source: Any, room: int, **options: Any) -> Any:
-    """Open a Parquet file after checking that all of it fits into so many bytes when it is unpacked."""
-    try:
-        import pyarrow.parquet as pq  # noqa: PLC0415
-    except ImportError as error:
-        raise missing_extra("pyarrow", "parquet", "reading Parquet files") from error
-    if not (isinstance(source, bytes | str | os.PathLike) or hasattr(source, "read")):
-        raise LogError(f"source is a {type(source).__name__}; give a path, bytes or an open file")
-    stream = io.BytesIO(source) if isinstance(source, bytes) else source
-    file = pq.ParquetFile(stream, **options)
-    if file.metadata.num_columns > COLUMNS:
-        raise LogError(f"it has {file.metadata.num_columns} columns; at most {COLUMNS} are read")
-    sizes = [size for field in file.schema_arrow for size in _sizes(field.type)]
-    if len(sizes) != file.metadata.num_columns:
-        raise LogError(f"it has {file.metadata.num_columns} columns but types of {len(sizes)}; write it again")
-    values = packed = 0
-    texts = set[str]()
-    for g in range(file.metadata.num_row_groups):  # one at a time: together they would take more memory than their rows
-        group = file.metadata.row_group(g)
-        for c in range(group.num_columns):
-            column = group.column(c)
-            values += column.num_values * sizes[c]
-            packed += column.total_uncompressed_size
-            if column.physical_type == "BYTE_ARRAY":
-                texts.add(column.path_in_schema)
-    check_room(max(values, packed), room, "the table when unpacked")
-    if texts:  # a text that is stored once for all rows stays once in memory
-        file = pq.ParquetFile(stream, read_dictionary=sorted(texts), **options)
-    return file
-
-
-def _sizes(kind: Any) -> Iterator[int]:
-    """Yield the bytes of a value of every column that a type of Arrow is stored in; texts count like numbers.
-
-    The schema of Parquet would tell them too, but it and the metadata of all row groups keep each other in memory.
-    """
-    import pyarrow as pa  # noqa: PLC0415
-
-    if isinstance(kind, pa.BaseExtensionType):
-        kind = kind.storage_type
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
-    if pa.types.is_nested(kind):
-        for k in range(kind.num_fields):
-            yield from _sizes(kind.field(k).type)
-    else:
-        fixed = pa.types.is_primitive(kind) or pa.types.is_decimal(kind) or pa.types.is_fixed_size_binary(kind)
-        yield max(8, kind.bit_width // 8 if fixed else 0)  # a value that is stored once may stand in every row
-
-
-def _from_arrow(table: Any) -> Content:
-    """Columns of an Arrow table; lists of numbers become arrays, dates ns; texts are left out, and said."""
-    import pyarrow as pa  # noqa: PLC0415
-
-    content = Content({})
-    for _ in range(DEPTH):
-        if not any(pa.types.is_struct(kind) for kind in table.schema.types):
-            break
-        table = table.flatten()
-    left = []
-    for name, column in zip(table.column_names, table.columns, strict=True):
-        kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-        texts = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_binary(kind)
-        column = column.cast(kind) if kind is not column.type and not texts else column  # noqa: PLW2901
-        if pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind) or pa.types.is_large_list(kind):
-            _arrow_lists(name, column, content)
-        elif pa.types.is_integer(kind) and not column.null_count:
-            content.columns[name] = column.to_numpy()
-        elif any(test(kind) for test in (pa.types.is_floating, pa.types.is_integer, pa.types.is_boolean, pa.types.is_decimal)):
-            content.columns[name] = column.cast(pa.float64()).to_numpy()
-        elif pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
-            if column.null_count:
-                raise LogError(f"column '{name}' has {column.null_count} empty times; remove those rows")
-            exact = pa.timestamp("ns") if pa.types.is_timestamp(kind) else pa.duration("ns")
-            content.columns[name] = column.cast(exact).to_numpy()
-        elif pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or isinstance(column.type, pa.BaseExtensionType):
-            raise LogError(f"column '{name}' holds objects ({kind}), which are never loaded; save plain numeric columns")
-        elif texts and is_key(name) and (words := _arrow_words(column)):
-            content.texts[name] = words
-        else:
-            left.append(f"{name} ({kind})")
-    if left:
-        content.notes.append(f"columns without numbers left out: {', '.join(left[:8])}{' ...' if len(left) > 8 else ''}")
-    text = (table.schema.metadata or {}).get(b"dynident_log")
-    content.metadata = None if text is None else own_metadata(text.decode())
+    content: Content = _arrow().table_columns(open_parquet(data, room).read())
     return content
 
 
-def _arrow_words(column: Any) -> Words | None:
-    """A column of texts that may say what a row is of; a text that is stored once stays once in memory."""
-    import pyarrow as pa  # noqa: PLC0415
-    import pyarrow.compute as pc  # noqa: PLC0415
-
-    if column.null_count or not len(column):
-        return None
-    coded = column if pa.types.is_dictionary(column.type) else pc.dictionary_encode(column)
-    chunks = coded.unify_dictionaries().chunks
-    known = tuple(printable(str(text)) for text in chunks[0].dictionary[: COLUMNS + 1].to_pylist())
-    rows = np.concatenate([chunk.indices.to_numpy() for chunk in chunks]).astype(np.int64)
-    return Words(rows, known) if len(known) <= COLUMNS else None
+def open_parquet(source: Any, room: int, **options: Any) -> Any:
+    """Open a Parquet file after checking that all of it fits into `room` bytes when it is unpacked."""
+    return _arrow().open_parquet(source, room, **options)
 
 
-def _arrow_lists(name: str, column: Any, content: Content) -> None:
-    """A column of lists: one (N, k) array, or the unchanging names of the joints."""
-    import pyarrow as pa  # noqa: PLC0415
-    import pyarrow.compute as pc  # noqa: PLC0415
+def _arrow() -> ModuleType:
+    try:
+        from dynident.signals import arrow  # noqa: PLC0415 - pyarrow is an extra
+    except ImportError as error:
+        raise missing_extra("pyarrow", "parquet", "reading Parquet files") from error
+    return arrow
 
-    lengths = pc.unique(pc.list_value_length(column)).to_pylist()
-    if len(lengths) > 1 or None in lengths:
-        raise LogError(f"column '{name}' has lists of different lengths {sorted(str(x) for x in lengths)[:4]}; one is needed")
-    inner = pc.list_flatten(column)
-    kind = inner.type.value_type if pa.types.is_dictionary(inner.type) else inner.type
-    if pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
-        raise LogError(f"column '{name}' holds objects ({column.type}), which are never loaded; save plain numeric columns")
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        codes = pc.dictionary_encode(inner) if kind is inner.type else inner
-        rows = [chunk.indices.to_numpy() for chunk in codes.unify_dictionaries().chunks]
-        if name.rpartition(".")[2].lower() in LABELS and rows and lengths[0]:
-            table = np.concatenate(rows).reshape(-1, lengths[0])
-            content.labels = tuple(column[0].as_py()) if (table == table[:1]).all() else content.labels
-        return
-    if lengths and lengths[0]:
-        content.columns[name] = inner.cast(pa.float64()).to_numpy(zero_copy_only=False).reshape(-1, lengths[0])
+
+def bags() -> ModuleType:
+    """Return the module that reads bags, whose libraries are an extra."""
+    try:
+        from dynident.signals import bags as module  # noqa: PLC0415 - its libraries are an extra
+    except ImportError as error:
+        raise missing_extra(error.name or "rosbags", "ros", "reading ROS bags and MCAP files") from error
+    return module
 
 
 def _packed_text(data: bytes, room: int) -> Content:
@@ -339,12 +310,48 @@ def _packed_text(data: bytes, room: int) -> Content:
 
 
 READERS: dict[str, Callable[[bytes, int], Content]] = {
+    **dict.fromkeys(TEXT, read_text),
     **dict.fromkeys((f"{ending}.gz" for ending in TEXT), _packed_text),
     ".npz": _read_npz,
     ".mat": _read_mat,
     ".parquet": _read_parquet,
-    ".json": read_json,
-    ".jsonl": read_json,
     ".h5": _read_hdf5,
     ".hdf5": _read_hdf5,
+    ".json": read_json,
+    ".jsonl": read_json,
 }
+
+
+LARGEST_INFO = 16 << 20  #: bytes of meta/info.json
+
+
+def is_data_set(path: str | os.PathLike[str]) -> bool:
+    """Whether a path is the folder of a LeRobot data set."""
+    return (Path(path) / "meta" / "info.json").is_file() and (Path(path) / "data").is_dir()
+
+
+def read_data_set(path: str | os.PathLike[str]) -> Table:
+    """Read the only file of numbers that a data set has; where there are several one of them has to be named."""
+    folder = Path(path)
+    files = sorted(folder.glob("data/*/*.parquet"))
+    if not files:
+        raise LogError(f"cannot read '{folder}': it has no file data/*/*.parquet; download its data too")
+    if len(files) > 1:
+        some = ", ".join(str(f.relative_to(folder)) for f in files[:3])
+        raise LogError(f"cannot read '{folder}': it has {len(files)} files of numbers ({some} ...); give one of them")
+    return replace(read_table(files[0]), labels=_joints(folder / "meta" / "info.json"))
+
+
+def _joints(info: Path) -> tuple[str, ...]:
+    """Names of the entries of observation.state: "elbow.pos" is the joint elbow. None where it has other words."""
+    if info.stat().st_size > LARGEST_INFO:
+        return ()
+    try:
+        content: Any = json.loads(read_regular(info))
+        names = content["features"]["observation.state"]["names"]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return ()
+    names = next(iter(names.values()), None) if isinstance(names, dict) else names
+    if not isinstance(names, list) or not names or not all(isinstance(n, str) and n for n in names[:COLUMNS]):
+        return ()
+    return tuple(printable(n.removesuffix(".pos")) for n in names[:COLUMNS])

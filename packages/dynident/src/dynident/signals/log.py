@@ -17,7 +17,7 @@ from dynident.checks import numbers, time_axis
 from dynident.errors import LogError
 from dynident.signals import log_parts
 from dynident.signals.log_parts import FIELDS, MINIMUM_SAMPLES
-from dynident.tables import Tabular
+from dynident.tabular import Tabular
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -295,7 +295,7 @@ class Log(Tabular):
 
         Speeds that were not logged are differences of the positions.
         """
-        from dynident.signals.plots import plot_log  # noqa: PLC0415 - matplotlib is an extra
+        from dynident.signals.log_parts import plot_log  # noqa: PLC0415 - matplotlib is an extra
 
         return plot_log(self if joints is None else self.select(joints))
 

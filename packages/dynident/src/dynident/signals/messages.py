@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from rosbags.typesys import Stores, get_types_from_idl, get_types_from_msg, get_typestore
 
 from dynident.errors import LogError
 from dynident.signals.tables import COLUMNS, check_room
@@ -288,8 +289,6 @@ class Topic:
 
     def _trajectory(self, time: int, raw: bytes) -> None:
         """A planned trajectory is a table of its own: the references at its start plus the times of its points."""
-        from rosbags.typesys import Stores, get_typestore  # noqa: PLC0415
-
         store = get_typestore(Stores.EMPTY)
         store.register({name: entry for name, entry in self.types.items() if name not in store.fielddefs})
         decode: Any = store.deserialize_ros1 if self.kind.encoding == "ros1" else store.deserialize_cdr
@@ -315,8 +314,6 @@ class Topic:
 
 def _types(kind: Kind) -> dict[str, Any]:
     """Definitions of a message and of those inside it; those of ROS itself where the bag has none."""
-    from rosbags.typesys import Stores, get_types_from_idl, get_types_from_msg, get_typestore  # noqa: PLC0415
-
     store = get_typestore(Stores.ROS1_NOETIC if kind.encoding == "ros1" else Stores.LATEST)
     found: dict[str, Any] = dict(store.fielddefs)
     text = kind.definition

@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 
 from dynident.checks import plain
 from dynident.errors import LogError, SignalWarning, warn
+from dynident.figures import over_time
 from dynident.mechanics.motion import Motion
 from dynident.results import Result
+from dynident.signals.clock import stamps_are_noise, to_uniform
 from dynident.signals.cutoff import RATIO, SHORTEST, Cutoff, automatic_cutoff, choose_cutoff, rounding_span
 from dynident.signals.filters import HALF, SHORT, UNIFORM, Decimator, check_cutoff, stray
 from dynident.signals.log import Log
-from dynident.signals.quality import LONGEST_HOLE, Finding, Piece, Quality, examine
-from dynident.signals.resample import stamps_are_noise, to_uniform
+from dynident.signals.quality import LONGEST_HOLE, Finding, Quality, Segment, examine
 from dynident.signals.smoothers import METHODS
 
 if TYPE_CHECKING:
@@ -105,8 +106,6 @@ class Prepared(Result):
 
     def plot(self) -> Figure:
         """Draw positions, velocities and accelerations after the filter, and the efforts before it, one curve per joint."""
-        from dynident.figures import over_time  # noqa: PLC0415 - matplotlib is an extra
-
         m = self.motion
         panels = {
             "position [rad, m]": m.q,
@@ -180,7 +179,7 @@ def prepare(
     if like is not None:
         cutoff = like.cutoff.frequency if cutoff == "auto" else cutoff
     log.torque()  # refuse a current without a gain before anything else
-    piece = Piece(log)
+    piece = Segment(log)
     quality, view = examine(log, piece)
     _warn(quality)
     notes = [f"log '{log.name}': {len(log)} samples, {log.duration:.4g} s, {len(log.joints)} channels, {log.effort_kind}"]
@@ -250,7 +249,7 @@ def prepare(
 
 def common_cutoff(logs: Sequence[Log]) -> Cutoff:
     """Choose one low-pass frequency for all logs of a fit."""
-    uniform = [_one_clock(Piece(log), "auto", [])[0] for log in logs]
+    uniform = [_one_clock(Segment(log), "auto", [])[0] for log in logs]
     rates = [(len(log) - 1) / log.duration for log in uniform]
     rate = min(rates)
     records = [(log if own <= 1.01 * rate else to_uniform(log, rate)).position for log, own in zip(uniform, rates, strict=True)]
@@ -327,7 +326,7 @@ def _warn(quality: Quality) -> None:
         warn(f"log '{quality.name}': {'; '.join(told[:3])}{more}", SignalWarning)
 
 
-def _one_clock(piece: Piece, resample: float | str, notes: list[str]) -> tuple[Log, bool]:
+def _one_clock(piece: Segment, resample: float | str, notes: list[str]) -> tuple[Log, bool]:
     """Return the longest piece without gaps or long holes on a uniform clock, and whether its samples are new ones."""
     name = piece.whole.name
     if not piece.ranges:

@@ -1,7 +1,8 @@
-"""What is wrong with a log: general rules that look at the signals only, and report in sentences."""
+"""Faults of a log that its signals show, in sentences: clock, holes, stuck or saturated channels, units, delays."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -86,18 +87,7 @@ class Quality(Result):
         return all(f.severity == "info" for f in self.findings)
 
     def of(self, kind: str) -> tuple[Finding, ...]:
-        """Return the findings of one kind.
-
-        Parameters
-        ----------
-        kind : str
-            One of `KINDS`.
-
-        Returns
-        -------
-        tuple of Finding
-            Those of this kind.
-        """
+        """Return the findings of one kind, out of `KINDS`."""
         return tuple(f for f in self.findings if f.kind == kind)
 
     def summary(self) -> str:
@@ -109,23 +99,15 @@ class Quality(Result):
 
 
 def diagnose(log: Log) -> Quality:
-    """Look for bad clocks, holes, dead, stuck, saturated, delayed channels and wrong units.
+    """Return the bad clocks, holes, dead, stuck, saturated and delayed channels and wrong units of a `log`.
 
-    Parameters
-    ----------
-    log : Log
-        What was measured.
-
-    Returns
-    -------
-    Quality
-        Findings; an empty one says that nothing looked suspicious, not that the log is right.
+    No finding means that nothing looks suspicious, not that the log is right.
     """
     require(log, Log, "log")
-    return examine(log, Piece(log))[0]
+    return examine(log, Segment(log))[0]
 
 
-def examine(log: Log, piece: Piece) -> tuple[Quality, View | None]:
+def examine(log: Log, piece: Segment) -> tuple[Quality, View | None]:
     """Return the findings of a log and the view they rest on, for those who differentiate it next."""
     findings = _clock(log) + _missing(log)
     if len(log) < FEWEST or np.isfinite(log.position).mean() <= 0.5:
@@ -135,8 +117,6 @@ def examine(log: Log, piece: Piece) -> tuple[Quality, View | None]:
     view = View(piece)
     findings += _constant(view) + _saturated(view) + _quantised(view) + _units(log, view)
     if view.raw.velocity is not None:
-        from dynident.signals.velocities import check_velocities  # noqa: PLC0415  (few logs have them)
-
         findings += check_velocities(view, view.raw.velocity)
     return Quality(log.name, tuple(findings + _rate(view))), view
 
@@ -166,7 +146,7 @@ def pieces_without_gaps(log: Log) -> list[tuple[int, int]]:
     return ranges
 
 
-class Piece:
+class Segment:
     """The longest piece of a log without gaps and long holes; its short holes are filled when it is first used."""
 
     def __init__(self, log: Log) -> None:
@@ -185,21 +165,9 @@ class Piece:
 
 
 def split_at_gaps(log: Log, shortest: int = 64) -> tuple[Log, ...]:
-    """Cut a log at its gaps and long holes.
+    """Return the pieces of a `log` between its gaps and long holes that have at least `shortest` samples, in time order.
 
     Regressions are additive, so every piece can be prepared and fitted together with the others.
-
-    Parameters
-    ----------
-    log : Log
-        Log with gaps.
-    shortest : int
-        Pieces with fewer samples are left out.
-
-    Returns
-    -------
-    tuple of Log
-        The pieces, in time order.
     """
     return tuple(log.rows(a, b) for a, b in pieces_without_gaps(log) if b - a >= shortest)
 
@@ -228,7 +196,7 @@ def fill_holes(log: Log) -> tuple[Log, int]:
 class View:
     """The longest piece of a log without gaps, holes filled, with its cut-off and derivatives; `prepare` uses them too."""
 
-    def __init__(self, piece: Piece) -> None:
+    def __init__(self, piece: Segment) -> None:
         self.raw, _ = piece.filled
         self.rate = (len(self.raw) - 1) / self.raw.duration
         self.cutoff = automatic_cutoff(self.rate, self.raw.position)
@@ -421,3 +389,104 @@ def _rate(view: View) -> list[Finding]:
         return []
     text = f"the motion has accelerations up to {band:.3g} Hz, under 5 samples per period at {view.rate:.4g} Hz"
     return [Finding("too_slow_rate", "time", "warning", text, view.rate)]
+
+
+#: Logged velocity over differentiated position, and what the ratio means.
+RATIOS = {
+    180.0 / np.pi: "velocity is in deg/s or position in rad was taken for deg",
+    np.pi / 180.0: "position is in degrees while velocity is in rad/s",
+    30.0 / np.pi: "velocity is in rpm",
+    np.pi / 30.0: "position is in units 9.55 times too large for the velocity",
+    1e3: "velocity is in mm/s, or the clock is in ms",
+    1e-3: "position is in mm, or the clock runs in ms",
+}
+#: Largest delay looked for, s.
+LONGEST = 0.5
+#: Smallest delay worth reporting, samples: a backward difference has half a sample of its own.
+SMALLEST = 0.75
+#: Smallest delay worth reporting, as a velocity error: omega times delay.
+PHASE = 0.02
+#: Part of the difference in power between the two signals that the shift must take away.
+EXPLAINED = 0.1
+
+
+def check_velocities(view: View, logged: Array) -> list[Finding]:
+    """Return what logged velocities (N, n) have of another unit, and which come late."""
+    return _other_units(view, logged) + _delayed(view, logged)
+
+
+def _other_units(view: View, logged: Array) -> list[Finding]:
+    findings = []
+    for j, joint in enumerate(view.raw.joints):
+        moves = view.moves[:, j] & np.isfinite(logged[:, j])
+        if moves.sum() < FEWEST:
+            continue
+        # Medians of the magnitudes do not care for a delay, and little for spikes.
+        ratio = float(np.median(np.abs(logged[moves, j])) / np.median(np.abs(view.velocity[moves, j])))
+        if 0.5 < ratio < 2.0 or ratio == 0.0:
+            continue
+        near = [text for value, text in RATIOS.items() if abs(ratio / value - 1.0) < 0.15]
+        what = near[0] if near else "one of the two has another unit or another joint"
+        text = f"is {ratio:.4g} times the differentiated position; {what}"
+        findings.append(Finding("unit_suspect", f"velocity:{joint}", "error", text, ratio))
+    return findings
+
+
+def _delayed(view: View, logged: Array) -> list[Finding]:
+    """Logged velocities that come later (or earlier) than the differentiated positions."""
+    findings = []
+    for j, joint in enumerate(view.raw.joints):
+        if view.still[j] or not np.all(np.isfinite(logged[:, j])) or np.ptp(logged[:, j]) == 0.0:
+            continue
+        result = delay_between(view.velocity[:, j], logged[:, j], view.rate)
+        if result is not None and result.significant:
+            word = "later" if result.delay > 0 else "earlier"
+            text = (
+                f"comes {abs(result.delay):.4g} s ({abs(result.delay) * view.rate:.1f} samples) {word} than the "
+                f"differentiated position (correlation {result.correlation:.3f} shifted, {result.at_zero:.3f} as it is); "
+                "prepare does not use it"
+            )
+            findings.append(Finding("delayed", f"velocity:{joint}", "warning", text, result.delay))
+    return findings
+
+
+@dataclass(frozen=True)
+class Delay:
+    """Delay of the second signal behind the first."""
+
+    delay: float  # s, positive if the second signal comes later
+    deviation: float  # Standard deviation of the delay, s
+    correlation: float  # Correlation with and without the shift
+    at_zero: float  # Correlation with and without the shift
+    significant: bool
+
+
+def delay_between(first: Array, second: Array, rate: float) -> Delay | None:
+    """Find the shift that aligns `second` with `first`."""
+    x, y = first - first.mean(), second - second.mean()
+    if not (np.any(x) and np.any(y)):
+        return None
+    reach = min(int(LONGEST * rate), x.size // 4)
+    lags = np.arange(-reach, reach + 1)
+    # Each shift is normalised by what overlaps: in a short record the samples shifted out would hide the peak.
+    begin, end = np.maximum(-lags, 0), x.size - np.maximum(lags, 0)
+    power = [np.concatenate([[0.0], np.cumsum(z * z)]) for z in (x, y)]
+    norm = np.sqrt((power[0][end] - power[0][begin]) * (power[1][end + lags] - power[1][begin + lags]))
+    length = 1 << (x.size + y.size).bit_length()  # zeros behind the signals keep their ends apart
+    circular = np.fft.irfft(np.fft.rfft(y, length) * np.conj(np.fft.rfft(x, length)), length)
+    window = circular[lags] / np.maximum(norm, np.finfo(float).tiny)
+    k = int(np.argmax(window))
+    best = float(window[k])
+    if best < 0.5 or k in (0, window.size - 1):
+        return None
+    left, right = float(window[k - 1]), float(window[k + 1])
+    shift = float(lags[k] + 0.5 * (left - right) / (left - 2.0 * best + right))
+    derivative = np.diff(x)
+    omega = math.sqrt(float(derivative @ derivative) / float(x @ x)) * rate
+    independent = max(omega * x.size / rate / math.pi, 1.0)  # 2 B T with B taken as the mean frequency
+    deviation = math.sqrt(max(1.0 - best**2, 1e-12) / independent) / (best * omega)
+    delay = shift / rate
+    at_zero = float(window[reach])
+    explains = 1.0 - best**2 < (1.0 - EXPLAINED) * (1.0 - max(at_zero, 0.0) ** 2)
+    significant = abs(delay) > 3.0 * deviation and abs(shift) > SMALLEST and omega * abs(delay) > PHASE and explains
+    return Delay(delay, deviation, best, at_zero, bool(significant))

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from dynident.errors import LogError
 from dynident.plugins import LOG_READERS, reader_of
-from dynident.signals.channels import REQUIRED, Found, find_channels, unwrap
+from dynident.signals.channels import REQUIRED, Found, files_beside, find_channels, rules_of, unwrap
+from dynident.signals.column_names import ROLES, is_time, split_unit, time_name
+from dynident.signals.formats import has_format, read_table
 from dynident.signals.log import Log, check_effort_kind
 from dynident.signals.log_parts import FIELDS
-from dynident.signals.names import ROLES, is_time, split_unit, time_name
-from dynident.signals.schema import files_beside, rules_of
-from dynident.signals.tables import NOT_READ, Table, has_format, is_key, read_table
+from dynident.signals.tables import NOT_READ, Table, is_key
 from dynident.signals.units import canonical, to_si
 
 Array = NDArray[np.float64]
@@ -63,7 +63,7 @@ def read_log(path: object, schema: PathLike | Mapping[str, object] | None, overr
 
 def read_episodes(path: object, schema: PathLike | Mapping[str, object] | None, overrides: Mapping[str, object]) -> list[Log]:
     """Read every run of a table that holds several; a table of one run gives that one."""
-    from dynident.signals.tidy import episodes_of  # noqa: PLC0415 - rarely needed
+    from dynident.signals.long_tables import episodes_of  # noqa: PLC0415 - rarely needed
 
     rules, _ = rules_of(schema, overrides)
     tables, by_role = _tables(path, topics_of(rules))
@@ -82,7 +82,7 @@ def log_of(tables: list[Table], by_role: Mapping[str, Table], rules: Mapping[str
     log = _as_logged(tables, by_role, rules, own)
     if rules.get("delay") is None:
         return log
-    from dynident.signals.alignment import aligned  # noqa: PLC0415 - rarely needed
+    from dynident.signals.clock import aligned  # noqa: PLC0415 - rarely needed
 
     return aligned(log, rules["delay"])
 
@@ -97,7 +97,7 @@ def _as_logged(tables: list[Table], by_role: Mapping[str, Table], rules: Mapping
     texts = tables[0].texts if len(tables) == 1 else {}
     columns = _columns(tables, row_units)
     if rules.get("episode") is not None or any(is_key(name) for name in (*columns, *texts)):
-        from dynident.signals.tidy import one_episode, wide  # noqa: PLC0415 - a column says what a row is of: rare
+        from dynident.signals.long_tables import one_episode, wide  # noqa: PLC0415 - a column says what a row is of: rare
 
         columns, texts = one_episode(columns, texts, rules.get("episode"), notes)
         columns = wide(columns, texts, rules.get("time"), row_units, notes)
@@ -316,7 +316,7 @@ def _tables(path: object, topics: list[str] | None) -> tuple[list[Table], dict[s
 def _file(path: PathLike, topics: list[str] | None) -> Table:
     """Take a file, a bag, or the folder of a data set."""
     if Path(path).is_dir():
-        from dynident.signals.lerobot import is_data_set, read_data_set  # noqa: PLC0415  (few logs are folders)
+        from dynident.signals.formats import is_data_set, read_data_set  # noqa: PLC0415  (few logs are folders)
 
         if is_data_set(path):
             return read_data_set(path)

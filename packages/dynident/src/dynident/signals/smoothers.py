@@ -48,25 +48,9 @@ HIGHEST = 20  # order of a polynomial in a window: higher ones are round-off
 
 
 def savitzky_golay(t: ArrayLike, q: ArrayLike, cutoff: float, *, order: int = 5) -> Triple:
-    """Fit a polynomial of the given order to a sliding window and differentiate it.
+    """Return q, v, a by a polynomial of the given `order` in a sliding window, whose amplitude is 1/2 at the `cutoff` [Hz].
 
-    The window is the one whose amplitude is 1/2 at the cut-off.
-
-    Parameters
-    ----------
-    t : array, shape (N,), or float
-        Uniform times in s, or the sampling rate in Hz.
-    q : array, shape (N,) or (N, n)
-        Positions in rad or m; every coordinate is treated.
-    cutoff : float
-        Frequency in Hz where the amplitude is 1/2.
-    order : int
-        Order of the polynomial.
-
-    Returns
-    -------
-    q, v, a : ndarray, shape of q
-        Smoothed positions, velocities and accelerations at the same times.
+    `t` holds uniform times (N,) [s] or is the rate [Hz], `q` positions (N,) or (N, n) [rad or m].
     """
     _, values, step = checked_inputs(t, q)
     check_cutoff(cutoff, 1.0 / step, values.shape[0])
@@ -101,26 +85,12 @@ def _window(cutoff: float, order: int) -> int:
 
 
 def smoothing_spline(t: ArrayLike, q: ArrayLike, cutoff: float) -> Triple:
-    """Quintic smoothing spline, least squares with a penalty on the third derivative; also for irregular times.
+    """Return q, v, a of a quintic smoothing spline; also for irregular times.
 
     It minimises ``sum (q - s)^2 + lambda int (d^3 s / dt^3)^2 dt``, and ``lambda = f / (2 pi fc)^6`` puts the amplitude
-    1/2 at the cut-off (the mean rate f turns the sum into an integral). Knots lie 16 per period of the cut-off, close
-    enough not to limit the spline; on equal knots the integral is the third difference of the coefficients
-    [Eilers1996].
-
-    Parameters
-    ----------
-    t : array, shape (N,), or float
-        Times in s, which need not be uniform, or the sampling rate in Hz.
-    q : array, shape (N,) or (N, n)
-        Positions in rad or m; every coordinate is treated.
-    cutoff : float
-        Frequency in Hz where the amplitude is 1/2.
-
-    Returns
-    -------
-    q, v, a : ndarray, shape of q
-        Smoothed positions, velocities and accelerations at the same times.
+    1/2 at the `cutoff` fc [Hz] (the mean rate f turns the sum into an integral). Knots lie 16 per period of the cut-off, close
+    enough not to limit the spline; on equal knots the integral is the third difference of the coefficients [Eilers1996].
+    `t` holds times (N,) [s] or is the rate [Hz], `q` positions (N,) or (N, n) [rad or m].
     """
     clock, values, step = checked_inputs(t, q, uniform=False)
     check_cutoff(cutoff, 1.0 / step, values.shape[0])
@@ -140,25 +110,11 @@ def smoothing_spline(t: ArrayLike, q: ArrayLike, cutoff: float) -> Triple:
 
 
 def kalman_smoother(t: ArrayLike, q: ArrayLike, cutoff: float) -> Triple:
-    """Rauch-Tung-Striebel smoother of the model "jerk is white noise", measured with white noise.
+    """Return q, v, a of the Rauch-Tung-Striebel smoother of the model "jerk is white noise", measured with white noise.
 
     Only the ratio of the two noises matters; the position then has the amplitude ``1 / (1 + (f/fc)^6)`` with
-    ``(2 pi fc)^6 = S_jerk / (sigma^2 h)``: giving the frequency where motion and noise are equally strong, which
-    `automatic_cutoff` reads from the data, is giving the noises.
-
-    Parameters
-    ----------
-    t : array, shape (N,), or float
-        Uniform times in s, or the sampling rate in Hz.
-    q : array, shape (N,) or (N, n)
-        Positions in rad or m; every coordinate is treated.
-    cutoff : float
-        Frequency in Hz where the amplitude is 1/2.
-
-    Returns
-    -------
-    q, v, a : ndarray, shape of q
-        Smoothed positions, velocities and accelerations at the same times.
+    ``(2 pi fc)^6 = S_jerk / (sigma^2 h)``: the `cutoff` fc [Hz] (see `automatic_cutoff`) states the noises.
+    `t` holds uniform times (N,) [s] or is the rate [Hz], `q` positions (N,) or (N, n) [rad or m].
     """
     _, values, step = checked_inputs(t, q)
     check_cutoff(cutoff, 1.0 / step, values.shape[0])

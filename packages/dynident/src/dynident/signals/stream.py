@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dynident.errors import LogError
+from dynident.signals.channels import rules_of
+from dynident.signals.formats import bags, guarded, is_bag
 from dynident.signals.log import Log
 from dynident.signals.log_parts import MINIMUM_SAMPLES
 from dynident.signals.reading import log_of, read_log, topics_of
-from dynident.signals.schema import rules_of
-from dynident.signals.tables import Table, guarded, is_bag
+from dynident.signals.tables import Table
 
 FEWEST = 100
 
@@ -67,6 +68,5 @@ class LogStream:
             yield log
 
     def _tables(self, topics: list[str] | None) -> Iterator[Table]:
-        from dynident.signals.bags import bag_tables  # noqa: PLC0415 - its libraries are an extra
-
-        return bag_tables(Path(self.path), topics, self.samples)
+        tables: Iterator[Table] = bags().bag_tables(Path(self.path), topics, self.samples)
+        return tables

@@ -1,4 +1,4 @@
-"""Files to tables of named columns; what the columns mean is decided in reading.py.
+"""Tables of named columns, as the readers of files make them; what the columns mean is decided in reading.py.
 
 Every reader is bounded: what a file may become in memory is ``max(200 MB, 20 times its size)``, it may have 10 000 columns
 and 16 levels, and it is refused with a sentence before that memory is taken.
@@ -6,37 +6,23 @@ and 16 levels, and it is refused with a sentence before that memory is taken.
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from dynident.errors import LogError, MissingExtraError
-from dynident.files import read_regular
-from dynident.signals.names import recognise
+from dynident.errors import LogError
+from dynident.signals.column_names import parse_column
 
 COLUMNS = 10_000  #: a file with more is refused
 #: Bytes that any file may become in memory, how many times its own size, and the size up to which a file is read at once.
 ROOM, GROWTH, LARGEST = 200 << 20, 20, 2 << 30
-#: Endings of files with text, and of those that formats.py reads.
-TEXT = (".csv", ".tsv", ".txt", ".dat", ".log", ".lvm", ".yaml", ".yml")
 #: How the note about other topics of a bag begins.
 NOT_TAKEN = "topics not taken:"
 #: How the note about a variable that cannot be read begins.
 NOT_READ = "not read:"
-#: What to do with files of other programs.
-ELSEWHERE = {
-    **dict.fromkeys((".xlsx", ".xls", ".ods"), "save the sheet as CSV"),
-    **dict.fromkeys((".pkl", ".pickle", ".joblib"), "a pickle can run code and is never loaded: save CSV, npz or Parquet"),
-    **dict.fromkeys((".feather", ".arrow"), "read it with pandas and give the DataFrame to Log.read"),
-    **dict.fromkeys((".npy",), "save its columns by name, np.savez('run.npz', t=..., q=..., tau=...)"),
-}
-FORMATS = (*(f"{ending}.gz" for ending in TEXT), ".npz", ".mat", ".parquet", ".h5", ".hdf5", ".json", ".jsonl")
 #: Arrays of names, as npz, MATLAB and HDF5 files hold them.
 LABELS = ("name", "names", "joint_names", "joints", "jointnames", "joint_name", "dof_names", "actuator_names")
 #: Columns that say what a row is of: the joint, the quantity, the run.
@@ -108,78 +94,6 @@ def texts_of(cells: Iterable[Any]) -> Words | None:
     return Words(np.array(rows, dtype=np.int64), tuple(map(printable, known))) if len(known) <= COLUMNS else None
 
 
-def read_table(path: str | os.PathLike[str], topics: list[str] | None = None) -> Table:
-    """Read one file or bag into a `Table`, choosing the reader by the file name's ending.
-
-    Parameters
-    ----------
-    path : path-like
-        File, or folder of a bag.
-    topics : list of str, optional
-        Topics of a bag, the first of which gives the clock; its only topic of JointState messages when omitted.
-
-    Returns
-    -------
-    Table
-        Columns by name as the file has them, units not yet converted.
-    """
-    file = Path(path)
-    suffix = _suffix(file)
-    if is_bag(file):
-        from dynident.signals.bags import read_bag  # noqa: PLC0415  (its libraries are an extra)
-
-        bag: Table = guarded(file, suffix or "a bag", lambda: read_bag(file, topics))
-        return bag
-    if not suffix and not file.exists():
-        raise LogError(f"cannot read '{file}': it does not exist; give a file, a bag or a folder")
-    if suffix not in (*TEXT, *FORMATS):
-        known = ", ".join((*TEXT, ".gz of them", *(f for f in FORMATS if not f.endswith(".gz")), ".mcap", ".db3", ".bag"))
-        hint = f"; {ELSEWHERE[suffix]}" if suffix in ELSEWHERE else ""
-        raise LogError(f"cannot read '{file}': ending '{suffix}' is not one of {known}{hint}")
-    try:
-        if file.is_file() and (size := file.stat().st_size) > LARGEST:
-            raise LogError(f"cannot read '{file}': it has {size >> 20} MB; at most {LARGEST >> 20} MB are read, split the file")
-        data = read_regular(file)
-    except OSError as error:
-        raise LogError(f"cannot read '{file}': {error.strerror or error}") from error
-    if not data:
-        raise LogError(f"cannot read '{file}': the file is empty")
-    room = max(ROOM, GROWTH * len(data))
-    read: Callable[[bytes, int], Content]
-    if suffix in TEXT:
-        from dynident.signals.rows import read_text as read  # noqa: PLC0415  (it stands on this file)
-    else:
-        from dynident.signals.formats import READERS  # noqa: PLC0415  (it stands on this file)
-
-        read = READERS[suffix]
-    content: Content = guarded(file, suffix, lambda: read(data, room))
-    return replace(table_of(file.name, content, topics), sha256=hashlib.sha256(data).hexdigest())
-
-
-def is_bag(path: str | os.PathLike[str]) -> bool:
-    """Whether a path is a ROS bag or MCAP file, by its ending."""
-    return Path(path).is_dir() or _suffix(Path(path)) in (".mcap", ".db3", ".bag")
-
-
-def has_format(path: Path) -> bool:
-    """Whether `read_table` reads a file by its ending; a folder may be anything."""
-    return not path.is_dir() and (is_bag(path) or _suffix(path) in (*TEXT, *FORMATS))
-
-
-def guarded(file: Path, suffix: str, read: Callable[[], Any]) -> Any:
-    """Read; turn whatever a damaged file makes a reader raise into a sentence."""
-    try:
-        return read()
-    except MissingExtraError:
-        raise
-    except LogError as error:
-        raise LogError(printable(f"cannot read '{file}': {error}", 2000)) from error
-    except Exception as error:  # readers of damaged files raise almost anything: struct, zlib, Index, Key, Memory ...
-        raise LogError(
-            printable(f"cannot read '{file}': the file is damaged or not {suffix} ({short(error)})", 2000)
-        ) from error
-
-
 def table_of(label: str, content: Content, topics: list[str] | None = None) -> Table:
     """Keep the numbers; a topic keeps the columns of its path only (PlotJuggler names columns by topic)."""
     columns: dict[str, Any] = {}
@@ -223,7 +137,7 @@ def _real(label: str, name: str, values: Any) -> Any:
         return values
     if not np.any(values.imag):
         return values.real
-    if recognise(name) is not None:
+    if parse_column(name) is not None:
         raise LogError(f"column '{name}' of '{label}' has complex numbers; give real ones")
     return values
 
@@ -246,11 +160,6 @@ def short(error: Exception) -> str:
     """Return the kind of an error and its first line."""
     text = str(error).strip().splitlines()
     return f"{type(error).__name__}: {text[0][:160]}" if text else type(error).__name__
-
-
-def _suffix(file: Path) -> str:
-    parts = [s.lower() for s in file.suffixes]
-    return "".join(parts[-2:]) if parts and parts[-1] == ".gz" else (parts[-1] if parts else "")
 
 
 def check_room(needed: float, room: int, what: str) -> None:

@@ -95,13 +95,12 @@ def _write_mat(log: Log, path: str | os.PathLike[str]) -> Path:
 
 def _write_parquet(log: Log, path: str | os.PathLike[str]) -> Path:
     """Write `log` as Parquet: one column per field and joint as in CSV, metadata in the file's schema."""
-    import pyarrow as pa  # noqa: PLC0415
-    import pyarrow.parquet as pq  # noqa: PLC0415
+    import pyarrow.parquet  # noqa: PLC0415 - an extra
 
     header, block = _table(log)
-    table = pa.table(dict(zip(header, block.T, strict=True))).replace_schema_metadata({KEY: metadata(log)})
+    table = pyarrow.table(dict(zip(header, block.T, strict=True))).replace_schema_metadata({KEY: metadata(log)})
     buffer = io.BytesIO()
-    pq.write_table(table, buffer)
+    pyarrow.parquet.write_table(table, buffer)
     return write_atomic(path, buffer.getvalue())
 
 

@@ -30,7 +30,7 @@ from dynident.friction.passivity import dissipation
 from dynident.friction.terms import term_of
 from dynident.pages import number, percent
 from dynident.results import Result
-from dynident.tables import Tabular
+from dynident.tabular import Tabular
 
 if TYPE_CHECKING:
     from dynident.identify.fit import Fit

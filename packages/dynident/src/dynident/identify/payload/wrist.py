@@ -27,7 +27,7 @@ from dynident.mechanism.inertia import SYMBOLS as INERTIA_SYMBOLS
 from dynident.mechanism.mechanism import Mechanism
 from dynident.signals.cutoff import automatic_cutoff
 from dynident.signals.filters import butterworth
-from dynident.signals.tables import read_table
+from dynident.signals.formats import read_table
 
 Array = NDArray[np.float64]
 

@@ -1,4 +1,4 @@
-"""What is a table: `to_frame()` for pandas and a view for notebooks, both from its columns."""
+"""Base class of tables: `to_frame()` for pandas and a view for notebooks, both from the columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the name of a column says: role (position, effort, ...), joint and unit.
+"""Names of columns: the role (position, effort, ...), joint and unit that they state.
 
     q_elbow, Position3, /joint_states/elbow/position, actual_q_0, observation.state, tau1 [mNm]  ->  role, joint, unit
 
@@ -124,17 +124,17 @@ class Name:
     unit: str | None
 
 
-def recognise(column: str) -> Name | None:
+def parse_column(column: str) -> Name | None:
     """Return what a conventional column name says, None if it says nothing."""
     text = re.sub(r"^[^A-Za-z]+", "", column.strip())
-    named = _recognise(*split_unit(text))
+    named = _parse_column(*split_unit(text))
     if named is None or named.unit is None or named.family.removesuffix(AS_COMMANDED) in ("current", "voltage", "effort"):
         return named
     not_its_own = _ELECTRIC if named.role == "effort" else _EFFORT
-    return _recognise(text, None) if not_its_own.fullmatch(named.unit) else named  # q_ma: as measured, not in milliamperes
+    return _parse_column(text, None) if not_its_own.fullmatch(named.unit) else named  # q_ma: as measured, not in milliamperes
 
 
-def _recognise(text: str, unit: str | None) -> Name | None:
+def _parse_column(text: str, unit: str | None) -> Name | None:
     """Return what a name without its unit says."""
     text = re.sub(r"[/.](data|values?)(?=[\[({]|$)", "", text, flags=re.I)  # the only field of a message
     if text.lower() in _LEROBOT:
@@ -142,7 +142,7 @@ def _recognise(text: str, unit: str | None) -> Name | None:
     if _CARTESIAN.search(text):
         return None
     between = _MARK.fullmatch(text)
-    plain = _recognise(between["head"] + between["number"], unit) if between else None
+    plain = _parse_column(between["head"] + between["number"], unit) if between else None
     if between and plain is not None:
         return _commanded(plain) if between["mark"].lower() in ("d", *_COMMANDED) else plain
     lower = text.lower()
@@ -166,7 +166,7 @@ def _recognise(text: str, unit: str | None) -> Name | None:
         return _commanded(found) if commanded or marked or mark in _COMMANDED else found
     # out.q_meas, data/q_meas: the last part of a path says what it is, the rest where it is from.
     path, dot, last = text.rpartition("/" if text.rfind("/") > text.rfind(".") else ".")
-    known = recognise(last) if dot and path else None
+    known = parse_column(last) if dot and path else None
     return replace(known, joint=path, unit=unit) if known is not None and not known.joint else None
 
 

@@ -1,4 +1,4 @@
-"""Tables in which a column says what a row is of: one row per joint, one row per quantity, several runs one below the other.
+"""Tables in long format: a column states the joint, the quantity or the run of each row.
 
 time, joint, position, effort   ->  time, position_elbow, position_wrist, ..., effort_elbow, ...
 time, variable, value           ->  time, q1, q2, ..., tau1, ...
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import LogError
-from dynident.signals.names import recognise, split_unit
+from dynident.signals.column_names import parse_column, split_unit
 from dynident.signals.reading import time_column
 from dynident.signals.tables import EPISODES, JOINT_KEYS, VARIABLE_KEYS, Words, plain_key
 
@@ -111,7 +111,7 @@ def wide(
     joint = _key(JOINT_KEYS, flat, {k: w for k, w in texts.items() if k != variable or value is None})
     if value is None or variable is None:
         variable = None
-        bare = [c for c in flat if (known := recognise(c)) and known.role == "position" and not known.joint]
+        bare = [c for c in flat if (known := parse_column(c)) and known.role == "position" and not known.joint]
         if joint is None or not bare:
             return dict(columns)
     clock = time if isinstance(time, str) and time in flat else time_column(flat, [])
