@@ -73,11 +73,11 @@ def test_a_preload_without_room_for_it_is_refused() -> None:
     robot = arm()
     for law in (PID(1.0, 1.0, cycle=1e-3, preload=[1.0, -1.0, 0.0]), ComputedTorque(robot, 1.0, 1.0, cycle=1e-3, preload=2.0)):
         with pytest.raises(
-            DynidentError, match=r"preload needs more motors than freedoms, but robot 'arm' has 3 for 3"
+            DynidentError, match=r"preload requires more motors than degrees of freedom; robot 'arm' has 3 and 3"
         ) as error:
             VirtualRobot(robot, geared_drives(robot), law)
         assert "\n" not in str(error.value)
-    with pytest.raises(DynidentError, match="task PID: preload needs more motors"):
+    with pytest.raises(DynidentError, match="task PID: preload requires more motors"):
         VirtualRobot(robot, geared_drives(robot), TaskPID(CoordinateSpace(), 1.0, 1.0, cycle=1e-3, preload=1.0))
 
 

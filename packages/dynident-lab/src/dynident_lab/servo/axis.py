@@ -142,7 +142,7 @@ class Axis:
         if loop not in LOOPS:
             raise DynidentError(f"loop is {loop!r}; use 'position', 'velocity' or 'current'")
         if loop == "current" and self.loops.current is None:
-            raise DynidentError("the cascade has an ideal current loop; give Cascade(current=CurrentLoop(...)) to look at it")
+            raise DynidentError("the cascade has an ideal current loop; give Cascade(current=CurrentLoop(...)) to analyse it")
 
     def _part(self, part: Part, name: str) -> StateSpace:
         """Return one part of the continuous loops, with the inputs ``name.error`` and so on."""

@@ -5,8 +5,8 @@ phase. Actuators alone get the same commands rho(t) without the mechanism's load
 
     q(s) = argmin (q - q0)^T M(q0) (q - q0)   with the tool at s along the axis, and its other rows where they were
 
-Rows are held as far as the arm has freedoms for them: 3 of a 3-axis arm, x, y, z and one rotation of a SCARA, 6 of most. What
-freedoms are left stays as near to the centre as it can. As q depends on s alone, the motion is periodic, and q(s) is a
+Rows are held as far as the arm has freedoms for them: 3 of a 3-axis arm, x, y, z and one rotation of a SCARA, 6 of most.
+Remaining freedoms stay as near to the centre as possible. As q depends on s alone, the motion is periodic, and q(s) is a
 polynomial in s to rounding, which is differentiated exactly.
 """
 
@@ -58,10 +58,10 @@ class SineResponse(Bode, Result):
     """Amplitude ratio and phase of a machine over frequency, measured by stepped sines."""
 
     actuators: Complex  # Response over command of every actuator; NaN where its command is too small to tell
-    scatter: Array  # Difference between the two halves of the measurement, over the response: what is left of the transient
-    distortion: Array  # RMS of what is not at the frequency (harmonics, ripple), over the RMS of the response
+    scatter: Array  # Difference between the two halves of the measurement, over the response: the remaining transient
+    distortion: Array  # RMS at other frequencies (harmonics, ripple), over the RMS of the response
     saturated: Array  # Largest share of time that an actuator spent at a limit
-    coordinate: str  # What was moved
+    coordinate: str  # Moved coordinate
     amplitude: float  # Amplitude of the command [rad or m]
     robot: str  # Name of the machine
     mechanism: bool = True  # False when the actuators were alone
@@ -184,7 +184,7 @@ def bandwidth(
 
 
 def _warn(f: Array, scatter: Array, saturated: Array) -> None:
-    """Say what makes the response of a frequency doubtful."""
+    """Warn about doubtful responses."""
     for doubtful, what in (
         (saturated > 0.0, "motors were at a limit, so the response depends on the amplitude"),
         (scatter > 10.0 * STEADY, "the response had not become steady"),
@@ -277,7 +277,7 @@ class _Sine:
         return Motion(t, *x)
 
     def output(self, rho: Array, x: Array) -> Array:
-        """Return the coordinate that was moved, (N,), from what actuators (N, k) or coordinates (N, n) did."""
+        """Return the coordinate that was moved, (N,), from the positions of actuators (N, k) or coordinates (N, n)."""
         if not self.attached:
             return np.asarray(rho @ self.row)
         return x[:, self.index] if not self.frame else forward_kinematics(self.mechanism, x, self.frame)[1][:, self.index]
@@ -292,7 +292,7 @@ def _point(sine: _Sine, f: float, cycles: int, settle: float | None, options: di
             break
         transient, before = 2.0 * transient, found[2]
         found = _measure(sine, f, cycles, transient, options)
-        if found[2] > 0.5 * before:  # what does not fade is no transient: harmonics, or beats of cycle and period
+        if found[2] > 0.5 * before:  # not a transient: harmonics, or beats of cycle and period
             break
     return found
 
@@ -318,7 +318,7 @@ def _measure(sine: _Sine, f: float, cycles: int, transient: float, options: dict
 
 
 def _harmonic(t: Array, y: Array, f: float) -> tuple[Complex, Array]:
-    """Return the complex amplitudes (m,) of columns (N, m), y = Re(c e^jwt) + const + drift, and the RMS of what is left."""
+    """Return the complex amplitudes (m,) of columns (N, m), y = Re(c e^jwt) + const + drift, and the RMS of the residual."""
     w = 2.0 * np.pi * f
     W = np.column_stack([np.cos(w * t), np.sin(w * t), np.ones_like(t), t - t.mean()])
     c = np.linalg.lstsq(W, y, rcond=None)[0]

@@ -101,7 +101,7 @@ class TransferFunction:
 
     numerator: tuple[float, ...]  # Coefficients; leading zeros are dropped
     denominator: tuple[float, ...]  # Coefficients; leading zeros are dropped
-    name: str = ""  # What it maps, as in "theta_m / tau_m"
+    name: str = ""  # Meaning, as in "theta_m / tau_m"
 
     def __post_init__(self) -> None:
         for part in ("numerator", "denominator"):

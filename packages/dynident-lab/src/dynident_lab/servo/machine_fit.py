@@ -98,11 +98,11 @@ def fit_machine(
     robot : VirtualRobot
         The machine with the numbers to start from.
     references : sequence
-        What was wanted in every run, as `VirtualRobot.simulate` takes it.
+        Reference of every run, as `VirtualRobot.simulate` takes it.
     logs : sequence of Log
-        What was recorded, one per run, from its start on; efforts of the kind that the machine logs.
+        Recorded log of every run, from its start on; efforts of the kind that the machine logs.
     numbers : sequence of str
-        What to fit: ``"inertia"`` of the motors, and parameters of their friction laws such as ``"fc"``.
+        Parameters to fit: ``"inertia"`` of the motors, and parameters of their friction laws such as ``"fc"``.
     shared : bool
         True for the same numbers in all drives.
     cutoff : float
@@ -136,7 +136,7 @@ def fit_machine(
     x, r, J = _descend(left, np.log(start), (first - compare.measured).ravel() / scale)
     values = np.exp(x)
     fitted = (r * scale).reshape(first.shape) + compare.measured
-    # Neighbours within the band repeat each other: only so many rows are independent.
+    # Neighbouring samples within the band are dependent.
     spread = np.linalg.pinv(J.T @ J) * float(r @ r) / max(1, compare.independent - values.size)
     names = chosen if shared else tuple(f"{drive.actuator} {name}" for drive in robot.drives for name in chosen)
     actuators = tuple(drive.actuator for drive in robot.drives)

@@ -1,4 +1,4 @@
-"""Motor sizing: what a motion asks of a motor (torque, speed, power, heat) and what it can give [Roldan2017, section 3.5].
+"""Motor sizing: torque, speed, power and heat that a motion requires, against the motor's limits [Roldan2017, section 3.5].
 
 From a run, or before anything is controlled from a motion and the model alone:
 
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-POSES = 200  # at most so many poses of the motion are looked at for the inertia ratio
+POSES = 200  # of the motion at which the inertia ratio is evaluated, at most
 LARGE_RATIO = 10.0  # load over drive inertia above which servo makers advise a higher gear or a larger motor
 TIGHT = 0.9  # part of a limit above which a sentence warns
 
 
 @dataclass(frozen=True)
 class MotorLoad:
-    """What a motion asks of one motor; torques, speeds and currents at the motor."""
+    """Load of one motor; torques, speeds and currents at the motor."""
 
     actuator: str  # Name
     rms_torque: float  # [N m]
@@ -53,13 +53,13 @@ class MotorLoad:
 
     @property
     def margin(self) -> float:
-        """What is left of the limit that is used most, 1 - use; negative beyond it, NaN when no limit is known."""
+        """Reserve of the limit that is used most, 1 - use; negative beyond it, NaN when no limit is known."""
         return 1.0 - max(self.use.values()) if self.use else float("nan")
 
 
 @dataclass(frozen=True)
 class Sizing(Result):
-    """What a motion asks of all motors."""
+    """Loads of all motors on a motion."""
 
     motors: tuple[MotorLoad, ...]  # One per actuator
     duration: float  # Length of the motion [s]
@@ -82,11 +82,11 @@ class Sizing(Result):
         return "\n".join(lines)
 
     def sentences(self) -> list[str]:
-        """Return what an engineer should know, in words. One sentence per finding; at least one per motor."""
+        """Return the findings, at least one sentence per motor."""
         return [sentence for motor in self.motors for sentence in _sentences(motor)]
 
     def summary(self) -> str:
-        """Return table and sentences. One line per motor, then what an engineer should know."""
+        """Return the table, one line per motor, and the findings."""
         return "\n".join([self.table(), *self.sentences()])
 
     def plot(self) -> Figure:
@@ -103,7 +103,7 @@ class Sizing(Result):
             share = [100.0 * motor.use.get(what, np.nan) for motor in self.motors]
             axes.bar(at + (k - 0.5 * (len(limits) - 1)) * width, share, 0.9 * width, color=CURVES[(0, 2, 4, 3)[k]], label=what)
         axes.axhline(100.0, color=ORANGE, linewidth=1.2, label="limit")
-        finish(axes, "", "used [%]", f"what {self.duration:.4g} s of motion ask of the motors")
+        finish(axes, "", "used [%]", f"use of the motors over {self.duration:.4g} s of motion")
         axes.set_xticks(at, [label(motor.actuator, 14) for motor in self.motors])
         axes.set_ylim(0.0, 1.18 * max(100.0, *(100.0 * share for motor in self.motors for share in motor.use.values())))
         axes.legend(frameon=False, fontsize=8, ncols=len(limits) + 1, loc="upper left")
@@ -144,7 +144,7 @@ def size_motors(
     *,
     continuous_current: ArrayLike | Mapping[str, float] | None = None,
 ) -> Sizing:
-    """Return what a motion asks of the motors of a machine, and what is left of their limits."""
+    """Return the loads of the motors of a machine on a motion, and the reserves of their limits."""
     if isinstance(source, Run):
         machine = source.robot if robot is None else robot
         truth = source.truth

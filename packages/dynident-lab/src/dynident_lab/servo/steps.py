@@ -111,7 +111,7 @@ def _pair(t: ArrayLike, values: ArrayLike, what: str) -> tuple[Array, Array]:
 
 # ------------------------------------------------------------------------------------------------------------------- paths
 def path_deviation(points: ArrayLike, path: ArrayLike) -> Array:
-    """Return how far points are from a programmed path, whenever they are there: the nearest point of its polygon counts."""
+    """Return the distances of points from a programmed path, its polygon, regardless of time."""
     at, line = numbers(points, "points"), numbers(path, "path")
     if at.ndim != 2 or line.ndim != 2 or at.shape[1] != line.shape[1] or len(line) < 2:
         raise SimulationError(f"points have shape {at.shape} and path {line.shape}; give (N, d) and (M, d) with M at least 2")
@@ -135,7 +135,7 @@ def radial_deviation(points: ArrayLike, centre: ArrayLike, radius: float) -> Arr
 
 
 def time_lag(t: ArrayLike, command: ArrayLike, response: ArrayLike, longest: float = 0.5) -> float:
-    """Return by how much a response comes after its command: the shift at which their cross-correlation is largest."""
+    """Return the delay between command and response: the shift at which their cross-correlation is largest."""
     time, wanted = _pair(t, command, "command")
     _, actual = _pair(t, response, "response")
     if not longest > 0.0:
@@ -150,7 +150,7 @@ def time_lag(t: ArrayLike, command: ArrayLike, response: ArrayLike, longest: flo
     lags = np.arange(-reach, reach + 1)
     size = 1 << (2 * x.size).bit_length()
     full = np.fft.irfft(np.conj(np.fft.rfft(x, size)) * np.fft.rfft(y, size), size)
-    # Mean and power of what overlaps at each shift, or the samples shifted out would pull the peak aside.
+    # Mean and power of the overlap at each shift; otherwise samples shifted out would bias the peak.
     begin, end = np.maximum(-lags, 0), x.size - np.maximum(lags, 0)
     many = (end - begin).astype(np.float64)
 

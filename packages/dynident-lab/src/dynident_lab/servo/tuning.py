@@ -34,7 +34,7 @@ EXACT = 1e-6  # error of bandwidth (relative) and damping at which loops count a
 
 
 class ControlWarning(DynidentWarning):
-    """The loops can be made as asked, but they will be close to their limits (small margins, slow cycles)."""
+    """The loops are feasible but close to their limits (small margins, slow cycles)."""
 
 
 def pi_poles(inertia: float, viscous: float, constant: float, proportional: float, integral: float) -> tuple[float, float]:
@@ -68,7 +68,7 @@ def tune_cascade(
     With ``sampled`` both hold for the loops with their cycles, filters, delays and shafts, as `Axis` has them; without, for the
     rigid axis (J s + c) and continuous loops with an ideal current. The third condition is the natural frequency of the
     velocity loop, kI = J (2 pi velocity_bandwidth)^2 / Kt. A velocity feed-forward stands in front of the loop and is not
-    counted. What cannot be reached is refused, and a `ControlWarning` says where a cycle leaves too little phase margin.
+    counted. Infeasible requests raise an error; a `ControlWarning` names a loop whose cycle leaves too little phase margin.
 
     Parameters
     ----------

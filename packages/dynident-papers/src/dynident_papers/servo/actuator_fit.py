@@ -1,9 +1,9 @@
 """Inertia and friction of an actuator from its own responses, ``tau = J a + f(v)`` [Roldan2017, sections 4.1.2.1 and 4.2.4.2].
 
-The equation is linear in inertia and friction coefficients; what shapes the friction (beta of tanh(beta v)) is searched with
-the linear part eliminated (variable projection, eqs. 2.35-2.36). Position, torque and friction columns pass the same zero-phase
-low-pass, so filtering changes nothing but the noise; rows are then thinned to what the band holds, which keeps them
-independent and their standard deviations honest.
+The equation is linear in inertia and friction coefficients; shape parameters of the friction (beta of tanh(beta v)) are
+searched with the linear part eliminated (variable projection, eqs. 2.35-2.36). Position, torque and friction columns pass the
+same zero-phase low-pass, so filtering changes nothing but the noise; rows are then thinned to the rate of the band, which
+keeps them independent and their standard deviations valid.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 GRID = 25  # values of each shape parameter that are tried before the search
 ORDER = 3  # of the Butterworth low-pass, as in [Roldan2017]
-BLIND = 1e-9  # relative singular value below which a number cannot be told from the others
+BLIND = 1e-9  # relative singular value below which a parameter is not distinguishable from the others
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +70,7 @@ class ActuatorFit(Result):
         return "\n".join([*lines, f"torque left over: {self.error:.4g} N m RMS ({100.0 * self.relative_error:.2f} %)"])
 
     def plot(self) -> Figure:
-        """Draw measured and modelled torque over time, and what is left."""
+        """Plot measured and modelled torque over time, and the residual."""
         from dynident.figures import BLUE, MUTED, ORANGE, extremes, finish, new_figure  # noqa: PLC0415 - matplotlib is an extra
 
         figure = new_figure(9.0, 4.6)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 KINDS = {"accelerance": 0, "mobility": 1, "receptance": 2}
-"""What was measured per force or torque, and the power of s that makes it an acceleration."""
+"""Measured quantity per force or torque, and the power of s that makes it an acceleration."""
 ROUNDS = 20  # of the rational fit; it settles in about five
 REWEIGHTED = 3  # fits with weights from the magnitude of the fit before
 LINES = 1000  # of a figure without measured ones
@@ -41,9 +41,9 @@ class ModalFit(Result):
 
     names: tuple[str, ...]  # ``f_1, ..., xi_1, ..., residue_1, ..., rigid, upper``
     values: Array
-    covariance: Array  # Of the values; noise is estimated from what the fit leaves over
+    covariance: Array  # Of the values; noise is estimated from the residual
     modes: int  # Number of modes
-    error: float  # RMS of what the fit leaves over, relative to the weights (to the measured magnitude by default)
+    error: float  # RMS of the residual, relative to the weights (to the measured magnitude by default)
 
     def __post_init__(self) -> None:
         p = len(self.names)

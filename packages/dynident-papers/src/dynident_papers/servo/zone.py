@@ -41,7 +41,7 @@ class Trial:
     """One step that was tried."""
 
     gains: Gains  # With these gains
-    zone: Literal["proportional", "integral", "derivative"]  # What was being raised
+    zone: Literal["proportional", "integral", "derivative"]  # The gain that was raised
     stable: bool  # Whether the response settled
     overshoot: float  # Peak above the end value (proportional zone) or above the command (integral zone), as a share of it
     rise_time: float  # Time until the response first passes 90 % of its end value [s]; infinite when it does not
@@ -55,7 +55,7 @@ class ZoneTuning(Result):
     overshoot: float  # Overshoot with them
     rise_time: float  # Rise time with them [s]
     history: tuple[Trial, ...]  # Every step that was tried, in order
-    note: str  # What limited the gains
+    note: str  # Reason for the limit of the gains
 
 
 class _Tuner:

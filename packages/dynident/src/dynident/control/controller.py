@@ -1,4 +1,4 @@
-"""What any controller written in Python can do; simulate calls it once per cycle and moves the robot in between."""
+"""Interface of controllers written in Python; the simulation calls them once per cycle and moves the robot in between."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Setpoint:
-    """What is wanted now.
+    """Reference at one time.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class Setpoint:
 
 @dataclass(frozen=True, eq=False)
 class Measurement:
-    """What the sensors say now.
+    """Sensor readings at one time.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ class Controller(Protocol):
 
     @property
     def command(self) -> Literal["torque", "current", "voltage"]:
-        """What `update` returns: torques behind the gear [N m, N], motor currents [A] or motor voltages [V]."""
+        """Kind of command that `update` returns: torques behind the gear [N m, N], motor currents [A] or motor voltages [V]."""
 
     def reset(self, robot: Machine, start: Measurement) -> None:
         """Forget the past and prepare for a run: called once before the first update."""

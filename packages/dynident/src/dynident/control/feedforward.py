@@ -1,4 +1,4 @@
-"""Torques of actuators: their distribution over more of them than freedoms, and feed-forward on a reference.
+"""Torques of actuators: their distribution in over-actuated robots, and feed-forward on a reference.
 
 Distribution, A^T tau = f with A (k, n) tall:
 
@@ -7,7 +7,7 @@ Distribution, A^T tau = f with A (k, n) tall:
     preload         tau = minimum norm + (1 - A A^+) u     only the internal part of u, so that f stays
     projection      tau* = minimum norm of f = A^T tau     [Briot2015, eq. 50]: the internal stress is removed, f stays
 
-Feed-forward: what actuators must do on a reference, from a model and friction laws [Roldan2017, figs. 2.21 and 2.27]:
+Feed-forward on a reference, from a model and friction laws [Roldan2017, figs. 2.21 and 2.27]:
 
     A^T tau = ID_model(reference) + friction of the coordinates,    tau += friction of the actuators at their speed
     tau_motor = tau / ratio + J_drive theta'' + friction of the rotor,    i = tau_motor / K_t
@@ -118,7 +118,7 @@ def internal_torques(u: ArrayLike, samples: int, count: int, freedoms: int) -> A
     if not np.any(push):
         return None
     if count == freedoms:
-        raise DynidentError(f"u is a preload, but {count} actuators for as many freedoms leave no room for it; leave it out")
+        raise DynidentError(f"preload u requires more actuators than degrees of freedom ({count} and {freedoms})")
     return np.broadcast_to(push, (samples, count))
 
 
@@ -175,7 +175,7 @@ def feedforward_torques(
     Parameters
     ----------
     model : Mechanism
-        What the controller believes, rotor inertia and friction as joint terms (ia, fv, fc) included.
+        Model of the controller, with rotor inertia and friction as joint terms (ia, fv, fc).
     reference : Motion or (q, v, a)
         N samples of its coordinates.
     friction : mapping of str to Friction or DynamicLaw, optional
@@ -184,12 +184,12 @@ def feedforward_torques(
     preload : array_like (N, k), (k,) or scalar, optional
         Torques whose internal part is added.
     weights : array_like (k,), optional
-        How the load is shared between more actuators than freedoms, see `minimum_norm`.
+        Price of each actuator in an over-actuated robot, see `minimum_norm`.
 
     Returns
     -------
     ndarray, (N, k)
-        Torques [N m, N]: minimum norm (plus preload) when there are more actuators than freedoms.
+        Torques [N m, N]: minimum norm (plus preload) for over-actuated robots.
 
     Examples
     --------
@@ -251,12 +251,12 @@ def feedforward_function(
 
 
 def feedforward_key(laws: Mapping[str, Friction], weighted: bool = False, pushed: bool = False) -> Hashable:
-    """Return what the code of `feedforward_function` depends on beside the geometry of the model."""
+    """Return the properties, other than geometry, on which the code of `feedforward_function` depends."""
     return "feedforward", tuple((name, law.law) for name, law in laws.items()), weighted, pushed
 
 
 def feedforward_numbers(model: Mechanism, laws: Mapping[str, Friction]) -> dict[str, Array]:
-    """Return what `feedforward_function` takes for all samples: parameters of the model and of the friction laws."""
+    """Return the parameters of model and friction laws, which `feedforward_function` takes once for all samples."""
     numbers = {"phi": node_values(model, model.parameters.values)}
     return numbers | ({"friction": np.concatenate([law.values for law in laws.values()])} if laws else {})
 

@@ -1,16 +1,16 @@
-"""Control laws of a robot's actuators and coordinates: cascades, PID, computed torque, commands as given.
+"""Control laws of actuators and coordinates: cascades, PID, computed torque, open loop.
 
     Cascade          rho_v0 = kv (rho_ref - rho) + share rho_v_ref                    every position cycle
                      e = ratio rho_v0 - omega,   i0 = kP e + kI int e dt + i_ff       every velocity cycle,  omega: motor speed
                      V = kPC (i0 - i) + kIC int (i0 - i) dt                           every current cycle; without it i = i0
     PID              tau = kp e + kd e' + ki int e dt + tau_ff(reference)             e = rho_ref - rho
     ComputedTorque   a = a_ref + kp e + kd e' + ki int e dt,    A^T tau = ID_model(x, v, a)      e = x_ref - x
-    OpenLoop         torques, currents or voltages as given
+    OpenLoop         tabulated torques, currents or voltages
 
 [Roldan2017, section 3.3; Briot2015; Kostic2002, eq. 15]. rho_v0 is used `position_delay` after its tick, V (or i0) acts at the
-motor `delay` after its own. Torques of more motors than freedoms have the least norm, plus a preload. Jumps of the friction in
-the model of a computed torque follow the wanted velocity: with the sign of the measured one they push whatever moves about
-rest, a positive feedback that no gains outweigh where the real friction is smaller.
+motor `delay` after its own. Torques of over-actuated robots have minimum norm, plus a preload. Dry friction in the model of a
+computed torque takes the sign of the wanted velocity: with the sign of the measured velocity it would be a positive feedback
+around rest, unstable at any gain if the real friction is smaller.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ WHOLE = 1e-6  # how far the ratio of two cycle times may be from a whole number
 
 
 def check_preload(owner: str, preload: ArrayLike, mechanism: Mechanism) -> None:
-    """Refuse a preload on a robot that has no more motors than freedoms: no torques press it against itself."""
+    """Refuse a preload on a robot that is not over-actuated."""
     k, n = len(mechanism.actuators), mechanism.dof
     if np.any(np.asarray(preload, dtype=np.float64)) and k <= n:
         raise DynidentError(
-            f"{owner}: preload needs more motors than freedoms, but robot '{mechanism.name}' has {k} for {n}; leave it out"
+            f"{owner}: preload requires more motors than degrees of freedom; robot '{mechanism.name}' has {k} and {n}"
         )
 
 
@@ -56,7 +56,7 @@ def whole_ratio(owner: str, slow: tuple[str, float], fast: tuple[str, float]) ->
 
 
 def check_gains(owner: str, law: Any) -> None:
-    """Check what all laws that command torques have: gains, filter, cycle, preload and delay."""
+    """Check gains, filter, cycle, preload and delay of a law that commands torques."""
     for field in ("kp", "kd", "ki", "derivative_filter"):
         object.__setattr__(law, field, gain(owner, field, getattr(law, field)))
     object.__setattr__(law, "cycle", number(f"{owner}: cycle", law.cycle, above=0.0, unit="s"))
@@ -234,10 +234,10 @@ class PID:
     project : bool
         True removes the internal part of the torques, tau - sum (u^T tau) u [Briot2015, eq. 50], before the preload.
     preload : float or array_like (k,)
-        Torques whose internal part is added: they press a redundant robot against itself [N m, N]; refused on any other.
+        Torques whose internal part is added: internal stress of an over-actuated robot [N m, N].
     friction : mapping of str to Friction or DynamicLaw, optional
         Laws by actuator or coordinate that the feed-forward adds at the reference's speed, u^f of [Kostic2002]; they need
-        `feedforward`, and what they say should not be in its joint terms too.
+        `feedforward`, whose joint terms should not contain the same friction.
     delay : float
         Time from the sampling of the sensors to the command at the motors [s], a whole multiple of the simulation's step;
         nothing flows before the first command has arrived.
@@ -279,7 +279,7 @@ class ComputedTorque:
     Parameters
     ----------
     model : Mechanism
-        What the controller believes; its coordinates are those of the robot.
+        Model of the controller; its coordinates are those of the robot.
     kp : float or array_like (n,)
         Gain of the position error [1/s^2], one for all coordinates or one each.
     kd : float or array_like (n,)
@@ -291,7 +291,7 @@ class ComputedTorque:
     derivative_filter : float or array_like (n,)
         Corner frequency of a first-order low-pass on the velocity error [Hz]; 0 is none.
     preload : float or array_like (k,)
-        Torques whose internal part is added [N m, N]; refused on a robot without more motors than freedoms.
+        Torques whose internal part is added [N m, N]; over-actuated robots only.
     on : {"measurement", "reference"}
         Where the model is evaluated: at the measured x and v, or at those of the reference. Dry friction always has the sign
         of the wanted velocity.
@@ -328,7 +328,7 @@ class ComputedTorque:
 
 @dataclass(frozen=True, eq=False)
 class OpenLoop:
-    """A table of what every actuator gets; exactly one of the three is given.
+    """A table of commands; give exactly one of the three.
 
     Parameters
     ----------
@@ -363,12 +363,12 @@ class OpenLoop:
 
     @property
     def command(self) -> Literal["torque", "current", "voltage"]:
-        """Which of the three is given."""
+        """Kind of the command."""
         if self.torque is not None:
             return "torque"
         return "current" if self.current is not None else "voltage"
 
     @property
     def table(self) -> NDArray[np.float64]:
-        """The numbers that were given, (N, k), or (1, k) when held."""
+        """The commands, (N, k), or (1, k) when held."""
         return np.asarray(getattr(self, self.command))

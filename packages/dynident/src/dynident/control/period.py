@@ -1,6 +1,6 @@
 """The cascade of one axis as linear maps: the expressions of `tick`, differentiated, and one period of them with a plant.
 
-Without limits every tick is linear in what it remembers (m) and in its inputs (u),
+Without limits every tick is linear in its memory (m) and its inputs (u),
 
     m+ = F m + G u,        F, G: derivatives of the expressions
 
@@ -32,7 +32,7 @@ Part = Literal["position", "encoder", "velocity", "current"]
 INPUTS = ("error", "reference_velocity", "disturbance")
 OUTPUTS = ("rho", "omega", "current")
 GAINS = ("position_gain", "velocity_gain", "velocity_integral", "velocity_feedforward", "position_filter", "velocity_filter")
-#: What a part of the loops remembers, the last being its output, and its inputs.
+#: Memory of each part of the loops, the output last, and its inputs.
 MEMORY: dict[Part, tuple[str, ...]] = {
     "position": ("issued",),
     "encoder": ("sensed", "speed"),
@@ -119,7 +119,7 @@ class AxisLoops:
         return still | numbers | {"cycle": cycle, "coefficient": coefficient}
 
     def tick(self, part: Part) -> Array:
-        """Return (F, G) of one tick: what is remembered afterwards, by what was remembered and by the inputs."""
+        """Return (F, G) of one tick."""
         _, _, corner, cycle = self.numbers[part]
         values = self._values(part, cycle, float(low_pass_coefficient(corner, cycle)))
         entries = evaluate_nodes(_derivatives(part, self.encoder.velocity == "exact")[0], values)
@@ -132,7 +132,7 @@ class AxisLoops:
         now, rate = (
             np.array(evaluate_nodes(nodes, values), dtype=np.float64).reshape(n, -1) for nodes in _derivatives(part, True)
         )
-        states = np.flatnonzero((now == np.eye(*now.shape)).all(axis=1))  # what a short tick does not change
+        states = np.flatnonzero((now == np.eye(*now.shape)).all(axis=1))  # a short tick does not change them: states
         output = now[n - 1 :]
         return rate[np.ix_(states, states)], rate[states, n:], output[:, states], output[:, n:]
 
@@ -159,7 +159,7 @@ class PeriodMap:
     cycle: float
 
     def closed(self, gain: complex = 1.0) -> NDArray[np.complex128] | Array:
-        """Return the transition matrix with the error = -gain times what is measured."""
+        """Return the transition matrix with error = -gain measured."""
         return np.asarray(self.A - gain * self.B[:, :1] @ self.C)
 
     def stable(self, gain: complex = 1.0) -> bool:

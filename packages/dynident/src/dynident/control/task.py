@@ -1,4 +1,4 @@
-"""Work spaces and the control laws in them, with the freedoms that fewer rows than coordinates leave.
+"""Work spaces and control laws in them; redundant robots keep their posture.
 
     w = W(x),    w' = J v,    w'' = J a + J' v
 
@@ -13,9 +13,9 @@ J = 1), or any function of the coordinates.
 
     J^-1 becomes J+ = M^-1 J^T (J M^-1 J^T)^-1,    N = 1 - J+ J
 
-the inverse of least kinetic energy. N lets through what the work space does not feel, neither as a motion (J N = 0) nor as a
+the inverse of least kinetic energy. N projects onto what the work space does not see, neither as a motion (J N = 0) nor as a
 force of the robot's inertia (J M^-1 N^T = 0): the posture follows the reference there, a_posture = kd (v_ref - v) +
-kp (q_ref - q), and a_ref with it where accelerations are asked for.
+kp (q_ref - q), plus a_ref in laws that command accelerations.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Spot(NamedTuple):
 
 
 class Bound(NamedTuple):
-    """A work space of one robot: m rows, places told by `size` numbers."""
+    """A work space of one robot: m rows, a place has `size` numbers."""
 
     rows: int
     size: int
@@ -62,7 +62,7 @@ class Bound(NamedTuple):
 
 
 class Workspace(Protocol):
-    """What a task controller controls."""
+    """The controlled quantities of a task controller."""
 
     def bind(self, mechanism: Mechanism) -> Bound:
         """Return the work space of a robot after checking that it has one."""
@@ -225,7 +225,7 @@ def _check_space(space: object) -> None:
 
 
 def _check(law: TaskPID | TaskComputedTorque) -> None:
-    """Check what the two laws that command torques have in common."""
+    """Check the common fields of the two laws that command torques."""
     _check_space(law.space)
     check_gains(law.owner, law)
     if law.posture is not None:
@@ -242,7 +242,7 @@ class TaskPID:
     Parameters
     ----------
     space : Workspace
-        What is controlled: ``ToolSpace("tool")``, ``CoordinateSpace()`` or ``MapSpace(position)``.
+        Controlled quantities: ``ToolSpace("tool")``, ``CoordinateSpace()`` or ``MapSpace(position)``.
     kp : float or array_like (m,)
         Stiffness [N/m, N m/rad].
     kd : float or array_like (m,)
@@ -256,7 +256,7 @@ class TaskPID:
     feedforward : Mechanism, optional
         Model whose inverse dynamics on the reference is added.
     preload : float or array_like (k,)
-        Torques whose internal part is added [N m, N]; refused on a robot without more motors than freedoms.
+        Torques whose internal part is added [N m, N]; over-actuated robots only.
     delay : float
         Time from the sampling of the sensors to the command at the motors [s], a whole multiple of the simulation's step.
     posture : array_like (2,), optional
@@ -294,9 +294,9 @@ class TaskComputedTorque:
     Parameters
     ----------
     space : Workspace
-        What is controlled: ``ToolSpace("tool")``, ``CoordinateSpace()`` or ``MapSpace(position)``.
+        Controlled quantities: ``ToolSpace("tool")``, ``CoordinateSpace()`` or ``MapSpace(position)``.
     model : Mechanism
-        What the controller believes, kinematics and dynamics; its coordinates are those of the robot.
+        Model of the controller, kinematics and dynamics; its coordinates are those of the robot.
     kp : float or array_like (m,)
         Gain of the position error [1/s^2].
     kd : float or array_like (m,)
@@ -308,7 +308,7 @@ class TaskComputedTorque:
     derivative_filter : float or array_like (m,)
         Corner frequency of a first-order low-pass on the velocity error [Hz]; 0 is none.
     preload : float or array_like (k,)
-        Torques whose internal part is added [N m, N]; refused on a robot without more motors than freedoms.
+        Torques whose internal part is added [N m, N]; over-actuated robots only.
     delay : float
         Time from the sampling of the sensors to the command at the motors [s], a whole multiple of the simulation's step.
     posture : array_like (2,), optional
@@ -342,7 +342,7 @@ class TaskCascade:
     Parameters
     ----------
     space : Workspace
-        What is controlled, with at most as many rows as the robot has coordinates.
+        Controlled quantities, with at most as many rows as the robot has coordinates.
     loops : Cascade
         Gains, cycles, filters, delays and limits. Position gain, filter and feed-forward share are per row of the work space;
         all others per actuator.

@@ -1,4 +1,4 @@
-"""What turns a joint: motor, transmission, encoder and current sensor, their transfer functions, and fits of their numbers."""
+"""Drives: motor, transmission, encoder and current sensor."""
 
 import lazy_loader as lazy
 

@@ -18,7 +18,7 @@ from dynident.friction.law import Friction
 
 @dataclass(frozen=True)
 class Drive:
-    """What turns one actuator of a mechanism.
+    """Drive of one actuator of a mechanism.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ class Drive:
     motor : Motor
         The motor.
     transmission : Transmission
-        What is between the rotor and the actuator coordinate.
+        Between the rotor and the actuator coordinate.
     friction : Friction or DynamicLaw, optional
         Acts on the rotor at the rotor's speed [N m at the motor].
     encoder : Encoder

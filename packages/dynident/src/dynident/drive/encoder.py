@@ -1,4 +1,4 @@
-"""What the drive measures: encoder and current sensor. `control.tick.sensed_speed` is the velocity that follows from it."""
+"""Sensors of a drive: encoder and current sensor. `control.tick.sensed_speed` is the velocity estimate."""
 
 from __future__ import annotations
 

@@ -196,7 +196,7 @@ class Motor:
         speed_limit: float = math.inf,
         tolerance: float = 0.05,
     ) -> Motor:
-        """Motor from the numbers a data sheet prints; what is missing is computed, what is redundant is compared.
+        """Motor from data sheet values: missing ones are computed, redundant ones are compared.
 
         Relations: ``V = R i_stall``, ``tau_stall = K_t i_stall``, ``omega_0 = (V - R i_0) / K_t``.
         """
@@ -225,7 +225,7 @@ class Motor:
 
 
 def _rules(idle: float) -> list[Rule]:
-    """Every relation solved for each of its numbers: (number, what it follows from, how); `idle` is the no-load current."""
+    """Every relation solved for each of its numbers: (result, its arguments, formula); `idle` is the no-load current."""
     V, R, i, tau, k, w = UNITS
     return [
         (V, (R, i), lambda x: x[R] * x[i]),

@@ -61,7 +61,7 @@ def reflected_inertia(*, ratio: float = 1.0, inertia: float = 0.0, mass: float =
 
 @dataclass(frozen=True)
 class Transmission:
-    """What is between the rotor (angle theta) and the actuator coordinate rho: ``theta = ratio rho``.
+    """Gear, screw or belt between the rotor (angle theta) and the actuator coordinate rho: ``theta = ratio rho``.
 
     With stiffness it is a chain of masses behind the rotor: rotor - shaft 1 - inertia 1 - shaft 2 - inertia 2 ...; the LAST
     inertia moves rigidly with rho. Everything is seen at the motor. A shaft with the twist d carries ``k d + c d_dot``. With

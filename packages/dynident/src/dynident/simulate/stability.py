@@ -1,4 +1,4 @@
-"""Can a machine be run: is its step short enough, do small motions grow, and why did a run stop.
+"""Stability of a machine: length of its step, growth of small motions, and reasons why a run stopped.
 
 Motors that swing between their limits stop an unstable loop from growing, so that a run ends although its loops cannot work.
 Where motors were at their limits the loops are looked at without limits:
@@ -47,7 +47,7 @@ GROWTH = 10.0  # of a small motion over a run, from which its loops count as uns
 AT = 0.999  # of a limit
 TURNS = 4  # changes from one limit to the other that make a swing
 SMALL = 1e-4  # size of the motions that are compared
-#: What small motions are free of: friction, limits, counts, losses and play.
+#: Small motions have no friction, limits, counts, losses and play.
 FREE_OF = {"warm": 0.0, "resolution": 0.0, "current_step": 0.0, "efficiency": 1.0, "play": 0.0}
 FREE_OF |= {"current_limit": np.inf, "voltage_limit": np.inf, "speed_limit": np.inf}
 MOVING = (
@@ -123,7 +123,7 @@ def small_motions(robot: VirtualRobot, q: ArrayLike) -> Growth | None:
     robot : VirtualRobot
         The machine.
     q : array_like, (n,)
-        Pose, at which it is asked to rest.
+        Pose of rest.
 
     Returns
     -------
@@ -166,7 +166,7 @@ def small_motions(robot: VirtualRobot, q: ArrayLike) -> Growth | None:
 
 
 def _swings(truth: Truth, actuator: int, hit: NDArray[np.bool_]) -> bool:
-    """Tell whether a motor went from one limit to the other and back, or did so between two samples of the log."""
+    """Tell whether a motor oscillates between its limits, possibly faster than the log samples."""
     if not np.any(hit):
         return True  # its limits were hit between two samples alone
     current, mean = truth.current[hit, actuator], truth.mean_current[hit, actuator]
@@ -186,7 +186,7 @@ def limit_cycle(robot: VirtualRobot, truth: Truth, at_limit: Array, busy: NDArra
     found = found if found.size else np.arange(truth.t.size)  # all of them between two samples
     found = found[np.unique(np.linspace(0, found.size - 1, POSES).astype(int))]
     x, span = truth.motion.q[found], float(truth.t[-1] - truth.t[0])
-    stiff = np.array([drive.reflected_inertia for drive in robot.drives])  # with what shafts carry, as if they were rigid
+    stiff = np.array([drive.reflected_inertia for drive in robot.drives])  # as if shafts were rigid
     inertia = inertia_of(robot.mechanism, stiff, x)
     for i, row in enumerate(found):
         case = small_motions(robot, x[i])

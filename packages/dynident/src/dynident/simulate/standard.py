@@ -1,4 +1,4 @@
-"""A machine for a robot of which the mechanism is known: its own drives or ideal ones, a stated controller and recorder.
+"""A complete machine for a known mechanism: its own drives or ideal ones, a standard controller and recorder.
 
 Assumptions, all in this file: ideal drives have no inertia and no friction of their own and give the wanted torque at once (an
 ampere is a newton metre at the motor), up to the effort limits of the description; encoders sit on the joints with 2^20 counts
@@ -56,7 +56,7 @@ SLOWEST = 1e-3  # share of a wanted bandwidth below which no loop is looked for
 def actuator_inertia(mechanism: Mechanism, q: ArrayLike) -> Array:
     """Return the inertia that every actuator moves, J_i = (k / n) [(A^+)^T M A^+]_ii, at one pose or in the mean of several.
 
-    With more actuators than freedoms (k > n) this makes A^T J A = M in the mean, so that gains in proportion to J give the
+    For over-actuated robots (k > n) this makes A^T J A = M in the mean, so that gains in proportion to J give the
     closed loop the wanted bandwidth.
     """
     robot, x = joint_side(mechanism), np.atleast_2d(np.asarray(q, dtype=np.float64))
@@ -84,7 +84,7 @@ def standard_controller(
         velocity, its velocity loop five times as fast. Coupled joints are faster in some directions than each alone: a cascade
         keeps a gain margin of 2 and a phase margin of 30 degrees in all of them, if need be with less bandwidth and a warning.
     model : Mechanism
-        What is known of the robot, drives included.
+        Model of the robot, drives included.
     q : array_like, (n,) or (N, n)
         Pose, or poses on the way, at which the inertias are taken that set the gains.
     drives : sequence of Drive
@@ -201,14 +201,14 @@ def home_of(mechanism: Mechanism) -> Array:
 
 
 def with_noise(machine: VirtualRobot, motion: object, efforts: float = 0.01, positions: float = 1e-5) -> VirtualRobot:
-    """Return a machine whose recorder adds white noise to what it logs; what the controller measures stays as it was.
+    """Return a machine whose recorder adds white noise to the log; the controller's measurements are unchanged.
 
     Parameters
     ----------
     machine : VirtualRobot
         Machine.
     motion : Motion, trajectory or plan
-        What its efforts are measured on first, without noise.
+        Motion without noise that sets the scale of the efforts.
     efforts : float
         Standard deviation of the effort noise over the RMS effort on that motion; 0 for none.
     positions : float
@@ -231,7 +231,7 @@ def with_noise(machine: VirtualRobot, motion: object, efforts: float = 0.01, pos
 
 
 def spread(mechanism: Mechanism, q: ArrayLike, inertias: ArrayLike) -> tuple[float, float]:
-    """Return how much slower and faster than meant loops on coupled joints are, over all directions and poses."""
+    """Return the smallest and largest rate lambda over all directions and poses."""
     x = np.atleast_2d(np.asarray(q, dtype=np.float64))
     M, A = mass_matrix(mechanism, x), actuator_jacobian(mechanism, x)
     try:
