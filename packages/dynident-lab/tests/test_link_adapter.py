@@ -12,6 +12,7 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+from test_cli_plugins import install
 
 import dynident as di
 from dynident import plugins
@@ -94,13 +95,10 @@ def test_the_adapter_of_the_documentation_runs_a_campaign(tmp_path) -> None:
 @pytest.fixture
 def package(tmp_path, monkeypatch) -> Iterator[ModuleType]:
     """Install a package that registers a protocol."""
-    info = tmp_path / "thirdparty_protocol-1.0.dist-info"
-    info.mkdir()
     (tmp_path / "thirdparty_protocol.py").write_text(
         "made = []\ndef Controller(host, port=99, **options):\n    made.append((host, port, options))\n"
     )
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: thirdparty-protocol\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[dynident.controllers]\nthird = thirdparty_protocol:Controller\n")
+    install(tmp_path, "thirdparty-protocol", "1.0", "[dynident.controllers]\nthird = thirdparty_protocol:Controller\n")
     with monkeypatch.context() as patch:
         patch.syspath_prepend(str(tmp_path))
         plugins.forget()

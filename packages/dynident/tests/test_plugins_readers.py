@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from test_cli_plugins import install
 
 import dynident as di
 from dynident import plugins
@@ -19,6 +20,7 @@ from dynident.errors import DescriptionError, LogError, warn
 from dynident.friction import law_of
 from dynident.friction.text import law_text
 from dynident.mechanism import read_robot
+from dynident.mechanism.files import write_robot
 
 MODULE = '''
 """A package that knows nothing of the tests."""
@@ -94,11 +96,9 @@ number = math:pi
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Install the package into a folder of the path."""
     site = tmp_path / "site"
-    info = site / "thirdparty_readers-1.0.dist-info"
-    info.mkdir(parents=True)
+    site.mkdir()
     (site / "thirdparty_readers.py").write_text(MODULE)
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: thirdparty-readers\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(ENTRIES)
+    install(site, "thirdparty-readers", "1.0", ENTRIES)
     monkeypatch.syspath_prepend(str(site))
     plugins.forget()
     yield
@@ -137,6 +137,17 @@ def test_a_robot_of_another_format_takes_a_sidecar_as_ours_do(tmp_path: Path) ->
     side.write_text('[[coupling]]\njoint = "joint_2"\nof = { joint_1 = -1.0 }\n')
     assert read_robot(tmp_path / "long.arm").dof == 2
     assert read_robot(tmp_path / "long.arm", side).dof == 1
+
+
+@pytest.mark.usefixtures("package")
+def test_identified_numbers_of_a_robot_of_another_format_are_written_as_urdf(tmp_path: Path) -> None:
+    file = tmp_path / "long.arm"
+    file.write_text("0.3 0.2")
+    robot = read_robot(file)
+    masses = {name: 1.25 for name in robot.parameters.names if name.startswith("m_")}
+    path = write_robot(file, robot, robot.parameters.replace(masses), tmp_path / "identified.urdf")
+    found = read_robot(path).parameters
+    assert [found[name] for name in found.names if name.startswith("m_")] == [1.25, 1.25]
 
 
 @pytest.mark.usefixtures("package")

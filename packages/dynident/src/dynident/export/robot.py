@@ -28,7 +28,7 @@ from dynident.files import visible, write_atomic
 from dynident.graph.printing import comment, identifier
 from dynident.mechanics.dynamics import inverse_dynamics
 from dynident.mechanics.motion import Motion
-from dynident.mechanism.files import is_mjcf, is_sdf, read_robot, write_robot
+from dynident.mechanism.files import is_mjcf, is_patched, read_robot, write_robot
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.text_writers import mjcf_text, urdf_text
 from dynident.mechanism.urdf_writer import drake_rotors, gazebo_base, gazebo_springs
@@ -122,7 +122,7 @@ def export_robot(
     stem = identifier(mechanism.name).lower()
     path = Path(folder) / f"{stem}{'.xml' if target == 'mujoco' else '.urdf'}"
     notes: list[str] = []
-    written = source is None or is_sdf(source) or is_mjcf(source) != (target == "mujoco")
+    written = source is None or not is_patched(source) or is_mjcf(source) != (target == "mujoco")
     if mechanism.loops and target == "mujoco":
         how = "constraints of the model" if written else "those of the source"
         notes.append(f"loops are equality constraints, {how}; the torques compared are those of the spanning tree")
@@ -169,7 +169,7 @@ def _write_description(
     arguments: Mapping[str, object] | None,
     notes: list[str],
 ) -> None:
-    same = source is not None and not is_sdf(source) and is_mjcf(source) == (target == "mujoco")
+    same = source is not None and is_patched(source) and is_mjcf(source) == (target == "mujoco")
     if same and source is not None:
         write_robot(source, mechanism, mechanism.parameters.replace(parts.native.values), path, search, arguments)
     else:

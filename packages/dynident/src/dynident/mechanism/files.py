@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from dynident.errors import DescriptionError
 from dynident.files import write_atomic
@@ -18,15 +19,16 @@ from dynident.plugins import ROBOT_READERS, reader_of
 URDF_SUFFIXES = (".urdf", ".xacro")
 MJCF_SUFFIXES = (".xml", ".mjcf")
 SDF_SUFFIXES = (".sdf", ".world")
+SUFFIXES = (*URDF_SUFFIXES, *MJCF_SUFFIXES, *SDF_SUFFIXES)
 
 
 def is_mjcf(path: str | os.PathLike[str]) -> bool:
     """Return whether a description file is MJCF (its root element is `mujoco`) rather than URDF."""
     file = Path(path)
-    if file.suffix.lower() in (*URDF_SUFFIXES, *SDF_SUFFIXES):
+    if file.suffix.lower() in (*URDF_SUFFIXES, *SDF_SUFFIXES) or reader_for(file):
         return False
     if file.suffix.lower() not in MJCF_SUFFIXES:
-        known = ", ".join((*URDF_SUFFIXES, *MJCF_SUFFIXES, *SDF_SUFFIXES))
+        known = ", ".join(SUFFIXES)
         raise DescriptionError(f"robot file '{file}' has the ending '{file.suffix}'; known endings are {known}")
     return _root_tag(read_bytes(file, "robot").decode("utf-8", errors="replace")) == "mujoco"
 
@@ -37,6 +39,16 @@ def is_sdf(path: str | os.PathLike[str]) -> bool:
     if file.suffix.lower() in SDF_SUFFIXES:
         return True
     return file.suffix.lower() == ".xml" and _root_tag(read_bytes(file, "robot").decode("utf-8", errors="replace")) == "sdf"
+
+
+def reader_for(path: str | os.PathLike[str]) -> Any:
+    """Return the reader that another package registers for a file whose ending is not ours, or None."""
+    return None if Path(path).suffix.lower() in SUFFIXES else reader_of(ROBOT_READERS, path)
+
+
+def is_patched(path: str | os.PathLike[str]) -> bool:
+    """Return whether identified numbers are written into a copy of the file (URDF, MJCF); of others a URDF is written."""
+    return not is_sdf(path) and not reader_for(path)
 
 
 def read_text_robot(text: str) -> Mechanism:
@@ -89,9 +101,8 @@ def read_robot(
     """
     from dynident.mechanism.sidecar import apply_sidecar  # noqa: PLC0415 - readers import Mechanism
 
-    known = Path(path).suffix.lower() in (*URDF_SUFFIXES, *MJCF_SUFFIXES, *SDF_SUFFIXES)
-    if not known and (reader := reader_of(ROBOT_READERS, path)):
-        mechanism = reader.read(Path(path), search=search, arguments=arguments)
+    if reader := reader_for(path):
+        mechanism: Mechanism = reader.read(Path(path), search=search, arguments=arguments)
         return mechanism if sidecar is None else apply_sidecar(mechanism, sidecar)
     if is_sdf(path):
         return Mechanism.from_sdf(path, sidecar)
@@ -124,7 +135,7 @@ def write_robot(
     search : sequence of path-like
         Folders outside the robot's own that its includes may be in.
     arguments : mapping of str to object, optional
-        Values of ``<xacro:arg>``; of a .xacro the expansion is written, of an SDF a URDF.
+        Values of ``<xacro:arg>``; of a .xacro the expansion is written, of an SDF or a format of another package a URDF.
 
     Returns
     -------
@@ -134,7 +145,7 @@ def write_robot(
     from dynident.mechanism.mjcf_writer import write_mjcf  # noqa: PLC0415 - writers import readers
     from dynident.mechanism.urdf_writer import write_urdf  # noqa: PLC0415 - writers import readers
 
-    if is_sdf(source):
+    if not is_patched(source):
         from dynident.mechanism.text_writers import urdf_text  # noqa: PLC0415 - writers import readers
 
         if mechanism.loops:
