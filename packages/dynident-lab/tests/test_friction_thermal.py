@@ -12,8 +12,8 @@ from scipy.linalg import expm
 from dynident.errors import DescriptionError, LogError
 from dynident.friction import Coulomb, Polynomial, Viscous
 from dynident.friction.law import State
-from dynident_lab.thermal import AdvancedSecondOrder, FirstOrder, Fractional, SecondOrder, Thermal, ThermalModel, TwoPole
-from dynident_papers.thermal import copper_losses, duty_cycle, iron_losses, mean_power, winding_resistance
+from dynident_lab.thermal import AdvancedSecondOrder, FirstOrder, SecondOrder, Thermal, ThermalModel
+from dynident_papers.thermal import Fractional, TwoPole, copper_losses, duty_cycle, iron_losses, mean_power, winding_resistance
 
 MINUTE = 60.0
 FULL = 97.65  # W, cold friction power of axis 4 at full duty

@@ -18,9 +18,9 @@ from dynident.excitation.stages import complete_shares, complete_test
 from dynident.friction import LuGre
 from dynident.trajectory import Moves
 from dynident_lab import testbench as bench
-from dynident_lab.thermal import AdvancedSecondOrder, FirstOrder, SecondOrder, TwoPole, cooling_test, heating_test
+from dynident_lab.thermal import AdvancedSecondOrder, FirstOrder, SecondOrder, cooling_test, heating_test
 from dynident_papers.robots import er3a_c60, five_bar
-from dynident_papers.thermal import mean_power, rms_power
+from dynident_papers.thermal import TwoPole, mean_power, rms_power
 from dynident_papers.workspace import singularity_indices
 
 GCC = shutil.which("gcc")

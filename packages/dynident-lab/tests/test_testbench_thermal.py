@@ -7,7 +7,8 @@ import pytest
 
 from dynident.errors import IdentificationError, LogError, SignalWarning
 from dynident_lab.testbench import ThermalTest, choose_thermal, fit_thermal
-from dynident_lab.thermal import FirstOrder, Fractional, SecondOrder, TwoPole
+from dynident_lab.thermal import FirstOrder, SecondOrder
+from dynident_papers.thermal import Fractional, TwoPole
 
 AXIS4 = SecondOrder(alpha=-0.0141, beta=0.9971, K1=4.41, K2=4.57, C1=737.61, C2=9163.45)  # [Pagani2022, eq. 130]
 POWER = 97.65

@@ -163,7 +163,7 @@ def simulate_campaign(
 
 def friction_campaign(mechanism: di.Mechanism, folder: Path, output: Path, options: dict[str, Any]) -> Any:
     """Study the friction of a campaign; write page, numbers and the compensation that follows from them."""
-    from dynident_lab.testbench.compensated import FrictionCompensation  # noqa: PLC0415
+    from dynident_lab.testbench.friction_compensation import FrictionCompensation  # noqa: PLC0415
     from dynident_lab.testbench.heating import campaign_study  # noqa: PLC0415
     from dynident_lab.testbench.report import write_friction_report  # noqa: PLC0415
 

@@ -47,10 +47,11 @@ static void rates_of_heat(Robot *robot)
     for (zone = 0; zone < COUNT_ZONES; zone++)
     {
         const double *y = &now->heat[zone * ORDER];
-        double W;
-        double copper;
-        heated_by(zone, y, now->losses, 1.0, &W, &copper);
-        heat_rate(zone, W, copper, 1.0, y, &robot->rate[COUNT_MOVING + (zone * ORDER)]);
+        double held[3];
+        double after[ORDER];
+        double warmth[2];
+        heated_by(zone, y, now->losses, 1.0, 0.0, held);
+        zone_calls[zone](y, held, after, &robot->rate[COUNT_MOVING + (zone * ORDER)], warmth);
     }
 }
 

@@ -98,17 +98,45 @@ static fmi3Status verdict(const Robot *robot, int status)
     return (status == FINE_RUN) ? fmi3OK : refuse_at(robot, reasons[status], robot->now.time);
 }
 
-/* ---- temperatures ---- */
+/* ---- temperatures: zone_calls[i](y, {W, losses, dt}, after, rate, warm) is a thermal model, warm its T and friction ratio ---- */
+
+static void temperature(int zone, const double *y, double *warm)
+{
+    const double held[3] = {0.0, 0.0, 0.0};
+    double after[ORDER];
+    double rate[ORDER];
+    zone_calls[zone](y, held, after, rate, warm);
+}
+
+/* Cold friction power and electric losses of a zone, from losses of joints, losses of rotors and squared currents. */
+static void heated_by(int zone, const double *y, const double *losses, double share, double dt, double *held)
+{
+    const double *z = &zones[zone * 4];
+    const int joint = (int)z[0];
+    const int drive = (int)z[1];
+    const int motor = (int)z[2];
+    double power = 0.0;
+    double warm[2];
+    temperature(zone, y, warm);
+    if (joint >= 0) { power += share * losses[joint]; }
+    if (drive >= 0) { power += share * losses[COUNT_TREE + drive]; }
+    held[0] = power / warm[1];
+    held[1] = (motor >= 0) ? (z[3] * share * losses[COUNT_TREE + COUNT_DRIVES + motor]) : 0.0;
+    held[2] = dt;
+}
 
 static void heat_all(const Memory *now, double *y, double dt)
 {
     int zone;
     for (zone = 0; zone < COUNT_ZONES; zone++)
     {
-        double W;
-        double copper;
-        heated_by(zone, &y[zone * ORDER], now->losses, 1.0 / fmax(now->rows, 1.0), &W, &copper);
-        heat_up(zone, &y[zone * ORDER], W, copper, dt);
+        double held[3];
+        double after[ORDER];
+        double rate[ORDER];
+        double warmth[2];
+        heated_by(zone, &y[zone * ORDER], now->losses, 1.0 / fmax(now->rows, 1.0), dt, held);
+        zone_calls[zone](&y[zone * ORDER], held, after, rate, warmth);
+        (void)memcpy(&y[zone * ORDER], after, sizeof(after));
     }
 }
 
@@ -133,9 +161,10 @@ static void warm(Memory *now)
     {
         if (zone_of[i] >= 0)
         {
-            const double T = temperature(zone_of[i], &now->heat[zone_of[i] * ORDER]);
-            now->numbers[AT_NUMBER_WARM + i] = ratio_at(zone_of[i], T);
-            now->numbers[AT_NUMBER_TEMPERATURE + i] = T;
+            double warmth[2];
+            temperature(zone_of[i], &now->heat[zone_of[i] * ORDER], warmth);
+            now->numbers[AT_NUMBER_WARM + i] = warmth[1];
+            now->numbers[AT_NUMBER_TEMPERATURE + i] = warmth[0];
         }
     }
 }
@@ -197,7 +226,12 @@ static void show(Robot *robot, double since)
     (void)memcpy(heat, robot->now.heat, sizeof(heat));
     if (since > 0.0) { heat_all(&robot->now, heat, since); }
     for (i = 0; i < COUNT_SHOWN; i++) { robot->out[i] = robot->record[shown[i]]; }
-    for (i = 0; i < COUNT_ZONES; i++) { robot->out[COUNT_SHOWN + i] = temperature(i, &heat[i * ORDER]); }
+    for (i = 0; i < COUNT_ZONES; i++)
+    {
+        double warmth[2];
+        temperature(i, &heat[i * ORDER], warmth);
+        robot->out[COUNT_SHOWN + i] = warmth[0];
+    }
     robot->fresh = true;
 }
 

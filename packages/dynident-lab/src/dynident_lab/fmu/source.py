@@ -1,11 +1,12 @@
 """C of a machine as an FMU: the compiled step and its surroundings, printed, with the machine's numbers as tables.
 
 The interface of FMI around it is written by hand: ``fmu.c`` (what both kinds share), ``cosimulation.c``,
-``exchange.c``, ``heat.c`` (temperatures) and ``unused.c`` (what FMI asks for and no robot has).
+``exchange.c`` and ``unused.c`` (what FMI asks for and no robot has).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,9 +18,11 @@ from numpy.typing import NDArray
 from dynident.control import OpenLoop
 from dynident.errors import SimulationError
 from dynident.graph import Function, Graph
-from dynident.graph.elementary import opposite
+from dynident.graph.elementary import maximum, opposite
+from dynident.graph.expression import Node
 from dynident.graph.print_c import c_files, c_number
 from dynident.graph.routine import Place, Routine
+from dynident.graph.vectors import dot
 from dynident.mechanics.closure import close_positions
 from dynident.mechanics.functions import geometry_key
 from dynident.mechanism import Mechanism
@@ -33,14 +36,14 @@ from dynident.simulate.shape import LOST_CLOSURE, Fields, MachineRoutine
 from dynident.simulate.step import Step, follow_branch
 from dynident.simulate.thermal import Heat
 from dynident.simulate.tick import Tick
+from dynident_lab.thermal import ThermalModel
 
 Array = NDArray[np.float64]
 
 ORDER = 2  # states of a thermal model, at most
-ZONE = 2 * ORDER * ORDER + 4 * ORDER + 7  # numbers of one, as `_thermal` writes them
 ARRAYS = ("a", "s", "p", "w", "m", "table", "noise", "push", "record")
-ASSETS = ("heat.c", "fmu.c", "cosimulation.c", "exchange.c", "unused.c")
-PARTS = ("run", "placed", "setpoint", "evaluate")  # what the interface calls
+ASSETS = ("fmu.c", "cosimulation.c", "exchange.c", "unused.c")
+PARTS = ("run", "placed", "setpoint", "evaluate", r"zone_\d+")  # what the interface calls
 
 
 class Poses:
@@ -127,9 +130,11 @@ def machine_source(content: Content, name: str) -> str:
         parts.append(_setpoint(content))
     if content.exchange:
         parts.append(_evaluation(step))
+    if content.heat is not None:
+        heated = content.heat.heating.items()
+        parts += [_zone(i, name, heating.model, content.heat.ambient) for i, (name, heating) in enumerate(heated)]
     code = c_files(name, parts, f"robot {machine.mechanism.name}")[f"{name}.c"].replace(f'#include "{name}.h"\n', "")
-    for function in PARTS:
-        code = code.replace(f"\nvoid {function}(", f"\nstatic void {function}(")
+    code = re.sub(rf"\nvoid ({'|'.join(PARTS)})\(", r"\nstatic void \1(", code)
     interface = [(files("dynident_lab.fmu") / asset).read_text(encoding="ascii") for asset in ASSETS]
     return "\n".join([code, *_sizes(content), *_tables(content), *interface])
 
@@ -214,8 +219,7 @@ def _sizes(content: Content) -> list[str]:
     lines = [f"#define COUNT_{key} {value}" for key, value in counts.items()]
     lines += [f"#define {key} {int(value)}" for key, value in (("DRIVEN", content.driven), ("DIVISIBLE", content.divisible))]
     lines += [f"#define FINE {fine}", f"#define STRETCH {thermal}", f"#define HAS_EXCHANGE {int(content.exchange)}"]
-    lines += [f"#define ORDER {ORDER}", f"#define ZONE {ZONE}"]
-    lines += [f"#define STEP {c_number(machine.step)}", f"#define COLDEST {c_number(COLDEST)}"]
+    lines += [f"#define ORDER {ORDER}", f"#define STEP {c_number(machine.step)}"]
     lines += _places(memory.state, ("q", "v", "side", "held"), "STATE_")
     lines += _places(memory.work, ("rates",), "WORK_")
     lines += _places(memory.motion, ("high", "low", "now", "held", "fix"), "MOTION_")
@@ -244,36 +248,40 @@ def _tables(content: Content) -> list[str]:
     }
     tables |= _thermal(content)
     places = {"shown": shown, "zone_of": _zones(content)}
-    return [*(_table(name, x) for name, x in tables.items()), *(_whole(name, x) for name, x in places.items())]
+    count = 0 if content.heat is None else len(content.heat.heating)
+    calls = ", ".join(f"zone_{i}" for i in range(count)) or "NULL"
+    kind = "(const double *, const double *, double *, double *, double *)"
+    zones = f"static void (*const zone_calls[{max(count, 1)}]){kind} = {{{calls}}};\n"
+    return [*(_table(name, x) for name, x in tables.items()), *(_whole(name, x) for name, x in places.items()), zones]
+
+
+def _zone(number: int, name: str, model: object, ambient: float) -> Function:
+    """Return (state y, held W, losses and dt) -> (state after dt, rate, temperature and friction ratio) of a thermal model."""
+    if not isinstance(model, ThermalModel):
+        raise SimulationError(f"the thermal model of '{name}' is a {type(model).__name__}, which cannot become C")
+    graph = Graph()
+    y, (W, losses, dt) = graph.symbols("y", ORDER), graph.symbols("held", 3)
+    own = y[: model.order]
+    A, b = model.equations(model, W, ambient, ambient, losses)
+    unused: list[Node | float] = [0.0] * (ORDER - model.order)
+    after = [*model.step(model, own, W, dt, ambient, ambient, losses), *unused]
+    rate = [*(x + dot([graph.node(a) for a in row], own) for row, x in zip(A, b, strict=True)), *unused]
+    T = model.read(own, ambient)
+    warm = [T, maximum(model.alpha * (T - model.reference) + model.beta, COLDEST)]
+    outputs = {"after": after, "rate": rate, "warm": warm}
+    nodes = {key: [graph.node(x) for x in values] for key, values in outputs.items()}
+    return Function(f"zone_{number}", {"y": ORDER, "held": 3}, nodes)
 
 
 def _thermal(content: Content) -> dict[str, Array]:
-    """Return, per thermal model, A(W) = A0 + W A1, b = b0 + W b1 + losses b2, what is read of its state, and what heats it."""
+    """Return what heats every thermal model (coordinate, drive, motor, watts per square ampere), and its state at the start."""
     heat = content.heat
     if heat is None:
-        return {"zones": np.zeros(ZONE), "start_heat": np.zeros(ORDER)}
-    rows, starts = [], []
-    air = np.array(heat.ambient)
-    for name, heating in heat.heating.items():
-        model, zero, one = heating.model, np.array(0.0), np.array(1.0)
-        n, p = model.order, model.values
-        A0, A1 = model._matrix(p, zero), model._matrix(p, one)
-        b0, b1, b2 = (model._drive(p, W, air, air, L) for W, L in ((zero, zero), (one, zero), (zero, one)))
-        base = float(model.temperature(np.zeros(n), air))
-        read = [float(model.temperature(np.eye(n)[i], air)) - base for i in range(n)]
-        joint, drive, motor, copper = heat.sources(name)
-        parts = [_padded(A0), _padded(A1 - A0), _padded(b0), _padded(b1 - b0), _padded(b2 - b0), _padded(np.array(read))]
-        parts.append(np.array([base, model.alpha, model.beta - model.alpha * model.reference, copper, joint, drive, motor]))
-        rows.append(np.concatenate(parts))
-        starts.append(_padded(heat.state[name]))
-    return {"zones": np.concatenate(rows), "start_heat": np.concatenate(starts)}
-
-
-def _padded(x: Array) -> Array:
-    """Return a vector or matrix of a model of any order with zeros up to `ORDER`."""
-    whole = np.zeros((ORDER,) * np.ndim(x))
-    whole[tuple(slice(size) for size in np.shape(x))] = x
-    return whole.ravel()
+        return {"zones": np.zeros(4), "start_heat": np.zeros(ORDER)}
+    states = np.zeros((len(heat.state), ORDER))
+    for row, state in zip(states, heat.state.values(), strict=True):
+        row[: state.size] = state
+    return {"zones": np.array([heat.sources(name) for name in heat.heating]), "start_heat": states}
 
 
 def _zones(content: Content) -> list[int]:

@@ -1,6 +1,5 @@
 from .checkup import Checkup as Checkup
 from .checkup import check_robot as check_robot
-from .compensated import FrictionCompensation as FrictionCompensation
 from .compensation import Compensation as Compensation
 from .compensation import MeasuredTemperature as MeasuredTemperature
 from .compensation import NoCompensation as NoCompensation
@@ -12,6 +11,7 @@ from .curves import FrictionCurves as FrictionCurves
 from .curves import friction_curves as friction_curves
 from .cycles import CycleFits as CycleFits
 from .cycles import identify_cycles as identify_cycles
+from .friction_compensation import FrictionCompensation as FrictionCompensation
 from .friction_filter import FrictionFilter as FrictionFilter
 from .friction_filter import KalmanResult as KalmanResult
 from .gravity import Gravity as Gravity

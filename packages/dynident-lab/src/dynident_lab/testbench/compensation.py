@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dynident.errors import DynidentError
 from dynident_lab.testbench.history import FrictionHistory
 from dynident_lab.testbench.warmup import Warmup, fit_warmup
-from dynident_lab.thermal.model import ThermalModel
+from dynident_lab.thermal.models import ThermalModel
 
 Array = NDArray[np.float64]
 

@@ -28,7 +28,7 @@ from dynident_lab.testbench.plateaus import nearest_level
 from dynident_lab.testbench.study import FrictionStudy, JointStudy, friction_study
 from dynident_lab.testbench.thermal import Kind, fit_thermal
 from dynident_lab.testbench.thermal_data import ThermalFit, ThermalTest
-from dynident_lab.thermal.zones import FirstOrder, SecondOrder
+from dynident_lab.thermal.models import FirstOrder, SecondOrder
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

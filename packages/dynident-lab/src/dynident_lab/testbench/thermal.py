@@ -16,7 +16,7 @@ parameters are fitted, and K13 and K13 / alpha are told apart where T3 changes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -26,13 +26,11 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.errors import IdentificationError, SignalWarning, warn
 from dynident.identify import choose
 from dynident.identify.friction.choice import Choice
-from dynident_lab.testbench.thermal_data import Model, ThermalFit, ThermalTest
-from dynident_lab.thermal.fractional import Fractional
-from dynident_lab.thermal.two_pole import TwoPole
-from dynident_lab.thermal.zones import AdvancedSecondOrder, FirstOrder, SecondOrder
+from dynident_lab.testbench.thermal_data import ThermalFit, ThermalTest
+from dynident_lab.thermal.models import AdvancedSecondOrder, FirstOrder, SecondOrder, ThermalModel, Weakening
 
 Array = NDArray[np.float64]
-Kind = type[FirstOrder] | type[SecondOrder] | type[TwoPole] | type[Fractional] | type[AdvancedSecondOrder]
+Kind = type[Weakening]
 
 #: Random points per parameter of the global search, and how many of the best are followed to the end.
 TRIALS = 60
@@ -48,15 +46,15 @@ class _Curves:
         self.kind, self.tests, self.sign, self.rows = kind, tests, sign, rows
         self.absolute = kind is AdvancedSecondOrder  # temperatures in degree Celsius, alpha is fitted too
         self.names = tuple(n for n in kind.names if self.absolute or n != "alpha")
-        self.states = 0 if kind is Fractional else 1 if kind is FirstOrder else 2
+        self.states = kind.order
         self.loose = [i for i, test in enumerate(tests) if not test.rested]
         self.size = len(self.names) + self.states * len(self.loose)
         self.home = np.zeros(self.size)
         self.reference = _ambient(tests[0]) if self.absolute else 0.0
 
-    def model(self, u: Array) -> Model:
+    def model(self, u: Array) -> Weakening:
         values = dict(zip(self.names, np.exp(np.clip(u[: len(self.names)], -80.0, 80.0)).tolist(), strict=True))
-        return self.kind(alpha=self.sign * values.pop("alpha", 1.0), reference=self.reference, **values)
+        return _made(self.kind, alpha=self.sign * values.pop("alpha", 1.0), reference=self.reference, **values)
 
     def _inputs(self, i: int) -> dict[str, Any]:
         """Temperatures around the joint during a test, where the model has them."""
@@ -74,11 +72,8 @@ class _Curves:
     def values(self, u: Array) -> list[Array]:
         """Ratios of each test."""
         model = self.model(u)
-        if isinstance(model, Fractional):
-            return [model.heating(test.t, float(test.power[0])).ratio for test in self.tests]
         return [
-            model.simulate(test.t, test.power, self._first(i, u)[1], **self._inputs(i)).ratio
-            for i, test in enumerate(self.tests)
+            model.response(test.t, test.power, self._first(i, u)[1], **self._inputs(i)) for i, test in enumerate(self.tests)
         ]
 
     def residual(self, u: Array) -> Array:
@@ -95,16 +90,12 @@ class _Curves:
         slopes = []
         for i, test in enumerate(self.tests):
             slope = np.zeros((test.t.size, self.size))
-            if isinstance(model, Fractional):
-                slope[:, : factor.size] = model.sensitivity(test.t, float(test.power[0]))[:, index] * factor
-            else:
-                at, first = self._first(i, u)
-                more = self._inputs(i)
-                slope[:, : factor.size] = model.sensitivity(test.t, test.power, first, **more)[:, index] * factor
-                if first is not None:
-                    rest = model.simulate(test.t, test.power, np.zeros(self.states), **more).ratio
-                    for j, unit in enumerate(np.eye(self.states)):  # affine in the state: differences are exact
-                        slope[:, at + j] = model.simulate(test.t, test.power, unit, **more).ratio - rest
+            (at, first), more = self._first(i, u), self._inputs(i)
+            slope[:, : factor.size] = model.slope(test.t, test.power, first, **more)[:, index] * factor
+            if first is not None:
+                rest = model.response(test.t, test.power, np.zeros(self.states), **more)
+                for j, unit in enumerate(np.eye(self.states)):  # affine in the state: differences are exact
+                    slope[:, at + j] = model.response(test.t, test.power, unit, **more) - rest
             slopes.append(slope[self.rows[i]])
         return np.concatenate([*slopes, RIDGE * np.eye(self.size)])
 
@@ -131,10 +122,10 @@ def fit_thermal(
     Parameters
     ----------
     tests : ThermalTest or sequence of ThermalTest
-        Heating at one or more duty cycles, cooling, or both in one record. `Fractional` takes tests of constant power
-        from a rested joint only, `AdvancedSecondOrder` tests with a measured `zone`.
+        Heating at one or more duty cycles, cooling, or both in one record. A model of `constant_power` takes tests
+        of constant power from a rested joint only, `AdvancedSecondOrder` tests with a measured `zone`.
     model : type
-        `FirstOrder`, `SecondOrder`, `TwoPole` or `Fractional`.
+        `FirstOrder`, `SecondOrder`, `AdvancedSecondOrder` or another subclass of `Weakening`.
     alpha : float, optional
         Anchor: change of the friction with temperature [1/K].
     hot : float, optional
@@ -213,11 +204,11 @@ def _check(series: list[ThermalTest], model: Kind, alpha: float | None, hot: flo
                 )
         if alpha is not None or hot is not None:
             raise IdentificationError("the measured temperature T3 fixes the scale of the advanced model; give no alpha or hot")
-    if model is Fractional:
+    if model.constant_power:
         for s in series:
             if not s.rested or np.ptp(s.power) > 1e-9 * max(1.0, float(s.power.max())):
                 raise IdentificationError(
-                    f"{s.name}: the fractional model takes constant power from a rested joint only; cut the test or use TwoPole"
+                    f"{s.name}: {model.__name__} takes constant power from a rested joint only; cut the test or use SecondOrder"
                 )
     if all(float(s.power.max()) == 0.0 for s in series) and any(s.rested for s in series):
         raise IdentificationError("a test without power from a rested joint stays cold; give power, or rested=False to cool")
@@ -237,7 +228,7 @@ def _trials(curves: _Curves, generator: np.random.Generator) -> list[Array]:
         options = {
             "beta": np.exp(generator.normal(0.0, 0.05)),
             "K": K1,
-            "C": K1 * (slow**nu if curves.kind is Fractional else slow),
+            "C": K1 * (slow**nu if "nu" in curves.names else slow),
         }
         options |= {"K1": K1, "K2": K2, "C1": K1 * fast, "C2": K2 * slow, "nu": nu}
         options |= {"c1": 1.0 / (K2 * slow), "c2": 1.0 / (K1 * fast), "tau1": slow, "tau2": fast}
@@ -280,7 +271,7 @@ def _result(curves: _Curves, u: Array, notes: list[str], alpha: float | None, ho
     identifiable = dict(zip(labels, np.exp(u[: len(labels)]).tolist(), strict=True))
     std = dict(zip(labels, spread[: len(labels)].tolist(), strict=True))
     said = list(notes)
-    if all(float(test.power.max()) == 0.0 for test in curves.tests) and not isinstance(free, Fractional):
+    if all(float(test.power.max()) == 0.0 for test in curves.tests) and isinstance(free, ThermalModel):
         # Cooling shows rates alone: conductances and capacities only as quotients, which the time constants hold.
         beta = {"beta": (identifiable["beta"], std["beta"])}
         rates = _rates(curves, u, V, s, float(e @ e) / max(e.size - u.size, 1))
@@ -292,7 +283,7 @@ def _result(curves: _Curves, u: Array, notes: list[str], alpha: float | None, ho
     mean = (
         float(first.power[0]) if first.t.size < 2 else float(first.power[:-1] @ np.diff(first.t) / (first.t[-1] - first.t[0]))
     )
-    constants = {} if isinstance(free, Fractional) else _rates(curves, u, V, s, variance, mean)
+    constants = _rates(curves, u, V, s, variance, mean) if isinstance(free, ThermalModel) else {}
     vague = [n for n in labels if std[n] > 0.5]
     if vague:
         said.append(f"these tests do not determine {', '.join(vague)}: heat for longer, at several powers, and record cooling")
@@ -300,7 +291,7 @@ def _result(curves: _Curves, u: Array, notes: list[str], alpha: float | None, ho
     if alpha is not None and np.sign(alpha) != curves.sign:
         raise IdentificationError(f"alpha = {alpha} 1/K, but the friction of these tests moves the other way; check its sign")
     if hot is not None:
-        rise = float(curves.sign * (values[0][-1] - getattr(free, "beta", 1.0)))
+        rise = float(curves.sign * (values[0][-1] - free.beta))
         if not (hot - ambient) * rise > 0.0:
             raise IdentificationError(f"hot = {hot} and ambient = {ambient} degree Celsius: the first test must end warmer")
         scale = rise / (hot - ambient)
@@ -332,7 +323,7 @@ def _rates(
 
     def constants(w: Array) -> Array:
         model = curves.model(w)
-        assert not isinstance(model, Fractional)
+        assert isinstance(model, ThermalModel)
         return np.log(model.time_constants(power))
 
     step = 1e-6
@@ -343,11 +334,17 @@ def _rates(
     return {n: (float(np.exp(c)), float(d)) for n, c, d in zip(names, constants(u), spread, strict=True)}
 
 
-def _rescaled(model: Model, sign: float, scale: float, ambient: float) -> Model:
+def _rescaled(model: Weakening, sign: float, scale: float, ambient: float) -> Weakening:
     """The same model with |alpha| = scale."""
     power = {"K": 1.0, "C": 1.0, "c": -1.0}
     values = {n: float(getattr(model, n)) * scale ** power.get(n[0], 0.0) for n in model.names}
-    return type(model)(**{**values, "alpha": sign * scale, "reference": ambient})
+    return _made(type(model), **{**values, "alpha": sign * scale, "reference": ambient})
+
+
+def _made(kind: Kind, **values: float) -> Weakening:
+    """Return a model with these parameters."""
+    make: Callable[..., Weakening] = kind
+    return make(**values)
 
 
 def choose_thermal(tests: Sequence[ThermalTest], models: Sequence[Kind] = (FirstOrder, SecondOrder), blocks: int = 5) -> Choice:

@@ -11,15 +11,12 @@ from numpy.typing import NDArray
 from dynident.checks import signal, time_axis
 from dynident.errors import IdentificationError
 from dynident.results import Result
-from dynident_lab.thermal.fractional import Fractional
-from dynident_lab.thermal.two_pole import TwoPole
-from dynident_lab.thermal.zones import AdvancedSecondOrder, FirstOrder, SecondOrder
+from dynident_lab.thermal.models import Weakening
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Array = NDArray[np.float64]
-Model = FirstOrder | SecondOrder | TwoPole | Fractional | AdvancedSecondOrder
 
 #: Ratios may turn back by this many standard deviations of their scatter before a constant power is doubted.
 TURN = 6.0
@@ -128,7 +125,7 @@ class ThermalTest(Result):
 class ThermalFit(Result):
     """A fitted thermal model."""
 
-    model: Model  # The model; absolute only if `anchored`
+    model: Weakening  # The model; absolute only if `anchored`
     anchored: bool  # Whether alpha, conductances, capacities and temperatures are absolute
     identifiable: dict[str, float]  # The combinations that torque determines
     relative_std: dict[str, float]  # Their relative standard deviations; above 0.5 the data do not determine one

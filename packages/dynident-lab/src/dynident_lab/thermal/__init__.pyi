@@ -1,31 +1,23 @@
-from .coupled import Thermal as Thermal
-from .coupled import WarmFriction as WarmFriction
-from .fractional import Fractional as Fractional
-from .mittag_leffler import mittag_leffler as mittag_leffler
-from .mittag_leffler import mittag_leffler_derivatives as mittag_leffler_derivatives
-from .model import ThermalModel as ThermalModel
-from .model import Warming as Warming
+from .models import AdvancedSecondOrder as AdvancedSecondOrder
+from .models import FirstOrder as FirstOrder
+from .models import SecondOrder as SecondOrder
+from .models import Thermal as Thermal
+from .models import ThermalModel as ThermalModel
+from .models import WarmFriction as WarmFriction
+from .models import Warming as Warming
+from .models import Weakening as Weakening
 from .schedules import cooling_test as cooling_test
 from .schedules import heating_test as heating_test
-from .two_pole import Recurrence as Recurrence
-from .two_pole import TwoPole as TwoPole
-from .zones import AdvancedSecondOrder as AdvancedSecondOrder
-from .zones import FirstOrder as FirstOrder
-from .zones import SecondOrder as SecondOrder
 
 __all__ = [
     "AdvancedSecondOrder",
     "FirstOrder",
-    "Fractional",
-    "Recurrence",
     "SecondOrder",
     "Thermal",
     "ThermalModel",
-    "TwoPole",
     "WarmFriction",
     "Warming",
+    "Weakening",
     "cooling_test",
     "heating_test",
-    "mittag_leffler",
-    "mittag_leffler_derivatives",
 ]

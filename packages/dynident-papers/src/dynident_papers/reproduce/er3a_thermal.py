@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from dynident.figures import BLUE, GREEN, INK, ORANGE, one_axes
 from dynident_lab.testbench import ThermalFit, ThermalTest, fit_thermal
-from dynident_lab.thermal import AdvancedSecondOrder, FirstOrder, Fractional, SecondOrder
+from dynident_lab.thermal import AdvancedSecondOrder, FirstOrder, SecondOrder
 from dynident_papers.reproduce.registry import Reproduction, Row, Table, reproduction
 from dynident_papers.robots import er3a_c60
+from dynident_papers.thermal.fractional import Fractional
 from dynident_papers.thermal.power import duty_cycle
 
 Array = NDArray[np.float64]

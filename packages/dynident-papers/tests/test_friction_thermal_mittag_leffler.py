@@ -7,7 +7,7 @@ import pytest
 from scipy.special import erfcx, gamma
 
 from dynident.errors import DescriptionError
-from dynident_lab.thermal import mittag_leffler, mittag_leffler_derivatives
+from dynident_papers.thermal import mittag_leffler, mittag_leffler_derivatives
 
 
 @pytest.mark.parametrize(

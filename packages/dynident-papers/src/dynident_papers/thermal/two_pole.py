@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -9,8 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.checks import finite, positive, step_length, time_axis
-from dynident_lab.thermal.model import ThermalModel, Warming, affine
-from dynident_lab.thermal.zones import SecondOrder, _square
+from dynident_lab.thermal import SecondOrder, ThermalModel, Warming
 
 Array = NDArray[np.float64]
 
@@ -78,28 +78,26 @@ class TwoPole(ThermalModel):
         """Run-time estimation: friction from the last temperature, then temperature from that friction (Algorithm 1)."""
         times, watts, *_ = self._inputs(t, power, None, None, 0.0)
         p, g = (np.stack(pair, axis=-1) for pair in self._poles(np.diff(times)))
-        heat = g * watts[:-1, None]
-        transition = p[:, :, None] * np.eye(2) + heat[:, :, None] * self.alpha
-        state = affine(transition, heat * self.beta, np.zeros(2))
+        state = np.zeros((times.size, 2))
+        for k in range(times.size - 1):
+            state[k + 1] = p[k] * state[k] + g[k] * watts[k] * (self.alpha * state[k].sum() + self.beta)
         return self._warming(times, self.reference + state.sum(axis=1), watts, state)
 
     def _poles(self, dt: Array) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
         p = np.exp(-dt / self.tau1), np.exp(-dt / self.tau2)
         return p, (-self.c1 * self.tau1 * np.expm1(-dt / self.tau1), -self.c2 * self.tau2 * np.expm1(-dt / self.tau2))
 
-    def _matrix(self, p: Any, power: Array) -> Any:
-        alpha, c1, c2, tau1, tau2, _ = p
-        heat1, heat2 = power * alpha * c1, power * alpha * c2
-        return _square(heat1 - 1.0 / tau1, heat1, heat2, heat2 - 1.0 / tau2)
+    @staticmethod
+    def equations(p: Any, W: Any, ambient: Any, zone: Any, losses: Any) -> tuple[list[list[Any]], list[Any]]:
+        """A and b."""
+        heat1, heat2 = W * p.alpha * p.c1, W * p.alpha * p.c2
+        drive = W * (p.beta + p.alpha * (ambient - p.reference)) + losses
+        return [[heat1 - 1.0 / p.tau1, heat1], [heat2, heat2 - 1.0 / p.tau2]], [p.c1 * drive, p.c2 * drive]
 
-    def _drive(self, p: Any, power: Array, ambient: Array, zone: Array, losses: Array) -> Any:
-        alpha, c1, c2, _, _, beta = p
-        heat = power * (beta + alpha * (ambient - self.reference)) + losses
-        return np.stack(np.broadcast_arrays(c1 * heat, c2 * heat), axis=-1)
-
-    def temperature(self, state: Any, ambient: Array) -> Any:
+    @staticmethod
+    def read(y: Sequence[Any], ambient: Any) -> Any:
         """Temperature of the rubbing parts: both poles above the surroundings."""
-        return state[..., 0] + state[..., 1] + ambient
+        return y[0] + y[1] + ambient
 
     def _rest(self, ambient: float) -> Array:
         return np.zeros(2)

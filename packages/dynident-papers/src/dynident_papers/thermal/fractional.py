@@ -17,8 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynident.checks import finite, positive, signal, time_axis
 from dynident.errors import DescriptionError, LogError
-from dynident_lab.thermal.mittag_leffler import mittag_leffler, mittag_leffler_derivatives
-from dynident_lab.thermal.model import Warming, Weakening
+from dynident_lab.thermal import Warming, Weakening
+from dynident_papers.thermal.mittag_leffler import mittag_leffler, mittag_leffler_derivatives
 
 Array = NDArray[np.float64]
 
@@ -34,6 +34,7 @@ class Fractional(Weakening):
     reference: float = 20.0  # Temperature T0 at which the friction law holds, and of the surroundings [degree Celsius]
 
     names: ClassVar[tuple[str, ...]] = ("alpha", "K", "C", "nu")
+    constant_power: ClassVar[bool] = True
     beta = 1.0
 
     def __post_init__(self) -> None:
@@ -55,6 +56,14 @@ class Fractional(Weakening):
         finite("Fractional", start=start)
         return self._closed(t, 0.0, start)
 
+    def response(self, t: Array, power: Array, start: Array | None = None, **inputs: Array) -> Array:
+        """Friction ratio while heating at the first of the powers."""
+        return self.heating(t, float(power[0])).ratio
+
+    def slope(self, t: Array, power: Array, start: Array | None = None, **inputs: Array) -> Array:
+        """Its derivatives."""
+        return self.sensitivity(t, float(power[0]))
+
     def sensitivity(self, t: ArrayLike, power: float) -> Array:
         """Exact derivatives of the friction ratio while heating at a constant power."""
         times, loss = self._times(t), self._loss(power)
@@ -74,15 +83,19 @@ class Fractional(Weakening):
             axis=-1,
         )
 
-    def simulate(self, t: ArrayLike, power: ArrayLike, start: float | None = None) -> Warming:
+    def simulate(
+        self, t: ArrayLike, power: ArrayLike, start: ArrayLike | None = None, ambient: ArrayLike | None = None
+    ) -> Warming:
         """Temperature for any power, with the memory of all that went before (L1 scheme, implicit).
 
         Unlike the models of finite order this is not exact: the error falls about linearly with the step, and the cost
         grows with the square of the number of samples.
         """
+        if ambient is not None:
+            raise DescriptionError("the fractional model knows only its reference temperature; leave ambient out")
         times = time_axis(t)
         watts = signal("power", power, times.size)
-        rise = 0.0 if start is None else start - self.reference
+        rise = 0.0 if start is None else float(np.asarray(start).item()) - self.reference
         finite("Fractional", start=rise)
         gain, drive = (watts[:-1] * self.alpha - self.K) / self.C, watts[:-1] / self.C
         temperature = _caputo(times, gain, drive, rise, self.nu) + self.reference
