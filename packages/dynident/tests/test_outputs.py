@@ -124,12 +124,12 @@ def test_an_error_changes_nothing(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
-def test_a_full_disk_names_the_file_and_the_room_it_needs(tmp_path, monkeypatch):
+def test_a_full_disk_names_the_file_and_the_space_it_needs(tmp_path, monkeypatch):
     def full(_: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(DynidentError, match=r"cannot write '.*fit.json': No space left.*needs 2 MB; make room"):
+    with pytest.raises(DynidentError, match=r"cannot write '.*fit.json': No space left.*needs 2 MB; free some space"):
         write_atomic(tmp_path / "fit.json", b"x" * 2_000_000)
     assert list(tmp_path.iterdir()) == []
 

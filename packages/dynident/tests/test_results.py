@@ -292,7 +292,7 @@ def test_packed_arrays_may_be_long_and_the_rest_may_not(tmp_path: Path, monkeypa
     monkeypatch.setattr("dynident.files.BYTES", size - 10_000)
     same(Study.from_dict(read_packed(made.save(path), "a result")), made)
     path.write_text(json.dumps({"kind": "x", "values": [0] * size}), encoding="utf-8")
-    with pytest.raises(di.DynidentError, match="more than 0 MB; this cannot be meant"):
+    with pytest.raises(di.DynidentError, match="larger than 0 MB; expected a result"):
         di.load(path)
     monkeypatch.setattr("dynident.files.PACKED", size - 1)
     with pytest.raises(di.DynidentError, match="more than is read back; save parts of it"):
@@ -320,7 +320,7 @@ def test_a_hostile_file_does_not_grow_in_memory(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr("dynident.files.PACKED", 1 << 20)
     with path.open("wb") as stream:
         stream.truncate(1 << 40)  # a terabyte that no disk holds is refused unread
-    with pytest.raises(di.DynidentError, match="more than 1 MB; this cannot be meant"):
+    with pytest.raises(di.DynidentError, match="larger than 1 MB; expected a result"):
         di.load(path)
 
 

@@ -66,7 +66,7 @@ def _read(path: str | os.PathLike[str], what: str, most: int) -> bytes:
         elif not stat.S_ISREG(info.st_mode):  # a pipe would wait for ever
             reason = "it is not a regular file"
         elif info.st_size > most:
-            reason = f"it holds more than {most >> 20} MB; this cannot be meant"
+            reason = f"it is larger than {most >> 20} MB; expected {what}"
         else:
             return read_regular(path, most)
     except (OSError, TypeError) as error:
@@ -92,7 +92,7 @@ def read_packed(path: str | os.PathLike[str], what: str) -> Any:
     """Return the plain data of a JSON file with packed arrays; the long ones are bytes, for `results.array_of` to unpack."""
     parts, arrays = _cut(_read(path, what, PACKED))
     if sum(map(len, parts)) > BYTES:
-        raise DynidentError(f"cannot read {what} from '{path}': it holds more than {BYTES >> 20} MB; this cannot be meant")
+        raise DynidentError(f"cannot read {what} from '{path}': it is larger than {BYTES >> 20} MB; expected {what}")
 
     def whole(found: dict[str, Any]) -> dict[str, Any]:
         number = found.get("base64")
@@ -207,14 +207,14 @@ def check_replaceable(target: Path) -> None:
     except FileNotFoundError:
         return
     except OSError as error:
-        raise DynidentError(told_why(target, error)) from error
+        raise DynidentError(write_error(target, error)) from error
     if not stat.S_ISREG(mode):
         what = "a folder" if stat.S_ISDIR(mode) else "a device or pipe, which a file would replace"
         raise DynidentError(f"cannot write '{shortened(target)}': it is {what}; give a file name")
 
 
 def shortened(path: str | os.PathLike[str]) -> str:
-    """Return a path as it is told: the middle of a very long one is left out."""
+    """Return a path for messages, without the middle of a very long one."""
     text = os.fspath(path)
     return text if len(text) <= 300 else f"{text[:140]}...{text[-140:]}"
 
@@ -229,7 +229,7 @@ def write_atomic(path: str | os.PathLike[str], content: str | bytes) -> Path:
         _remove_stale(target)
         handle, temporary = _temporary(target)
     except OSError as error:
-        raise DynidentError(told_why(target, error, len(data))) from error
+        raise DynidentError(write_error(target, error, len(data))) from error
     try:
         with os.fdopen(handle, "wb") as stream:
             stream.write(data)
@@ -241,7 +241,7 @@ def write_atomic(path: str | os.PathLike[str], content: str | bytes) -> Path:
     except BaseException as error:
         Path(temporary).unlink(missing_ok=True)
         if isinstance(error, OSError):
-            raise DynidentError(told_why(target, error, len(data))) from error
+            raise DynidentError(write_error(target, error, len(data))) from error
         raise
     return target
 
@@ -268,13 +268,13 @@ def hash_bytes(hashed: _Hash) -> bytes:
     return bytes.fromhex(hashed.hexdigest())
 
 
-def told_why(path: Path, error: OSError, needed: int | None = None) -> str:
-    """Return the sentence of a file or folder that could not be written, with the room it needs on a full disk."""
+def write_error(path: Path, error: OSError, needed: int | None = None) -> str:
+    """Return the message for a file or folder that could not be written, with the space it needs on a full disk."""
     full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-    room = f"; it needs {needed / 1e6:.3g} MB" if full and needed is not None else ""
+    space = f"; it needs {needed / 1e6:.3g} MB" if full and needed is not None else ""
     named = f" ('{shortened(str(error.filename))}')" if error.filename and Path(str(error.filename)) != path else ""
-    return f"cannot write '{shortened(path)}': {error.strerror or error}{named}{room}" + (
-        "; make room, or give another place" if full else ""
+    return f"cannot write '{shortened(path)}': {error.strerror or error}{named}{space}" + (
+        "; free some space, or give another place" if full else ""
     )
 
 

@@ -19,7 +19,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 from dynident.errors import DynidentError
-from dynident.files import told_why, try_lock, umask_of
+from dynident.files import try_lock, umask_of, write_error
 
 MOST_LINKED = 1000  # files of other origin that are carried over by links
 _EXCHANGE = 2  # RENAME_EXCHANGE of Linux's renameat2, RENAME_SWAP of macOS's renamex_np
@@ -36,7 +36,7 @@ def output_set(folder: str | os.PathLike[str], owns: tuple[str, ...]) -> Iterato
         _remove_stale(target)
         stage, lock = _stage(target)
     except OSError as error:
-        raise DynidentError(told_why(target, error)) from error
+        raise DynidentError(write_error(target, error)) from error
     try:
         try:
             yield stage
@@ -45,7 +45,7 @@ def output_set(folder: str | os.PathLike[str], owns: tuple[str, ...]) -> Iterato
         try:
             _publish(stage, target, owns)
         except OSError as error:
-            raise DynidentError(told_why(target, error)) from error
+            raise DynidentError(write_error(target, error)) from error
     finally:
         if lock is not None:
             os.close(lock)

@@ -277,8 +277,8 @@ def _hints(cls: type) -> dict[str, Any]:
 def _wrong(where: str, value: object, wanted: str) -> DynidentError:
     if isinstance(value, Mapping) and "base64" in value:
         value = "a packed array"
-    told = value if isinstance(value, str) else reprlib.repr(value)  # a long list is never a text as a whole
-    return DynidentError(f"'{where}' is {told[:60]!r}, not {wanted}; the file was cut or edited, write it again")
+    shown = value if isinstance(value, str) else reprlib.repr(value)  # a long list is never a text as a whole
+    return DynidentError(f"'{where}' is {shown[:60]!r}, not {wanted}; the file was cut or edited, write it again")
 
 
 def _built(cls: type, data: Any, where: str) -> Any:

@@ -149,8 +149,8 @@ def _understood(found: Found, columns: Mapping[str, Array]) -> list[str]:
     used = {c for names in found.columns.values() for c in names}
     left = [c for c in columns if c not in used and ":" not in c and not is_time(c)]
     if left:
-        told = _families(left)
-        notes.append(f"not used: {', '.join(told[:8])}{f', ... ({len(left)} in all)' if len(told) > 8 else ''}")
+        shown = _families(left)
+        notes.append(f"not used: {', '.join(shown[:8])}{f', ... ({len(left)} in all)' if len(shown) > 8 else ''}")
     return notes
 
 
