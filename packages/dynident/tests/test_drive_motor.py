@@ -67,16 +67,6 @@ def test_mechanical_time_constant_is_that_of_the_simulated_speed() -> None:
     assert -B[1, 0] / A[1, 1] == pytest.approx(1.0 / 30.2e-3)
 
 
-def test_torque_speed_line_and_limits() -> None:
-    motor = Motor(0.03, resistance=0.3, current_limit=20.0, voltage_limit=24.0, speed_limit=700.0)
-    np.testing.assert_allclose(motor.steady_torque([0.0, 800.0]), [2.4, 0.0], atol=1e-12)
-    np.testing.assert_allclose(motor.steady_torque(0.0, voltage=12.0), 1.2)
-    np.testing.assert_allclose(motor.largest_torque([0.0, 650.0, 701.0, -100.0]), [0.6, 0.45, 0.0, 0.6])
-    assert Motor(0.03).largest_torque(0.0) == math.inf
-    assert Motor(0.03, voltage_limit=3.0, current_limit=1.0).largest_torque([0.0, 101.0]).tolist() == [0.03, 0.0]
-    np.testing.assert_array_equal(motor.saturated([1.0, -20.0, 1.0, 1.0], [0, 0, 24.0, 0], [0, 0, 0, -700.0]), [0, 1, 1, 1])
-
-
 def test_a_whole_data_sheet() -> None:
     motor = Motor.from_datasheet(**SHEET, inductance=8e-5, inertia=9e-6)
     assert motor.torque_constant == 30.0e-3
@@ -189,7 +179,6 @@ WRONG: dict[str, tuple[Callable[[], object], str]] = {
     "negative inertia": (lambda: Motor(0.1, inertia=-1e-5), "inertia is -1e-05"),
     "not a number": (lambda: Motor(0.1, resistance=math.nan), "resistance is nan"),
     "no current allowed": (lambda: Motor(0.1, current_limit=0.0), "current_limit is 0"),
-    "line without voltage": (lambda: Motor(0.1, resistance=1.0).steady_torque(0.0), "torque-speed line needs"),
     "time constant of nothing": (lambda: Motor(0.0, inertia=1.0).mechanical_time_constant(), "torque_constant is 0"),
     "ratio zero": (lambda: Transmission(0.0), "ratio is 0"),
     "lead zero": (lambda: Transmission.screw(0.0), "lead is 0"),

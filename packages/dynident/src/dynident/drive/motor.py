@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dynident.arrays import Array
 from dynident.checks import number, numbers
@@ -60,7 +60,7 @@ class Motor:
         speed V / K_E; a load that drives it beyond makes it generate.
     speed_limit : float
         Largest speed of the rotor that bearings, encoder or gear allow [rad/s]. Nothing in the drive stops at it, so a
-        simulation goes beyond and reports which motor did, when and how long; `largest_torque` and sizing refuse it.
+        simulation goes beyond and reports which motor did, when and how long; sizing counts it as a limit.
     """
 
     torque_constant: float
@@ -128,33 +128,6 @@ class Motor:
     def copper_loss(self, current: ArrayLike) -> Array:
         """Heat of the winding, ``P = R i^2``."""
         return np.asarray(self.resistance * numbers(current, "current") ** 2)
-
-    def steady_torque(self, speed: ArrayLike, voltage: float | None = None) -> Array:
-        """Torque-speed line: torque at a constant voltage and speed, ``K_t (V - K_E omega) / R``."""
-        supply = self.voltage_limit if voltage is None else number("motor: voltage", voltage, unit="V")
-        if self.resistance == 0.0 or not math.isfinite(supply):
-            raise DescriptionError(
-                f"motor: resistance is {self.resistance:g} ohm and the voltage {supply:g} V; "
-                "a torque-speed line needs a resistance above zero and a finite voltage"
-            )
-        return np.asarray(self.torque_constant * (supply - self.emf_constant * numbers(speed, "speed")) / self.resistance)
-
-    def largest_torque(self, speed: ArrayLike) -> Array:
-        """Largest torque in the direction of positive torque that current, voltage and speed limits leave."""
-        omega = numbers(speed, "speed")
-        torque = np.full(omega.shape, self.torque_constant * self.current_limit if self.torque_constant > 0.0 else 0.0)
-        if math.isfinite(self.voltage_limit):
-            spare = self.voltage_limit - self.emf_constant * omega
-            if self.resistance > 0.0:
-                torque = np.minimum(torque, self.torque_constant * spare / self.resistance)
-            else:
-                torque = np.where(spare > 0.0, torque, 0.0)
-        return np.asarray(np.where(omega > self.speed_limit, 0.0, np.maximum(torque, 0.0)))
-
-    def saturated(self, current: ArrayLike, voltage: ArrayLike = 0.0, speed: ArrayLike = 0.0) -> NDArray[np.bool_]:
-        """Where a limit is reached."""
-        i, v, omega = (np.abs(numbers(x, n)) for x, n in ((current, "current"), (voltage, "voltage"), (speed, "speed")))
-        return np.asarray((i >= self.current_limit) | (v >= self.voltage_limit) | (omega >= self.speed_limit))
 
     @classmethod
     def ac(
