@@ -11,7 +11,9 @@ from small_robots import arm3
 
 from dynident.checks import per_actuator
 from dynident.control import PID, Cascade, ComputedTorque, CurrentLoop, OpenLoop
+from dynident.control.period import AxisLoops, period_map, rigid_plant
 from dynident.control.tick import low_pass_coefficient
+from dynident.drive import Encoder
 from dynident.errors import DynidentError
 
 
@@ -104,3 +106,14 @@ def test_the_low_pass_coefficient_is_the_sampled_step_response() -> None:
         low_pass_coefficient(1.0, 0.0)
     with pytest.raises(DynidentError, match=r"frequency is -1.0 Hz"):
         low_pass_coefficient([1.0, -1.0], T)
+
+
+@pytest.mark.parametrize(("delay", "edge"), [(0.0, 20.0), (0.1, 10.0)])
+def test_a_sampled_integrator_has_its_textbook_margins(delay: float, edge: float) -> None:
+    """L = k T / (z - 1): unstable from k T = 2 on, and with a cycle of delay, k T / (z (z - 1)), from k T = 1 on."""
+    loops = Cascade(0.0, 1.0, 0.0, position_cycle=0.1, velocity_cycle=0.1)
+    period = period_map(AxisLoops(loops, Encoder(velocity="exact")), rigid_plant(1.0), "velocity", delay=delay)
+    assert period.stable(0.999 * edge) and not period.stable(1.001 * edge)
+    w = 2.0 * np.arcsin(0.05)  # |z - 1| = T at the crossover, where the phase of L is -(90 deg + w / 2), and -w more with delay
+    left = np.pi / 2.0 - w / 2.0 - w * (delay / 0.1)
+    assert period.stable(np.exp(-0.999j * left)) and not period.stable(np.exp(-1.001j * left))
