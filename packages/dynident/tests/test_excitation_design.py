@@ -17,7 +17,6 @@ from dynident.excitation.equations import RobotEquations
 from dynident.excitation.limits import State
 from dynident.excitation.objective import Criterion, Objective
 from dynident.excitation.optimise import Optimum, at, optimise, peaks, slopes
-from dynident.excitation.plan import average_periods
 from dynident.excitation.problem import Problem, feasible_start
 from dynident.excitation.stages import complete_test
 from dynident.identify import Regression, base_parameters
@@ -187,8 +186,6 @@ def test_complete_test_and_payload_plan(robot, tmp_path):
     assert Plan.load(plan.save(tmp_path / "p.json")).duration == plan.duration
     without, loaded = payload_plan("arm", limits, excitation, 100.0, "weight", validation=other)
     assert without.stages[0].payload == "" and loaded.stages[0].payload == "weight" and loaded.stages[0].repetitions == 3
-    mean, spread = average_periods(np.tile(sample(excitation, 100.0).q[:-1], (4, 1)), 400)
-    assert mean.shape == (400, 3) and spread.max() < 1e-12
 
 
 def test_payload_goal(robot):

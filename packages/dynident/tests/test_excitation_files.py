@@ -31,7 +31,6 @@ from dynident.excitation.limits import State
 from dynident.excitation.limits_file import limits_settings
 from dynident.excitation.objective import Criterion, Objective
 from dynident.excitation.optimise import optimise
-from dynident.excitation.plan import average_periods
 from dynident.excitation.problem import Problem, feasible_start
 from dynident.excitation.stages import plan_within
 from dynident.identify import base_parameters
@@ -195,7 +194,6 @@ def test_wrong_content_of_limits_is_one_sentence(robot, tmp_path, toml, words):
         (lambda r: Stage("a", "training", 3), "curve is 3; give a motion"),
         (lambda r: optimise(3), "problem is a int"),
         (lambda r: check_motion(limits_of(r, {"default": BOX}), 3), "curve is 3"),
-        (lambda r: average_periods(np.zeros((9, 1)), 2.5), "period is 2.5"),
         (lambda r: RobotEquations(base_parameters(r), "x"), "eps is 'x'"),
     ],
 )

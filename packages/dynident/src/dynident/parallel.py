@@ -124,9 +124,6 @@ def _blas() -> Any:
 
 
 def one_blas_thread() -> AbstractContextManager[Any]:
-    """Return a context in which BLAS keeps to one thread.
-
-    On matrices of a few hundred rows its threads only wait for each other: 5 ms become 100 ms on a busy machine.
-    """
+    """Return a context in which BLAS keeps to one thread; on a few hundred rows its threads only wait for each other."""
     context: AbstractContextManager[Any] = _blas().limit(limits=1)
     return context

@@ -70,8 +70,7 @@ class Limit(ABC):
         return self._excess(state)
 
     @abstractmethod
-    def _excess(self, state: State) -> Array:
-        """Return `excess`."""
+    def _excess(self, state: State) -> Array: ...  # `excess`
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,9 +15,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from dynident.checks import choice, number, numbers, shown, whole
+from dynident.checks import choice, number, shown, whole
 from dynident.errors import DynidentError
 from dynident.excitation.input_checks import CYCLES, LARGEST, fits, motion_curve, per_coordinate, text
 from dynident.figures import label, one_axes
@@ -341,17 +341,6 @@ def _identity(log: Log) -> str | None:
         source = log.provenance.get("reference")
         named = source.get("plan") if isinstance(source, Mapping) else None
     return named if isinstance(named, str) and named else None
-
-
-def average_periods(samples: ArrayLike, period: int, skip: int = 1) -> tuple[Array, Array]:
-    """Return the mean over periods of a periodic motion, and the standard deviation of that mean."""
-    x = np.atleast_1d(numbers(samples, "samples"))
-    count = x.shape[0] // period - skip if whole("period", period) > 0 and whole("skip", skip) >= 0 else 0
-    if x.ndim != 2 or count < 1:
-        raise DynidentError(f"{x.shape[0]} samples hold less than {skip + 1} periods of {period}; record more periods")
-    stacked = x[skip * period : (skip + count) * period].reshape(count, period, x.shape[1])
-    spread = stacked.std(axis=0, ddof=1) / np.sqrt(count) if count > 1 else np.zeros(stacked.shape[1:])
-    return stacked.mean(axis=0), spread
 
 
 def average_log(log: Log, plan: Plan, stage: str = "excitation", skip: int = 0) -> Log:

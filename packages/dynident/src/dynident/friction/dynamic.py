@@ -89,9 +89,9 @@ class DynamicLaw(ABC):
     def force(self, z: Sequence[Any], v: Any, p: Mapping[str, Any]) -> Any:
         """Friction from the state, for expressions, numbers and arrays alike."""
 
+    # Write the statements that advance the array ``state`` over a piece in which the velocity keeps its sign
     @abstractmethod
-    def _piece(self, routine: Routine, v0: Node, v1: Node, dt: Node, p: Mapping[str, Node]) -> None:
-        """Write the statements that advance the array ``state`` over a piece in which the velocity keeps its sign."""
+    def _piece(self, routine: Routine, v0: Node, v1: Node, dt: Node, p: Mapping[str, Node]) -> None: ...
 
     def step(self, graph: Graph) -> Routine:
         """Return the exact step of the inner state as a routine, for compiled loops; make it once per graph and `structure`.

@@ -277,12 +277,10 @@ class _Modulated(FrictionLaw):
     law: FrictionLaw
 
     @abstractmethod
-    def _factors(self, x: Point) -> dict[str, Any]:
-        """Return the factors by what is put behind the name of a parameter."""
+    def _factors(self, x: Point) -> dict[str, Any]: ...  # the factors by what is put behind the name of a parameter
 
     @abstractmethod
-    def _marks(self) -> tuple[str, ...]:
-        """Return what is put behind a name for each factor."""
+    def _marks(self) -> tuple[str, ...]: ...  # what is put behind a name for each factor
 
     @property
     def linear(self) -> tuple[str, ...]:

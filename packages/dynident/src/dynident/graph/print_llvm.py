@@ -346,11 +346,7 @@ def _makes(step: Instruction) -> tuple[Node, ...]:
 
 
 def function_text(function: Function, width: int) -> str:
-    """Return the definition of a function for W samples per step, called ``<name>_<W>``.
-
-    It takes the number of steps, then address and distance of rows (in numbers) of every array in the order of
-    `Function.arrays`.
-    """
+    """Return ``<name>_<W>(steps, address and row distance of each of `Function.arrays`)``, which takes W samples per step."""
     return _FunctionPrinter(function, width).text()
 
 

@@ -52,10 +52,7 @@ def _parsed(text: str) -> ast.expr:
 
 
 def parse(graph: Graph, text: str, lookup: Lookup) -> Node:
-    """Return the expression that a text stands for; nothing of it is run.
-
-    ``lookup(name, index)`` gives the node of ``name`` (index None) or ``name[index]``, or raises KeyError.
-    """
+    """Return the expression of a text, without running it; ``lookup(name, index or None)`` gives nodes or raises KeyError."""
     return _Reader(graph, text, lookup).node(_parsed(text), 0)
 
 

@@ -222,17 +222,8 @@ class Decimator:
         return self.rate / 2.0 if self.factor == 1 else 0.8 * self.rate / (2.0 * self.factor)
 
     @property
-    def output_rate(self) -> float:
-        """Sampling rate after decimation, in Hz."""
-        return self.rate / self.factor
-
-    @property
     def independence(self) -> float:
-        """Effective number of independent rows per row, n_d sum h^2 <= 1.
-
-        White noise of density S leaves the filter with the variance S n_d sum h^2 per unit of bandwidth, less than S because
-        of the transition band. Parameters see the full density S, so row variances must be divided by this share.
-        """
+        """Effective number of independent rows per row, n_d sum h^2 <= 1, by which row variances must be divided."""
         return float(self.factor * np.sum(self.taps**2))
 
     def length(self, samples: int) -> int:

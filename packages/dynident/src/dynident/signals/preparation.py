@@ -420,10 +420,6 @@ def _decimator(
 
 
 def velocity_noise(rate: float, raw: Array, filtered: Array, cutoff: float) -> Array:
-    """Noise left in the velocities, std per channel, from the noise the filter removed from the positions.
-
-    What was removed is position noise above the cut-off with the density S; taken as white also below it,
-    ``sigma_v^2 = int_0^fc (2 pi f)^2 S df = 4 pi^2 S fc^3 / 3``.
-    """
+    """Return the std of the velocity noise per channel, sigma_v^2 = 4 pi^2 S fc^3 / 3, S: density of the removed position noise."""
     removed = np.var(raw - filtered, axis=0) / max(rate / 2.0 - cutoff, 0.1 * rate)
     return np.asarray(np.sqrt(4.0 * np.pi**2 * removed * cutoff**3 / 3.0))

@@ -99,10 +99,7 @@ class Quality(Result):
 
 
 def diagnose(log: Log) -> Quality:
-    """Return the bad clocks, holes, dead, stuck, saturated and delayed channels and wrong units of a `log`.
-
-    No finding means that nothing looks suspicious, not that the log is right.
-    """
+    """Return findings on clock, holes, dead, stuck, saturated or delayed channels and units of a `log`; none is no proof."""
     require(log, Log, "log")
     return examine(log, Segment(log))[0]
 
@@ -165,10 +162,7 @@ class Segment:
 
 
 def split_at_gaps(log: Log, shortest: int = 64) -> tuple[Log, ...]:
-    """Return the pieces of a `log` between its gaps and long holes that have at least `shortest` samples, in time order.
-
-    Regressions are additive, so every piece can be prepared and fitted together with the others.
-    """
+    """Return the pieces of a `log` between its gaps and long holes, in time order, that have at least `shortest` samples."""
     return tuple(log.rows(a, b) for a, b in pieces_without_gaps(log) if b - a >= shortest)
 
 

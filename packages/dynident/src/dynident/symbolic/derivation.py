@@ -226,41 +226,28 @@ def derive(
     max_nodes: int = MAX_NODES,
     max_seconds: float = MAX_SECONDS,
 ) -> Program:
-    """Derive closed forms of a robot: recursive Newton-Euler on expressions that share everything.
+    """Return closed forms of a robot: recursive Newton-Euler on expressions that share everything.
+
+    ``inverse_dynamics`` tau(q, v, a, phi) (n,), joint and motor terms included; ``forward_dynamics`` acc(q, v, tau, phi) (n,);
+    ``regressor`` Y (n, p) with tau = Y phi; ``mass_matrix`` M (n, n); ``coriolis_matrix`` C (n, n) of the Christoffel symbols;
+    ``gravity`` g (n,); ``forward_kinematics`` T (4, 4) and ``jacobian`` J (6, n) (linear rows first, link axes) of `frame`;
+    ``base_regressor`` (n, b); ``base_inverse_dynamics`` tau(q, v, a, beta); ``base_parameters`` beta(phi) (b,); ``energies``
+    kinetic and potential (2,).
 
     Parameters
     ----------
-    mechanism : Mechanism
-        Tree of any joints without loops; couplings are linear or smooth functions of NumPy that can be run on expressions.
-    quantities : sequence of str
-        Which of `QUANTITIES`:
-
-        ``inverse_dynamics`` tau(q, v, a, phi) (n,), joint and motor terms included; ``forward_dynamics`` acc(q, v, tau, phi)
-        (n,); ``regressor`` Y (n, p) with tau = Y phi;
-        ``mass_matrix`` M (n, n); ``coriolis_matrix`` C (n, n) of the Christoffel symbols; ``gravity`` g (n,);
-        ``forward_kinematics`` T (4, 4) and ``jacobian`` J (6, n) (linear rows first, link axes) of `frame`;
-        ``base_regressor`` (n, b); ``base_inverse_dynamics`` tau(q, v, a, beta); ``base_parameters`` beta(phi) (b,);
-        ``energies`` kinetic and potential (2,).
+    mechanism, quantities
+        Tree without loops; which of the quantities above. Couplings are linear, or functions that can be run on expressions.
     geometry : {"numeric", "symbolic"}
         Lengths as numbers, or as symbols where they are not zero; directions are numbers in both cases.
     parameters : {"symbolic", "numeric"}
         Standard parameters as inputs ``phi``, or the robot's own numbers folded in.
-    columns : sequence of int, optional
-        Standard parameters that lead the base parameters (``base_parameters(mechanism).columns``); found here when omitted.
-    frame : str, optional
-        Link of the kinematics; the last one of the tree when omitted.
-    snap : float
-        Direction cosines closer than this to 0, 1, 1/2, sqrt(1/2) or sqrt(3/4) are taken as exact: descriptions write right
-        angles with a dozen digits.
-    max_nodes : int
-        Number of sub-expressions at which to give up.
-    max_seconds : float
-        Time at which to give up.
-
-    Returns
-    -------
-    Program
-        The closed forms.
+    columns, frame
+        Columns that lead the base parameters; link of the kinematics, the last one when omitted.
+    snap
+        Direction cosines closer than this to 0, 1, 1/2, sqrt(1/2) or sqrt(3/4) count as exact, as files round right angles.
+    max_nodes, max_seconds
+        Number of sub-expressions and time [s] at which to give up.
 
     Examples
     --------

@@ -126,8 +126,7 @@ class CurveBase(Described, ABC):
         return self._at(finite_times(t))
 
     @abstractmethod
-    def _at(self, t: Array) -> State:
-        """Return q, v, a (N, n) at checked times (N,)."""
+    def _at(self, t: Array) -> State: ...  # q, v, a (N, n) at checked times (N,)
 
     def sample(self: Curve, rate: float) -> Motion:
         """Return the motion at a fixed rate."""

@@ -63,8 +63,7 @@ class _Stretched(ABC):
 
     @staticmethod
     @abstractmethod
-    def _shape(u: Array) -> tuple[Array, Array, Array]:
-        """Return the shape at u from 0 to 1 and its two derivatives."""
+    def _shape(u: Array) -> tuple[Array, Array, Array]: ...  # the shape at u from 0 to 1 and its two derivatives
 
     @classmethod
     def within(cls, distance: float, speed: float, acceleration: float) -> Self:

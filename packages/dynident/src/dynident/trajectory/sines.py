@@ -254,10 +254,7 @@ class Multisine(Described):
 def harmonic_sines(
     frequency: float, multiples: Sequence[int] = (1, 2, 4), periods: int = 1, fade: float | None = None
 ) -> Multisine:
-    """Return the sines of [Pagani2022, eq. 72] with a fundamental `frequency` [Hz] and `multiples` of it.
-
-    `periods` lie between the fades of `fade` seconds (half a period), without which velocities would jump.
-    """
+    """Return the sines of [Pagani2022, eq. 72]: `multiples` of `frequency` [Hz], `periods` between fades of `fade` seconds."""
     F = 0.5 / positive("frequency", frequency) if fade is None else fade
     return Multisine(tuple(frequency * k for k in multiples), tuple(0.0 for _ in multiples), periods / frequency + 2.0 * F, F)
 

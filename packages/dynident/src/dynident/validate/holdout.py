@@ -76,16 +76,9 @@ def hold_out(
     estimator: MAP | OLS | WLS | None = None,
     **options: Any,
 ) -> HoldOut:
-    """Return the fit of the first part of a log, and its score on the last.
+    """Return the fit by `estimator` (`MAP()`) to the first `fraction` of a `log` of `mechanism`, and its score on the rest.
 
-    Parameters
-    ----------
-    mechanism, log, fraction, gap
-        Robot; log, share of its samples to fit on, time left out between the parts [s].
-    estimator : MAP, OLS or WLS, optional
-        Estimator; `MAP()` when omitted.
-    **options
-        Passed to `dynident.signals.prepare`.
+    The parts are `gap` seconds apart; `options` are passed to `dynident.signals.prepare`.
     """
     first, last = split(log, fraction, gap)
     fit = fit_of(MAP() if estimator is None else estimator, Regression.from_logs(mechanism, [first], **options))
