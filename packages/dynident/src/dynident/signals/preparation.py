@@ -420,6 +420,6 @@ def _decimator(
 
 
 def velocity_noise(rate: float, raw: Array, filtered: Array, cutoff: float) -> Array:
-    """Return the std of the velocity noise per channel, sigma_v^2 = 4 pi^2 S fc^3 / 3, S: density of the removed position noise."""
+    """Return the std of the velocity noise per channel, sigma_v^2 = 4 pi^2 S fc^3 / 3 (S: density of the removed noise)."""
     removed = np.var(raw - filtered, axis=0) / max(rate / 2.0 - cutoff, 0.1 * rate)
     return np.asarray(np.sqrt(4.0 * np.pi**2 * removed * cutoff**3 / 3.0))
