@@ -18,10 +18,12 @@ from numpy.typing import NDArray
 
 from dynident.arrays import Array
 from dynident.graph.compiled import Compiled
-from dynident.graph.elementary import absolute, both, maximum, minimum, opposite
-from dynident.graph.expression import Function, Graph, Node
+from dynident.graph.elementary import absolute, both, maximum, minimum, opposite, where
+from dynident.graph.expression import Function, Graph, Node, total
 from dynident.graph.print_llvm import compile_routines
 from dynident.graph.routine import Routine
+from dynident.graph.vectors import dot
+from dynident.mechanics.actuation import TINY, least_squares
 from dynident.mechanics.functions import cached
 from dynident.mechanics.moving_tree import MovingTree
 from dynident.mechanics.solving import eliminate
@@ -76,6 +78,34 @@ def newton_step(x: MovingTree, bound: Sequence[int], name: str) -> Function:
     for i, (step,) in zip(bound, steps, strict=True):
         following[i], size = following[i] + step, maximum(size, absolute(step))
     return Function(name, {"q": len(x.x)}, {"next": following, "report": [side * ratio, size]})
+
+
+def motor_step(x: MovingTree, rows: Array, zero: Array, name: str) -> Function:
+    """Return the Newton step to closed positions whose motors, rows q_t + zero, are at ``rho``; otherwise as `newton_step`.
+
+    With more motors than freedoms it is the step to those nearest to ``rho``. The ratio is only a sign, 0 at a singularity.
+    """
+    graph, A, closed = x.graph, [x.times_G(row) for row in rows], x.tree_q
+    if x.mechanism.loops:
+        closed = [q + gap for q, gap in zip(x.x, x.correction, strict=True)]
+    left = []
+    for rho, row, z in zip(graph.symbols("rho", len(A)), rows.tolist(), zero.tolist(), strict=True):
+        left.append(rho - total([graph.const(z), *(q * c for q, c in zip(closed, row, strict=True) if c)]))
+    if len(A) == x.mechanism.dof:
+        solved, ok, side = eliminate(A, [[gap] for gap in left])
+        step, side = [entry for (entry,) in solved], where(ok > TINY, side, 0.0)
+    else:
+        step, ok = least_squares(A, left)
+        side = where(ok > 0.0, 1.0, graph.zero)
+    if x.mechanism.loops:
+        side = where(x.pivot > 0.0, side * x.branch, 0.0)
+        following = [q + dot(row, step) for q, row in zip(closed, x.G or [], strict=True)]
+    else:
+        following = [q + d for q, d in zip(x.x, step, strict=True)]
+    size = graph.zero
+    for after, before in zip(following, x.x, strict=True):
+        size = maximum(size, absolute(after - before))
+    return Function(name, {"q": len(x.x), "rho": len(A)}, {"next": following, "report": [side, size]})
 
 
 def closing_routine(newton: Function, name: str, far: bool = False) -> Routine:

@@ -23,9 +23,10 @@ from dynident.friction.terms import TERMS
 from dynident.graph.elementary import absolute, maximum, where
 from dynident.graph.expression import Function, Graph, Node, reachable, reverse, total
 from dynident.identify.regression.rows import Rows, actuation, unprojected
+from dynident.mechanics.actuation import least_squares
+from dynident.mechanics.branch import motor_step
 from dynident.mechanics.equations import Equations
 from dynident.mechanics.newton_euler import energies
-from dynident.mechanics.solving import eliminate, solve_general
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.tree import FREE, SPHERICAL
 
@@ -45,7 +46,9 @@ def terms_of(rows: Rows, laws: Mapping[str, Friction], rest: float) -> Terms:
     """Return the functions of a robot, jumps of friction taken as zero below a speed; laws act beside the joint terms."""
     mechanism = rows.mechanism
     check_monitored(mechanism, laws)
-    loops = (_closing(rows), _drive(rows)) if mechanism.loops else (None, None)
+    loops: tuple[Function, ...] = ()
+    if mechanism.loops:
+        loops = (motor_step(Equations(mechanism, Graph()), *mechanism.actuator_matrix, "closing"), _drive(rows))
     return Terms(_momentum(mechanism, rest), *_friction(rows, laws, rest), *loops)
 
 
@@ -138,49 +141,15 @@ def _rubbing(x: Equations, rows: Rows, joint: str) -> tuple[Node, Node, list[Nod
     return x.tree_v[d], x.tree_q[d], x.G[d], motor
 
 
-def _closing(rows: Rows) -> Function:
-    """Return a step towards positions with closed loops whose motors are nearest to the measured ones.
-
-    ``report`` is the sign that a branch keeps and the size of the step [rad, m].
-    """
-    robot = rows.mechanism
-    x = Equations(robot, Graph())
-    assert x.G is not None
-    N, n0 = robot.actuator_matrix
-    A, rho = actuation(x), x.graph.symbols("rho", len(N))
-    closed = [q + gap for q, gap in zip(x.x, x.correction, strict=True)]
-    turned = [
-        total([x.graph.const(float(n0[k])), *(c * q for c, q in zip(N[k], closed, strict=True) if c)]) for k in range(len(N))
-    ]
-    left = [[a - b] for a, b in zip(rho, turned, strict=True)]
-    side = x.branch
-    if len(A) == robot.dof:
-        step, _, sign = eliminate(A, left)
-        side = side * sign
-    else:  # more motors than freedoms: least squares
-        square = [[total([row[i] * row[j] for row in A]) for j in range(robot.dof)] for i in range(robot.dof)]
-        right = [[total([row[i] * e[0] for row, e in zip(A, left, strict=True)])] for i in range(robot.dof)]
-        step, _ = solve_general(square, right)
-    moved = [q + total([g * d[0] for g, d in zip(row, step, strict=True)]) for q, row in zip(closed, x.G, strict=True)]
-    size = x.graph.zero
-    for after, before in zip(moved, x.x, strict=True):
-        size = maximum(size, absolute(after - before))
-    return Function("closing", {"q": len(x.x), "rho": len(N)}, {"next": moved, "report": [side, size]})
-
-
 def _drive(rows: Rows) -> Function:
     """Return nu of A nu = w (least squares), A^T tau, and the squares of S^-1 of the fit's equations."""
     n = rows.mechanism.dof
     x = Equations(rows.mechanism, Graph())
     A = actuation(x)
     w, tau = x.graph.symbols("w", len(A)), x.graph.symbols("tau", len(A))
-    columns = [[row[i] for row in A] for i in range(n)]
-    square = [[total([a * b for a, b in zip(p, q, strict=True)]) for q in columns] for p in columns]
-    right = [[total([a * b for a, b in zip(column, w, strict=True)])] for column in columns]
-    solved, _ = solve_general(square, right) if len(A) > n else solve_general(A, [[rate] for rate in w])
-    push = [total([a * b for a, b in zip(column, tau, strict=True)]) for column in columns]
+    push = [total([row[i] * x for row, x in zip(A, tau, strict=True)]) for i in range(n)]
     weights = [entry * entry for row in unprojected(x, rows) for entry in row]
-    outputs = {"v": [row[0] for row in solved], "push": push, "weights": weights}
+    outputs = {"v": least_squares(A, w)[0], "push": push, "weights": weights}
     return Function("drive", {"q": len(x.x), "w": len(A), "tau": len(A)}, outputs)
 
 

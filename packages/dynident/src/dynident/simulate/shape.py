@@ -274,7 +274,7 @@ class Memory:
         self.work.add(tail=J, impulse=J, trial=n, through=k, agree=1, load=owners, status=1, index=1, torque=k, error=wide)
         self.work.add(**each(("x", "v", "a", "wanted", "task", "rate"), n))
         self.work.add(**each(("rho", "rho_v", "current", "theta", "omega"), k), drift=nq)
-        self.work.add(correction=positions_of(model), size=1, ok=1)
+        self.work.add(correction=positions_of(model), ok=1)
         self.record = Fields("record", q=n, v=n, a=n, **each(RECORDED, k), joint_friction=nt, joint_power=nt, energy=2)
         self.call = Fields("a", steps=1, table=1, table_rows=1, noise=1, noise_rows=1, noise_width=1, push=1, push_rows=1)
         self.call.add(**each(("push_every", "record", "record_rows", "record_every", "status", "index"), 1))

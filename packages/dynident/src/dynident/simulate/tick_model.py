@@ -1,6 +1,6 @@
 """What a control law believes: the pose of the sensed motors, the torques that a model needs there, and work spaces.
 
-    A = N G,    x += (A^T A)^-1 A^T (rho - N q_t)  until it fits
+    A = N G,    x += (A^T A)^-1 A^T (rho - N q_t)  until it fits and the loops are closed
     A^T tau = f = ID_model(x, v, a),    tau = A (A^T A)^-1 f + internal part of the preload
     J dx = u    square,    dx = dp + M^-1 J^T (J M^-1 J^T)^-1 (u - J dp)  with a posture dp
 
@@ -16,10 +16,10 @@ from dynident.control.feedforward import coupling_rows
 from dynident.control.task import Bound, bound_space, independent_coordinates
 from dynident.graph.elementary import equal, minimum, where
 from dynident.graph.expression import Function, Node, total
-from dynident.graph.routine import Place, Routine
-from dynident.graph.vectors import along, dot
+from dynident.graph.routine import Place
+from dynident.graph.vectors import dot
 from dynident.mechanics.actuation import internal, least_norm, least_squares
-from dynident.mechanics.branch import closing_routine, newton_step
+from dynident.mechanics.branch import closing_routine, motor_step, newton_step
 from dynident.mechanics.equations import Equations
 from dynident.mechanics.moving_tree import positions_of
 from dynident.mechanics.solving import NodeRows, solve_general, solve_symmetric
@@ -28,10 +28,8 @@ from dynident.simulate.dynamics import Dynamics
 from dynident.simulate.friction import Given, softened
 from dynident.simulate.lumping import lumped_symbols
 from dynident.simulate.reference import task_fields
-from dynident.simulate.shape import LOST_CLOSURE, MachineRoutine, largest, own_positions, starts
+from dynident.simulate.shape import LOST_CLOSURE, MachineRoutine, own_positions, starts
 
-POSES = 6  # Gauss-Newton steps from the last pose to the sensed one
-NEAR = 1e-9  # step at which they have converged
 SINGULAR = 1e-9  # share of a row of the work space that the robot must be able to make on its own
 
 
@@ -75,23 +73,11 @@ class Model:
 
     # ---- pose
 
-    @cached_property
-    def _closing(self) -> Routine:
-        bound = [int(i) for i in self.mechanism.closure.dependent]
-        return closing_routine(newton_step(self.eq, bound, "model_newton"), "model_close")
-
-    def _close(self, r: MachineRoutine) -> None:
-        """Close the loops of the pose."""
-        if self.mechanism.loops:
-            r.call(self._closing, q=r.at("s.pose"), result=r.at("w.ok"))
-            with r.when(equal(r.get("w.ok"), 0.0)):
-                r.put("w.status", LOST_CLOSURE)
-
-    def _step(self, r: MachineRoutine, correction: Function, **places: Place) -> None:
-        """Add to the pose what a function of it finds as d."""
-        r.call(correction, q=r.at("s.pose"), d=r.at("w.correction"), **places)
-        q, d = r.get_all("s.pose"), r.get_all("w.correction")
-        r.put_all("s.pose", [x + dx for x, dx in zip(q, d, strict=True)])
+    def _close(self, r: MachineRoutine, step: Function, name: str, far: bool, **places: Place) -> None:
+        """Repeat a step of the pose until the loops are closed."""
+        r.call(closing_routine(step, name, far), q=r.at("s.pose"), result=r.at("w.ok"), **places)
+        with r.when(equal(r.get("w.ok"), 0.0)):
+            r.put("w.status", LOST_CLOSURE)
 
     @cached_property
     def measured(self) -> MachineRoutine:
@@ -108,19 +94,8 @@ class Model:
             r.call(Function("model_pose", inputs, outputs), **sensed, x=r.at("w.x"), v=r.at("w.v"))
             r.put_all("s.pose", r.get_all("w.x", n))
             return r
-        rho = self.graph.symbols("rho", self.k)
-        gap = [x - along(row, self.eq.tree_q) for x, row in zip(rho, self.rows, strict=True)]
-        step, ok = self._fitted(gap)
-        outputs = {"d": self._carried(step), "size": [largest(self.graph, step)], "ok": [ok]}
-        fit = Function("model_fit", self._inputs(rho=self.k), outputs)
-        left = r.local("left", 1)
-        with r.until(POSES):
-            self._step(r, fit, rho=sensed["rho"], size=r.at("w.size"), ok=r.at("w.ok"))
-            r.store(left, 0, r.get("w.size"))
-            r.stop_unless_ok(LOST_CLOSURE)
-            self._close(r)
-            r.leave(r.get("w.status") > 0.0)
-            r.leave(r.load(left, 0) < NEAR)
+        step = motor_step(self.eq, self.rows, 0.0 * self.rows[:, 0], "model_motors")
+        self._close(r, step, "model_pose", True, rho=sensed["rho"])
         speed, _ = self._fitted(self.graph.symbols("rate", self.k))
         rates = Function("model_rates", self._inputs(rate=self.k), {"v": speed})
         r.call(rates, q=r.at("s.pose"), rate=sensed["rate"], v=r.at("w.v"))
@@ -131,8 +106,13 @@ class Model:
         """Return what moves the model to the wanted pose, by the errors of its coordinates."""
         r = MachineRoutine(self.memory, self.graph, "model_moved", ("s", "p", "w"))
         carried = self._carried(self.graph.symbols("t", self.n))
-        self._step(r, Function("model_carried", self._inputs(t=self.n), {"d": carried}), t=r.at("w.error"))
-        self._close(r)
+        carry = Function("model_carried", self._inputs(t=self.n), {"d": carried})
+        r.call(carry, q=r.at("s.pose"), t=r.at("w.error"), d=r.at("w.correction"))
+        q, d = r.get_all("s.pose"), r.get_all("w.correction")
+        r.put_all("s.pose", [x + dx for x, dx in zip(q, d, strict=True)])
+        if self.mechanism.loops:
+            bound = [int(i) for i in self.mechanism.closure.dependent]
+            self._close(r, newton_step(self.eq, bound, "model_newton"), "model_close", False)
         return r
 
     # ---- torques
