@@ -42,12 +42,13 @@ FORMER = {
     "dynident_lab.servo": "control.Margins drive.Bode drive.Modes simulate.MachineFit simulate.MotorLoad simulate.SineResponse "
     "simulate.Sizing simulate.StepMetrics",
     "dynident_lab.testbench": "testbench",
-    "dynident_lab.thermal": "friction.AdvancedSecondOrder friction.FirstOrder friction.Fractional friction.SecondOrder "
-    "friction.Thermal friction.TwoPole friction.WarmFriction friction.Warming",
+    "dynident_lab.thermal": "friction.AdvancedSecondOrder friction.FirstOrder friction.SecondOrder friction.Thermal "
+    "friction.WarmFriction friction.Warming",
     "dynident_papers.flexures": "mechanics.FlexureRequirements",
     "dynident_papers.identify": "identify.Individual identify.JointReduction identify.Reduction identify.Statistics",
     "dynident_papers.reproduce": "reproduce",
     "dynident_papers.servo": "control.Trial control.ZoneTuning drive.ActuatorFit drive.ModalFit",
+    "dynident_papers.thermal": "friction.Fractional friction.TwoPole",
     "dynident_papers.workspace": "mechanics.Singularity mechanics.WorkspaceMap",
 }
 """Kinds, and subpackages as a whole, that were elsewhere up to version 0.2, by the place where they are now."""
