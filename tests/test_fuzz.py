@@ -25,7 +25,7 @@ from dynident_papers.workspace import workspace_map
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from fuzz.inputs import FORMATS, fuzz_formats
 from fuzz.options import GOOD, fuzz_options, parameters
-from fuzz.samples import URDF
+from fuzz.texts import URDF
 from fuzz.watch import table
 
 ROBOT = di.Mechanism.from_dh([(0.3, 0.0, 0.0, 0.0), (0.2, 0.0, 0.0, 0.0)], name="planar")

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from fuzz.samples import URDF
+from fuzz.texts import URDF
 
 import dynident as di
 

@@ -11,17 +11,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 
-import mujoco
 import numpy as np
-import pinocchio as pin
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
+from optional import optional
 from scipy.spatial.transform import Rotation
 
 from dynident.friction import TERMS
 from dynident.mechanics import Motion
 from dynident.mechanism import Actuator, Body, Coupling, Joint, Mechanism, Placement
 from dynident.mechanism.elements import COORDINATES
+
+pin = optional("pinocchio")
+mujoco = optional("mujoco")
 
 KINDS = tuple(COORDINATES)
 SCALAR_KINDS = ("fixed", "revolute", "continuous", "prismatic", "universal", "planar")
@@ -176,7 +178,7 @@ class PinRobot:
     """The same robot in Pinocchio. Velocities differ by vp = B(q) v, so tau = B^T tau_p and M = B^T M_p B."""
 
     mechanism: Mechanism
-    model: pin.Model = field(default_factory=pin.Model)
+    model: pin.Model = field(default_factory=lambda: pin.Model())
 
     def __post_init__(self) -> None:
         self.model.gravity.linear = self.mechanism.gravity

@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import sympy
 from numpy.typing import ArrayLike, NDArray
+from optional import optional
 
 from dynident.mechanism import Joint, Mechanism
+
+sympy = optional("sympy")
 
 Array = NDArray[np.float64]
 

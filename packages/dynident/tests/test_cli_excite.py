@@ -10,9 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
 
 pytest.importorskip("matplotlib", reason="figures need matplotlib: pip install 'dynident[report]'")
+
+from optional import optional
 
 import dynident as di
 from dynident.__main__ import main
@@ -21,6 +22,8 @@ from dynident.errors import DynidentError
 from dynident.excitation import Plan, check_plan, limits_of, read_limits
 from dynident.signals import Log
 from dynident.trajectory import Fourier, Trajectory
+
+yaml = optional("yaml")
 
 INERTIA = """<inertial><mass value="2"/><origin xyz="0.1 0.05 0.02"/>
 <inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial>"""

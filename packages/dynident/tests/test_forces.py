@@ -6,11 +6,11 @@ import copy
 from dataclasses import replace
 from pathlib import Path
 
-import mujoco
 import numpy as np
 import pytest
 from identify_cases import simulated_log, smooth
 from loop_cases import four_bar, slider_crank, states
+from optional import optional
 from small_robots import arm3_machine
 
 import dynident as di
@@ -24,6 +24,8 @@ from dynident.mechanics import close_motion
 from dynident.mechanism import apply_sidecar, write_sidecar
 from dynident.report import write_report
 from dynident.trajectory import random_motion
+
+mujoco = optional("mujoco")
 
 SPRING = di.Force("spring", "joint_2", "q - 0.3", value=4.0, unit="N m/rad")
 # A linear spring of 900 N/m and free length 0.1 m between two points at 0.2 m and 0.15 m from a joint.

@@ -6,8 +6,8 @@ import json
 from dataclasses import replace
 
 import numpy as np
-import pinocchio as pin
 import pytest
+from optional import optional
 from random_mechanisms import PinRobot, pin_inertia
 from scipy.signal import lfilter
 from scipy.spatial.transform import Rotation
@@ -28,6 +28,8 @@ from dynident.identify import (
 )
 from dynident.mechanism import from_com
 from dynident.monitor import Monitor
+
+pin = optional("pinocchio")
 
 MASS, COM, INERTIA = 1.7, np.array([0.04, -0.02, 0.08]), np.diag([0.02, 0.015, 0.01])
 

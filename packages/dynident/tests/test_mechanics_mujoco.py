@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import mujoco
 import numpy as np
+import pytest
 from hypothesis import given
 from random_mechanisms import PROPERTY, MujocoRobot, close, mechanisms, random_motion
 
 from dynident.mechanics import energy_regressor, forward_dynamics, forward_kinematics, inverse_dynamics, mass_matrix, regressor
 from dynident.mechanism import Mechanism
+
+mujoco = pytest.importorskip("mujoco")
 
 SAMPLES = 5
 TERMS = ("ia", "fv", "k")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-import pinocchio as pin
+import pytest
 from hypothesis import given
 from random_mechanisms import PROPERTY, PinRobot, close, mechanisms, pin_inertia, random_inertia, random_motion
 
@@ -20,6 +20,8 @@ from dynident.mechanics import (
     regressor,
 )
 from dynident.mechanism import Mechanism
+
+pin = pytest.importorskip("pinocchio")
 
 SAMPLES = 5
 EXACT = 1e-12  # relative to the largest entry

@@ -8,8 +8,8 @@ import subprocess
 from dataclasses import replace
 
 import numpy as np
-import pinocchio as pin
 import pytest
+from optional import optional
 from random_mechanisms import PinRobot, build, close, coupled, random_motion
 from scipy.signal import butter, lfilter
 from simulate_cases import excitation, geared_arm
@@ -23,6 +23,8 @@ from dynident.identify.regression.rows import Rows, unprojected
 from dynident.mechanics import actuator_jacobian, actuator_torques, close_positions, jacobian
 from dynident.mechanics.functions import function_of
 from dynident.monitor import Event, Monitor, MonitorRecord, Reading, false_alarm_rate, level_for
+
+pin = optional("pinocchio")
 
 GCC = shutil.which("gcc")
 STRICT = ["-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-Wconversion", "-Wdouble-promotion", "-Wshadow", "-Wvla"]

@@ -391,7 +391,7 @@ TOUCH = 4e-13  # parts of the arm's length by which a target may overstep the re
 
 @dataclass(frozen=True, eq=False)
 class Chain:
-    """Joint axes of a serial arm at q = 0 in the base frame."""
+    """Joint axes of a serial arm at q = 0 in the base frame: T(q) = exp(S_1 q_1) ... exp(S_n q_n) T(0) [Brockett1984]."""
 
     joints: tuple[str, ...]  # coordinate names, base first
     revolute: NDArray[np.bool_]  # (n,), True for joints that turn, False for joints that slide
