@@ -178,7 +178,7 @@ class PinRobot:
     """The same robot in Pinocchio. Velocities differ by vp = B(q) v, so tau = B^T tau_p and M = B^T M_p B."""
 
     mechanism: Mechanism
-    model: pin.Model = field(default_factory=lambda: pin.Model())
+    model: pin.Model = field(default_factory=lambda: pin.Model())  # noqa: PLW0108 - pin may not be installed
 
     def __post_init__(self) -> None:
         self.model.gravity.linear = self.mechanism.gravity
