@@ -16,7 +16,7 @@ def main() -> Figure:
     """Draw the path errors of three controllers on a fast motion."""
     robot = machine()
     log = robot.simulate(random_motion([0.3, -0.8], [0.8, 0.7], seed=1, duration=6.0), seed=1).log
-    identified = di.WLS().fit(di.Regression.from_log(robot.model, log, standstill=0.1)).result_.identified
+    identified = di.WLS().fit(di.Regression.from_log(robot.model, log, standstill=0.1)).result_.model
     known = robot.model.parameters
     sheet = robot.model.with_parameters(
         known.replace({n: 0.0 if n[0] == "f" else 0.85 * x for n, x in known.to_dict().items()})

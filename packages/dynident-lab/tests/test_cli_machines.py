@@ -95,7 +95,7 @@ def test_track_and_bandwidth_take_my_drives(folder, capsys):
     assert known["ia_j2"] == pytest.approx(50.0**2 * (1e-4 + 1e-5))
     assert known["fc_j1"] == pytest.approx(max(0.8, 60.0 * 0.01))
     assert known["fv_j1"] == pytest.approx(max(0.5, 60.0**2 * 1e-4))
-    found = case.run().fit.identified.parameters.to_dict()
+    found = case.run().fit.model.parameters.to_dict()
     assert found["fc_j1"] == pytest.approx(known["fc_j1"], rel=0.05)
     options = ("--coordinate", "j1", "--frequencies", "1,40", "--no-alone", "--drives", "drives.toml")
     text, notes = call(capsys, "bandwidth", "robot.urdf", *options)

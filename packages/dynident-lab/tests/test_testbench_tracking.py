@@ -208,7 +208,7 @@ def test_feedback_and_model_share_the_whole_effort(proof: TrackingProof) -> None
     assert not np.any(alone.model)
     identified = proof.trial(IDENTIFIED, "sweep")
     expected = feedforward_torques(
-        proof.fit.identified, machine().reference(random_motion(CENTRE, [0.5, 0.5], 9, 2.0)).sample(identified.t)
+        proof.fit.model, machine().reference(random_motion(CENTRE, [0.5, 0.5], 9, 2.0)).sample(identified.t)
     )
     np.testing.assert_allclose(identified.model, expected / (80.0 * 0.05), rtol=1e-9)
     assert np.all(np.abs(identified.model + identified.feedback) <= 12.0 + 1e-9)

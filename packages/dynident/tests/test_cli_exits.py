@@ -49,7 +49,7 @@ def test_derive_with_a_fit_writes_the_model(here: Path, capsys: pytest.CaptureFi
     space: dict[str, object] = {}
     exec((here / "model" / "arm6.py").read_text(), space)
     q, v, a = np.random.default_rng(0).uniform(-1.0, 1.0, (3, 4, 6))
-    wanted = di.inverse_dynamics(di.Fit.load("fit.json").identified, di.Motion(np.arange(4.0), q, v, a))
+    wanted = di.inverse_dynamics(di.Fit.load("fit.json").model, di.Motion(np.arange(4.0), q, v, a))
     np.testing.assert_allclose(space["torque"](q, v, a), wanted, rtol=1e-10, atol=1e-10)  # type: ignore[operator]
 
 

@@ -210,7 +210,7 @@ def test_a_fit_to_positions_claims_no_efforts(robot, machine, runs):
     assert named(judged)["efforts"].ok  # a log with efforts shows the scale
     assert np.isnan(score.coverage)
     assert "fit is one to positions" in score.summary()
-    exact = replace(fit, covariance=1e-12 * fit.covariance)
+    exact = fit.altered(covariance=1e-12 * fit.covariance)
     assert "<0.01%" in exact.summary()
     assert "0.00%" not in exact.summary()
     scaled = fit.score(replace(runs[1].log, effort=1.3 * runs[1].log.effort))

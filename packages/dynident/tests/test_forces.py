@@ -275,7 +275,7 @@ def test_coefficients_are_identified_and_known_ones_are_left_alone(tmp_path: Pat
     loaded = di.Fit.load(fit.save(tmp_path / "fit.json"))
     assert loaded.score(other).metrics.relative == pytest.approx(score.metrics.relative, rel=1e-9)
     motion = smooth(2, 30, seed=9)
-    np.testing.assert_allclose(di.inverse_dynamics(fit.identified, motion), fit.predict(motion).effort, atol=1e-8)
+    np.testing.assert_allclose(di.inverse_dynamics(fit.model, motion), fit.predict(motion).effort, atol=1e-8)
     without = di.WLS().fit(di.Regression.from_log(arm(), log)).result_
     assert without.score(other).metrics.relative > 10.0 * score.metrics.relative
 

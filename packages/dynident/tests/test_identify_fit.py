@@ -224,7 +224,7 @@ def test_observability_follows_the_numbers(robot):
     std = np.full(b, 0.05)
     std[1], std[2], values[3] = 0.3, 0.7, 0.0
     active[4] = solved[4] = solved[5] = False
-    made = replace(fit, values=values, covariance=np.diag(std**2), active=active, solved=solved)
+    made = fit.altered(values=values, covariance=np.diag(std**2), active=active, solved=solved)
     rows = made.observability()
     wanted = ["good", "poor", "insignificant", "insignificant", "dropped", "not excited", "good"]
     assert [row.verdict for row in rows[:7]] == wanted
@@ -241,7 +241,7 @@ def test_observability_follows_the_numbers(robot):
 
 def test_impossible_bodies_are_said(robot, fit):
     bad = fit.standard.replace({"m_link_2": -1.0})
-    made = replace(fit, standard=bad)
+    made = fit.altered(standard=bad)
     assert next(c.name for c in made.consistency() if not c.ok) == "link_2"
     assert "physically impossible" in made.summary()
     assert "link_2" in made.summary().splitlines()[-1]
@@ -249,11 +249,11 @@ def test_impossible_bodies_are_said(robot, fit):
 
 def test_exported_is_what_the_standard_parameters_say(robot, fit):
     np.testing.assert_allclose(fit.exported().values, fit.values, rtol=1e-9, atol=1e-9)
-    moved = replace(fit, standard=fit.standard.replace(1.1 * fit.standard.values))
+    moved = fit.altered(standard=fit.standard.replace(1.1 * fit.standard.values))
     np.testing.assert_allclose(moved.exported().values, 1.1 * fit.values, rtol=1e-8, atol=1e-8)
     motion = smooth(3, 20)
     np.testing.assert_allclose(
-        moved.exported().predict(motion).effort, inverse_dynamics(moved.identified, motion), rtol=1e-8, atol=1e-8
+        moved.exported().predict(motion).effort, inverse_dynamics(moved.model, motion), rtol=1e-8, atol=1e-8
     )
 
 

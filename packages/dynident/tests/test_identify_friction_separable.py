@@ -147,7 +147,7 @@ def test_bodies_and_shapes_of_all_joints_together() -> None:
     # What is stored, and what the identified robot does, is the same model.
     loaded = di.Fit.from_dict(fit.to_dict(), robot)
     np.testing.assert_allclose(loaded.predict(again).effort, fit.predict(again).effort, rtol=1e-12)
-    np.testing.assert_allclose(di.inverse_dynamics(fit.identified, again), fit.predict(again).effort, atol=1e-9)
+    np.testing.assert_allclose(di.inverse_dynamics(fit.model, again), fit.predict(again).effort, atol=1e-9)
 
 
 def test_gradient_is_exact_with_filter_masks_and_weights() -> None:
@@ -217,7 +217,7 @@ def test_temperature_is_found_and_unnamed_joints_keep_their_terms() -> None:
     assert "fc_joint_2" in fit.base.leaders
     assert "fc_joint_1" not in fit.mechanism.parameters.names
     cold = fit.predict(motion, np.full(effort.shape, 20.0)).effort
-    np.testing.assert_allclose(di.inverse_dynamics(fit.identified, motion), cold, atol=1e-9)  # at its reference temperature
+    np.testing.assert_allclose(di.inverse_dynamics(fit.model, motion), cold, atol=1e-9)  # at its reference temperature
 
 
 def test_thinned_starts_find_what_all_samples_find() -> None:

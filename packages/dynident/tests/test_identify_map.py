@@ -111,7 +111,7 @@ def test_what_is_scored_is_what_is_exported(tmp_path):
     fit = MAP().fit(Regression.from_logs(wrong(robot), [train])).result_
     np.testing.assert_allclose(fit.values, fit.exported().values, rtol=1e-12, atol=1e-12)
     motion = smooth(3, 200, seed=8)
-    np.testing.assert_allclose(fit.predict(motion).effort, inverse_dynamics(fit.identified, motion), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(fit.predict(motion).effort, inverse_dynamics(fit.model, motion), rtol=1e-9, atol=1e-9)
     score = fit.score(other)
     assert score.metrics.relative < score.description
     assert f"before: {100 * score.description:.2f} % (description)" in score.summary()
@@ -252,8 +252,8 @@ def test_at_rest_friction_may_be_anything():
 
 def test_model_errors_grow_with_the_terms_that_make_them():
     robot = arm(PLANAR, gravity=DOWN_Y)
-    fit = replace(MAP().fit(told(robot, noise=0.5)).result_, speeds={})  # without what friction at rest adds
-    fit = replace(fit, covariance=0.0 * fit.covariance)
+    fit = MAP().fit(told(robot, noise=0.5)).result_.altered(speeds={})  # without what friction at rest adds
+    fit = fit.altered(covariance=0.0 * fit.covariance)
     motion = smooth(robot.dof, 1500, seed=0)  # that of the training: the variances of the terms add up to sigma^2 in the mean
     a = fit.training_columns * np.abs(fit.values)
     share = fit.sigma[:, None] ** 2 / (a * a.sum(axis=1, keepdims=True) + 1e-300)

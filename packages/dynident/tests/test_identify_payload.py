@@ -127,7 +127,7 @@ def test_with_a_known_arm_loaded_runs_are_enough(known_arm: di.Fit) -> None:
         assert np.all(np.abs(load.com - COM)[seen] < 4.0 * load.com_std[seen])
         assert load.plausible
         assert 0.0005 < load.mass_std < 0.1
-    exact = replace(known_arm, covariance=0.0 * known_arm.covariance)
+    exact = known_arm.altered(covariance=0.0 * known_arm.covariance)
     assert payload_on_arm(exact, [record(loaded, 3, 0.1)]).mass_std < loads[0].mass_std
     with pytest.raises(IdentificationError, match="runs with it"):
         payload_on_arm(known_arm, [])

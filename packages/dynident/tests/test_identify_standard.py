@@ -21,7 +21,7 @@ def test_standard_parameters_give_the_base_parameters(recovery):
     assert fit.standard.names == robot.parameters.names
     assert recovery in fit.standard.provenance
     motion = smooth(6, 50, seed=4)
-    np.testing.assert_allclose(inverse_dynamics(fit.identified, motion), fit.predict(motion).effort, rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(inverse_dynamics(fit.model, motion), fit.predict(motion).effort, rtol=1e-8, atol=1e-8)
 
 
 @pytest.mark.parametrize("recovery", ["prior", "minimum_norm"])

@@ -361,14 +361,14 @@ def test_parameters_that_were_dropped_or_not_excited_are_shown_as_such(fit: di.F
     active[0] = solved[0] = solved[1] = False
     covariance = fit.covariance.copy()
     covariance[:2], covariance[:, :2] = 0.0, 0.0
-    page = Page(write_report(tmp_path / "r.html", replace(fit, active=active, solved=solved, covariance=covariance)))
+    page = Page(write_report(tmp_path / "r.html", fit.altered(active=active, solved=solved, covariance=covariance)))
     assert "1 dropped" in page.text
     assert "1 not excited" in page.text
     assert f"Not excited by these data: {fit.base.names[1]}" in page.text
 
 
 def test_a_fit_without_any_solved_parameter_is_reported(fit: di.Fit, tmp_path: Path) -> None:
-    nothing = replace(fit, solved=np.zeros(fit.base.rank, dtype=bool), covariance=np.zeros_like(fit.covariance))
+    nothing = fit.altered(solved=np.zeros(fit.base.rank, dtype=bool), covariance=np.zeros_like(fit.covariance))
     page = Page(write_report(tmp_path / "r.html", nothing))
     assert f"{fit.base.rank} not excited" in page.text
     assert "these data determine no parameter by itself" in page.text
@@ -457,7 +457,7 @@ def test_singular_values_reproduce_the_condition_number(fit: di.Fit) -> None:
     found = weak_directions(fit)
     assert found is not None
     assert found[0][0] / found[0][-1] == pytest.approx(fit.condition, rel=1e-6)
-    assert weak_directions(replace(fit, condition=2.0 * fit.condition)) is None
+    assert weak_directions(fit.altered(condition=2.0 * fit.condition)) is None
 
 
 def test_autocorrelation_of_a_known_process() -> None:
@@ -479,7 +479,7 @@ def test_autocorrelation_of_a_known_process() -> None:
 def test_masses_say_what_efforts_show_of_them(fit: di.Fit) -> None:
     """A mass on which no effort depends is not one that is seen in sums."""
     name = fit.consistency()[0].name
-    unseen = replace(fit, base=replace(fit.base, unidentifiable=(f"m_{name}",)))
+    unseen = replace(fit, data=replace(fit.data, base=replace(fit.base, unidentifiable=(f"m_{name}",))))
     assert ">no<" in str(bodies(unseen))
     assert ">no<" not in str(bodies(fit))
-    assert "&gt; 999 %" in str(parameters(replace(fit, covariance=1e8 * fit.covariance)))
+    assert "&gt; 999 %" in str(parameters(fit.altered(covariance=1e8 * fit.covariance)))

@@ -181,14 +181,15 @@ def test_every_check_of_the_default_can_fail(result):
     assert "joint_2 90 %" in by_name(judge(fit, [replace(score, metrics=metrics)]))["joints"].sentence
     far = by_name(judge(fit, [replace(score, leverage=np.array([3.0, 1.0, 1.0]), open_share=0.4)]))["leverage"]
     assert (far.value, far.limit, far.shown) == (0.4, 0.1, ("40.00 %", "10.00 %"))  # what is shown is what decides
-    doubtful = replace(fit, notes=(*fit.notes, "suspicion: the columns look exchanged"), logs=())
+    doubtful = replace(fit.noted("suspicion: the columns look exchanged"), data=replace(fit.data, logs=()))
     assert by_name(judge(doubtful))["suspicions"].sentence == "the columns look exchanged"
-    fewer = replace(fit, groups=fit.groups[:2], sigma=fit.sigma[:2], training_std=fit.training_std[:2])
+    fewer = replace(fit, data=replace(fit.data, groups=fit.data.groups[:2]))
+    fewer = fewer.altered(sigma=fit.sigma[:2], training_std=fit.training_std[:2])
     assert "joint_3" in by_name(judge(fewer))["efforts"].sentence
     k = fit.standard.index("ia_joint_2")
-    turned = replace(fit, standard=fit.standard.replace({"ia_joint_2": -5.0 * fit.standard_std[k]}))
+    turned = fit.altered(standard=fit.standard.replace({"ia_joint_2": -5.0 * fit.standard_std[k]}))
     assert "ia_joint_2" in by_name(judge(turned))["passivity"].sentence
-    doubt = replace(fit, standard=fit.standard.replace({"ia_joint_2": -1.0 * fit.standard_std[k]}))
+    doubt = fit.altered(standard=fit.standard.replace({"ia_joint_2": -1.0 * fit.standard_std[k]}))
     assert by_name(judge(doubt))["passivity"].ok  # by chance below zero
 
 
@@ -224,11 +225,11 @@ def test_every_check_can_fail(plain):
     assert not checks["held_out_error"].ok
     assert checks["held_out_error"].value == 0.3
     assert not checks["generalisation"].ok
-    assert not by_name(judge(replace(fit, condition=5e3), [score]))["condition"].ok
-    few = replace(fit, covariance=1e6 * fit.covariance)
+    assert not by_name(judge(fit.altered(condition=5e3), [score]))["condition"].ok
+    few = fit.altered(covariance=1e6 * fit.covariance)
     assert not by_name(judge(few, [score]))["precision"].ok
     i = fit.base.leaders.index("fv_joint_2")
-    negative = replace(fit, values=np.where(np.arange(fit.base.rank) == i, -9.0 * fit.std[i], fit.values))
+    negative = fit.altered(values=np.where(np.arange(fit.base.rank) == i, -9.0 * fit.std[i], fit.values))
     check = by_name(judge(negative, [score]))["passivity"]
     assert not check.ok
     assert "fv_joint_2" in check.sentence

@@ -149,10 +149,10 @@ def track(
             if known.proof_case is None:
                 raise DynidentError(f"robot '{machine}' has no motions to track; give a description of the robot instead")
             case = known.proof_case(seed)
-            others = {} if fit is None else {f"model of {fit.name}": di.Fit.load(fit).identified}
+            others = {} if fit is None else {f"model of {fit.name}": di.Fit.load(fit).model}
         else:
             described = robot_of(Path(machine), sidecar, search, arg)
-            true = described if fit is None else di.Fit.load(fit, described).identified
+            true = described if fit is None else di.Fit.load(fit, described).model
             turned = None if drives is None else read_drives(drives, true)
             case = own_case(true, None if fit is None else described, controller, bandwidth, seed, turned)
         step("identifying from its own log, then tracking")

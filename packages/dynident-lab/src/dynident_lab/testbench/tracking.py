@@ -109,7 +109,7 @@ def identify_friction(
     from dynident.identify import fit_log  # noqa: PLC0415 - only proofs with a law of their own need it
 
     fit = fit_log(prior or catalogue_model(machine.model), _logs(machine, training, seed), law, starts=starts, seed=seed)
-    return Known(fit.identified.without_friction(), fit.friction)
+    return Known(fit.model.without_friction(), fit.friction)
 
 
 def _logs(machine: VirtualRobot, training: Any, seed: int) -> list[Log]:
@@ -222,7 +222,7 @@ def tracking_proof(
     fit = identify_machine(machine, trained, prior=prior, projection=projection, estimator=estimator, seed=seed, **options)
     law, frame = machine.controller, tool_of(machine.mechanism, tool)
     first = machine.reference(next(iter(named.values()))).sample([0.0])
-    known = {CATALOGUE: Known(nominal), IDENTIFIED: Known(fit.identified)}
+    known = {CATALOGUE: Known(nominal), IDENTIFIED: Known(fit.model)}
     known |= {name: m if isinstance(m, Known) else Known(m) for name, m in (others or {}).items()}
     laws: dict[str, tuple[Law, Known | None]] = {ALONE: (baseline or feedback_alone(law, nominal, first.q[0]), None)}
     laws |= {name: (with_model(law, *what), what) for name, what in known.items()}
@@ -232,7 +232,7 @@ def tracking_proof(
             run = replace(machine, controller=choice).simulate(reference, seed=seed + 1000 + i)
             trials.append(_trial(controller, motion, run, run.reference, what, frame))
         if shafts:
-            led = led_reference(machine, fit.identified, reference)
+            led = led_reference(machine, fit.model, reference)
             run = replace(machine, controller=laws[IDENTIFIED][0]).simulate(led, seed=seed + 1000 + i)
             asked = machine.reference(reference).sample(run.reference.t)
             trials.append(_trial(STIFFNESS, motion, run, asked, known[IDENTIFIED], frame))

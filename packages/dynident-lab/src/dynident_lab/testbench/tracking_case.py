@@ -47,7 +47,7 @@ class ProofCase:
         if self.second is not None:
             name, projection = self.second
             fit = identify_machine(self.machine, training, projection=projection, seed=seed)
-            chosen["others"] = {name: fit.identified, **chosen.get("others", {})}
+            chosen["others"] = {name: fit.model, **chosen.get("others", {})}
         if self.friction is not None:
             name, law = self.friction
             known = identify_friction(self.machine, training, law, seed=seed)
@@ -72,7 +72,7 @@ def own_case(
     Parameters
     ----------
     robot : Mechanism
-        The robot as it counts as true, such as ``fit.identified``.
+        The robot as it counts as true, such as ``fit.model``.
     described : Mechanism, optional
         What was known before, such as the description; `catalogue_model` of the robot when omitted.
     controller : str

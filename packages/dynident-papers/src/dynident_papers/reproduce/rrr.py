@@ -143,7 +143,7 @@ def rrr_writing() -> Reproduction:
     tip, motion = writing()
     runs = {
         "PD alone": rrr.machine("pd").simulate(motion),
-        "PD and identified model": rrr.machine(model=proof.fit.identified).simulate(motion),
+        "PD and identified model": rrr.machine(model=proof.fit.model).simulate(motion),
     }
     written = {key: rrr.forward_kinematics(run.truth.motion.q, rrr.EXAMPLE) for key, run in runs.items()}
     lines = {"reference": (tip.x[:, 0], tip.x[:, 2])}

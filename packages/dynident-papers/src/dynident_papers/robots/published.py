@@ -84,9 +84,7 @@ def _dualv(mechanism: di.Mechanism) -> Published:
 def _er3a_c60(mechanism: di.Mechanism) -> Published:
     """Return ranges and speeds of [Pagani2022], and what is assumed beside them."""
     settings = er3a_c60.limit_settings()
-    source = (
-        "ranges and speeds of [Pagani2022, Table 4]; the others are assumed, see ASSUMPTIONS of its module"
-    )
+    source = "ranges and speeds of [Pagani2022, Table 4]; the others are assumed, see ASSUMPTIONS of its module"
     return Published(limits_of(mechanism, settings), source, Fourier(er3a_c60.FUNDAMENTAL, er3a_c60.HARMONICS))
 
 

@@ -320,7 +320,7 @@ def _write_model(robot: Path, fit: di.Fit, stage: Path, output: Path, described:
         note(f"{name} is not written: {error}{stale}")
     upright = bool(abs(fit.mechanism.gravity - UPRIGHT).max() < 0.01)
     if fit.mechanism.friction or fit.mechanism.forces or not upright:
-        write_sidecar(fit.identified, stage / "identified.toml", structure=False)
+        write_sidecar(fit.model, stage / "identified.toml", structure=False)
 
 
 @app.command(panel=START, epilog="Example: dynident validate robot.urdf out/fit.json other.csv --effort joint_torque --strict")

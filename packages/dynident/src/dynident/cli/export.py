@@ -137,7 +137,7 @@ def export(
     for sentence in impossible:
         note(sentence)
     if exporter is not None:
-        identified = mechanism if model is None else model.identified
+        identified = mechanism if model is None else model.model
         data, text = exporter.write(ExportRequest(str(robot), identified, model, output, options))
     else:
         assert model is not None, "checked above"
@@ -155,6 +155,6 @@ def _described(model: di.Fit, robot: Path, output: Path, described: RobotOptions
         return write_atomic(output, model.standard.to_json())
     path = described.write(robot, model, output)
     if model.mechanism.friction or model.mechanism.forces:
-        beside = write_sidecar(model.identified, output.with_suffix(".toml"), structure=False)
+        beside = write_sidecar(model.model, output.with_suffix(".toml"), structure=False)
         note(f"friction laws and force elements are in '{beside}': give it as --sidecar")
     return path

@@ -46,7 +46,7 @@ def derive(
     if fit is not None:
         model = di.Fit.load(fit, described.robot(robot, terms))
         every = not (c or numpy or casadi)
-        files = symbolic.write_model(model.identified, output, c or every, numpy or every, casadi or every)
+        files = symbolic.write_model(model.model, output, c or every, numpy or every, casadi or every)
         from dynident.export.robot import remark  # noqa: PLC0415 - only with numbers of a fit
 
         files = [remark(path, model.provenance()) for path in files]
@@ -148,7 +148,7 @@ def check(
             mechanism = ready_machine(str(robot)).model
         within = published_range(str(robot), mechanism)
     if fit is not None:
-        mechanism = di.Fit.load(fit, mechanism).identified
+        mechanism = di.Fit.load(fit, mechanism).model
     found = di.check(mechanism, within=within, samples=samples, seed=seed)
     if as_json:
         print_json(found.to_dict())

@@ -94,7 +94,7 @@ def export_robot(
     Parameters
     ----------
     mechanism, folder
-        The robot with its numbers, such as ``fit.identified``, and where to write. Torques are those of its spanning tree.
+        The robot with its numbers, such as ``fit.model``, and where to write. Torques are those of its spanning tree.
     target : {"pinocchio", "mujoco", "gazebo", "drake"}
         The program.
     source, search, arguments

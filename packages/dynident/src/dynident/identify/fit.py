@@ -1,10 +1,11 @@
-"""`Fit`: what was learnt, with its uncertainty; it predicts, scores, explains itself and can be stored."""
+"""`Fit`: the identified model and its uncertainty; it predicts, scores, explains itself and can be stored."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from dynident.errors import DynidentError, IdentificationError
 from dynident.files import read_packed
 from dynident.identify.base import BaseParameters
 from dynident.identify.prediction import Prediction, predicted
-from dynident.identify.regression.regression import Recorded
+from dynident.identify.regression.regression import Regression
 from dynident.identify.regression.rows import Projection, Rows
 from dynident.identify.tables import REMOVED, Observability, Undetermined, summary_of
 from dynident.mechanics.motion import MotionLike, as_motion
@@ -36,50 +37,40 @@ GOOD, POOR = 0.10, 0.50  # relative standard deviation up to which a parameter i
 
 
 @dataclass(frozen=True, eq=False)
-class Fit(Tabular, Result):
-    """An identified model.
+class Posterior:
+    """Estimated parameters with their uncertainty; `Fit` shows every field under the same name.
 
     Parameters
     ----------
-    base : BaseParameters
-        The robot and its identifiable combinations.
     values, covariance : ndarray, (b,), (b, b)
         Base parameters and their covariance.
+    standard : Parameters
+        Standard parameters that give the same torques.
     solved, active : ndarray of bool, (b,)
         Which were estimated each by itself, and which were asked for (others were dropped as not essential).
     combinations : ndarray, (k, b)
         E: the data determine E beta, no more. Rows of the unit matrix for `solved` parameters; other rows are sums of
         parameters that these data cannot tell apart, of which `values` holds the sum in one and zero in the others.
-    groups : tuple of str
-        Joints whose efforts were used.
     sigma : ndarray, (groups,)
-        Residual standard deviation of each of them [N m or N].
-    rows : int
-        Number of equations.
+        Residual standard deviation of each joint [N m or N].
     condition : float
         Condition number of the scaled, weighted regression.
-    standard : Parameters
-        Standard parameters that give the same torques.
     estimator : str
         How it was estimated.
-    sources, options, notes : see `Regression`
-        Provenance.
     training_relative : float
         ||e|| / ||tau|| on the data it was fitted to; not a validation.
-    projection : str or tuple of str
-        How the equations of a robot with loops were projected.
     free : ndarray (b,), optional
-        Base parameters of least squares alone, without belief and physical consistency; `values` when omitted.
+        Base parameters of least squares alone, without prior and physical consistency; `values` when omitted.
     free_relative, description_relative : float
         ||e|| / ||tau|| on the training data of `free` and of the untouched description.
     standard_std : ndarray (p,), optional
-        Standard deviation of the standard parameters, where a belief makes it finite.
+        Standard deviation of the standard parameters, where a prior makes it finite.
     determined : ndarray of bool (p,), optional
         Standard parameters that the data determine; the others are (nearly) those of the description.
     scales : mapping of str to float
-        How far families of parameters are from the description, as the data told it; empty without a belief.
+        How far families of parameters are from the description, as the data show it; empty without a prior.
     inflation : ndarray (groups,), optional
-        By how much dependent residuals inflate the variance of the parameters, per joint.
+        Variance inflation due to correlated residuals, per joint.
     training_std : ndarray (groups,), optional
         Root mean square of the parameters' share in `Prediction.std` over the training data, per joint.
     training_columns : ndarray (groups, b), optional
@@ -88,27 +79,18 @@ class Fit(Tabular, Result):
         Root mean square speed of joints in the training data.
     before : ndarray (b,), optional
         Base parameters of the description, where friction laws were found whose numbers it does not have.
-    logs : tuple of Recorded
-        The training logs while they are in memory.
     """
 
-    base: BaseParameters
     values: Array
     covariance: Array
+    standard: Parameters
     solved: NDArray[np.bool_]
     active: NDArray[np.bool_]
     combinations: Array
-    groups: tuple[str, ...]
     sigma: Array
-    rows: int
     condition: float
-    standard: Parameters
     estimator: str
-    sources: tuple[Mapping[str, Any], ...] = ()
-    options: Mapping[str, Any] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
     training_relative: float = float("nan")
-    projection: Projection = "gls"
     free: Array | None = None
     free_relative: float = float("nan")
     description_relative: float = float("nan")
@@ -120,12 +102,173 @@ class Fit(Tabular, Result):
     training_columns: Array | None = None
     speeds: Mapping[str, float] = field(default_factory=dict)
     before: Array | None = None
-    logs: tuple[Recorded, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Fit(Tabular, Result):
+    """The identified model and its uncertainty.
+
+    Parameters
+    ----------
+    data : Regression
+        The regression data, with the robot as described.
+    posterior : Posterior
+        Estimated parameters, covariance, residuals.
+    notes : tuple of str
+        Decisions and warnings.
+    """
+
+    data: Regression
+    posterior: Posterior
+    notes: tuple[str, ...] = ()
+
+    @cached_property
+    def model(self) -> Mechanism:
+        """The identified robot, complete: loops, couplings, laws, forces."""
+        return self.mechanism.with_parameters(self.standard)
+
+    def altered(self, **changes: Any) -> Fit:
+        """Return a copy with other fields of the posterior."""
+        return replace(self, posterior=replace(self.posterior, **changes))
+
+    def noted(self, *notes: str) -> Fit:
+        """Return a copy with more notes."""
+        return replace(self, notes=(*self.notes, *notes))
+
+    @property
+    def values(self) -> Array:
+        """Base parameters (b,)."""
+        return self.posterior.values
+
+    @property
+    def covariance(self) -> Array:
+        """Covariance of the base parameters (b, b)."""
+        return self.posterior.covariance
+
+    @property
+    def standard(self) -> Parameters:
+        """Standard parameters that give the same torques."""
+        return self.posterior.standard
+
+    @property
+    def solved(self) -> NDArray[np.bool_]:
+        """Base parameters that were estimated each by itself (b,)."""
+        return self.posterior.solved
+
+    @property
+    def active(self) -> NDArray[np.bool_]:
+        """Base parameters that were asked for (b,)."""
+        return self.posterior.active
+
+    @property
+    def combinations(self) -> Array:
+        """E: the data determine E beta, no more (k, b)."""
+        return self.posterior.combinations
+
+    @property
+    def sigma(self) -> Array:
+        """Residual standard deviation of each joint [N m or N]."""
+        return self.posterior.sigma
+
+    @property
+    def condition(self) -> float:
+        """Condition number of the scaled, weighted regression."""
+        return self.posterior.condition
+
+    @property
+    def estimator(self) -> str:
+        """How it was estimated."""
+        return self.posterior.estimator
+
+    @property
+    def training_relative(self) -> float:
+        """||e|| / ||tau|| on the training data."""
+        return self.posterior.training_relative
+
+    @property
+    def free(self) -> Array | None:
+        """Base parameters of least squares alone."""
+        return self.posterior.free
+
+    @property
+    def free_relative(self) -> float:
+        """Training error of least squares alone."""
+        return self.posterior.free_relative
+
+    @property
+    def description_relative(self) -> float:
+        """Training error of the untouched description."""
+        return self.posterior.description_relative
+
+    @property
+    def standard_std(self) -> Array | None:
+        """Standard deviation of the standard parameters."""
+        return self.posterior.standard_std
+
+    @property
+    def determined(self) -> NDArray[np.bool_] | None:
+        """Standard parameters that the data determine."""
+        return self.posterior.determined
+
+    @property
+    def scales(self) -> Mapping[str, float]:
+        """How far families of parameters are from the description."""
+        return self.posterior.scales
+
+    @property
+    def inflation(self) -> Array | None:
+        """Variance inflation due to correlated residuals, per joint."""
+        return self.posterior.inflation
+
+    @property
+    def training_std(self) -> Array | None:
+        """Share of the parameters in `Prediction.std` on the training data, per joint."""
+        return self.posterior.training_std
+
+    @property
+    def training_columns(self) -> Array | None:
+        """Root mean square of the columns on the training data (groups, b)."""
+        return self.posterior.training_columns
+
+    @property
+    def speeds(self) -> Mapping[str, float]:
+        """Root mean square speed of joints in the training data."""
+        return self.posterior.speeds
+
+    @property
+    def base(self) -> BaseParameters:
+        """The robot as described and its identifiable combinations."""
+        return self.data.base
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """Joints whose efforts were used."""
+        return tuple(group.name for group in self.data.groups)
+
+    @property
+    def rows(self) -> int:
+        """Number of equations."""
+        return self.data.rows
+
+    @property
+    def sources(self) -> tuple[Mapping[str, Any], ...]:
+        """The logs it was fitted to: names, checksums, times, bands."""
+        return self.data.sources
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """Options of `dynident.signals.prepare`."""
+        return self.data.options
+
+    @property
+    def projection(self) -> Projection:
+        """How the equations of a robot with loops were projected."""
+        return self.data.projection
 
     @property
     def described(self) -> Array:
         """Base parameters (b,) that the description gives."""
-        return self.base.described if self.before is None else self.before
+        return self.base.described if self.posterior.before is None else self.posterior.before
 
     @property
     def mechanism(self) -> Mechanism:
@@ -133,21 +276,16 @@ class Fit(Tabular, Result):
         return self.base.mechanism
 
     @property
-    def identified(self) -> Mechanism:
-        """The robot with the identified standard parameters."""
-        return self.mechanism.with_parameters(self.standard)
-
-    @property
     def friction(self) -> Mapping[str, Friction]:
         """Friction laws of the joints with their identified numbers; joints with friction terms are not among them."""
-        return self.identified.friction
+        return self.model.friction
 
     def exported(self) -> Fit:
         """Return the fit that the standard parameters alone stand for, beta = K phi: what a written URDF predicts.
 
         Same fit with the base parameters of `standard`; it differs when physical consistency moved them.
         """
-        return replace(self, values=self.base.values(self.standard.values))
+        return self.altered(values=self.base.values(self.standard.values))
 
     def export(
         self, folder: str | os.PathLike[str], target: str, source: str | os.PathLike[str] | None = None, **options: Any
@@ -155,7 +293,7 @@ class Fit(Tabular, Result):
         """Write the identified robot for another program, with every number that was identified, and compare."""
         from dynident.export.robot import export_robot  # noqa: PLC0415 - most fits are not exported
 
-        return export_robot(self.identified, folder, target, source, **{"remarks": self.provenance(), **options})
+        return export_robot(self.model, folder, target, source, **{"remarks": self.provenance(), **options})
 
     @property
     def std(self) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 
 from dynident.errors import DynidentError, IdentificationError
 from dynident.identify.base import BaseParameters, base_parameters
-from dynident.identify.fit import Fit
+from dynident.identify.fit import Fit, Posterior
+from dynident.identify.regression.factor import RowGroup
+from dynident.identify.regression.regression import Regression
 from dynident.identify.regression.rows import check_projection
 from dynident.mechanism.force import Force
 from dynident.mechanism.mechanism import Mechanism
@@ -23,6 +25,7 @@ Array = NDArray[np.float64]
 
 LARGEST = 1e100  # squares and products of such numbers stay finite
 NUMBERS = ("start", "end", "cutoff", "bandwidth")
+SCHEMA = 2  # version of the file; 1, without a number, lacks the factors of the regression data
 BELIEF: tuple[str, ...] = ("free", "free_relative", "description_relative", "standard_std", "determined", "scales")
 BELIEF += ("inflation", "training_std", "training_columns", "speeds", "before")
 
@@ -32,6 +35,7 @@ def fit_content(fit: Fit) -> dict[str, Any]:
     own = any(not isinstance(force, Force) for force in fit.mechanism.forces)
     opaque = own or any(coupling.function is not None for coupling in fit.mechanism.couplings)
     return {
+        "schema": SCHEMA,
         "robot": fit.mechanism.name,
         "mechanism": None if opaque else fit.mechanism,
         "joints": list(fit.mechanism.joint_names),
@@ -54,7 +58,17 @@ def fit_content(fit: Fit) -> dict[str, Any]:
         "options": dict(fit.options),
         "notes": list(fit.notes),
         "projection": fit.projection if isinstance(fit.projection, str) else list(fit.projection),
-        "belief": {name: x.tolist() if isinstance(x := getattr(fit, name), np.ndarray) else x for name in BELIEF}
+        "factors": [
+            {
+                "joint": group.name,
+                "columns": group.columns,
+                "R": group.R,
+                "count": group.count,
+                "independence": group.independence,
+            }
+            for group in fit.data.groups
+        ],
+        "belief": {name: x.tolist() if isinstance(x := getattr(fit.posterior, name), np.ndarray) else x for name in BELIEF}
         | {"undetermined": [asdict(row) for row in fit.undetermined()]},
     }
 
@@ -72,6 +86,10 @@ def fit_from_dict(data: Mapping[str, Any], mechanism: Mechanism | None) -> Fit:
     try:
         if not isinstance(data, Mapping) or ("kind" in data and class_of(str(data["kind"])) is not Fit):
             raise IdentificationError("this is not a fit written by dynident ('kind' names another class)")
+        if data.get("schema", 1) not in range(1, SCHEMA + 1):
+            raise IdentificationError(
+                f"this fit was written by a newer dynident (schema {data['schema']}, known up to {SCHEMA}); update dynident"
+            )
         if mechanism is None:
             if data["mechanism"] is None:
                 raise IdentificationError(
@@ -93,17 +111,9 @@ def fit_from_dict(data: Mapping[str, Any], mechanism: Mechanism | None) -> Fit:
             return None if belief.get(key) is None else _stored_numbers(belief[key], shape, key)
 
         E = array_of(data["combinations"], "combinations")
-        return Fit(
-            base=base,
+        posterior = Posterior(
             values=_stored_numbers([row["value"] for row in rows], (b,), "base_parameters"),
             covariance=_stored_numbers(data["covariance"], (b, b), "covariance"),
-            solved=np.array([v not in ("dropped", "not excited") for v in verdicts]),
-            active=np.array([v != "dropped" for v in verdicts]),
-            combinations=_stored_numbers(E, (len(E), b), "combinations"),
-            groups=groups,
-            sigma=_stored_sigma(list(data["sigma"].values())),
-            rows=int(data["rows"]),
-            condition=float("inf") if data["condition"] is None else float(data["condition"]),
             standard=moving.parameters.replace(
                 _stored_numbers(
                     [data["standard_parameters"][name] for name in moving.parameters.names],
@@ -112,12 +122,13 @@ def fit_from_dict(data: Mapping[str, Any], mechanism: Mechanism | None) -> Fit:
                 ),
                 str(data["standard_provenance"]),
             ),
+            solved=np.array([v not in ("dropped", "not excited") for v in verdicts]),
+            active=np.array([v != "dropped" for v in verdicts]),
+            combinations=_stored_numbers(E, (len(E), b), "combinations"),
+            sigma=_stored_sigma(list(data["sigma"].values())),
+            condition=float("inf") if data["condition"] is None else float(data["condition"]),
             estimator=str(data["estimator"]),
-            sources=tuple(_stored_source(source) for source in data["sources"]),
-            options=_stored_options(data["options"]),
-            notes=tuple(str(note) for note in data["notes"]),
             training_relative=float("nan") if data["training_relative"] is None else float(data["training_relative"]),
-            projection=check_projection(data["projection"]),
             free=numbers("free", b),
             free_relative=float(belief.get("free_relative") or np.nan),
             description_relative=float(belief.get("description_relative") or np.nan),
@@ -130,6 +141,14 @@ def fit_from_dict(data: Mapping[str, Any], mechanism: Mechanism | None) -> Fit:
             speeds={str(name): float(value) for name, value in dict(belief.get("speeds") or {}).items()},
             before=numbers("before", b),
         )
+        regression = Regression(
+            base,
+            _stored_factors(data, groups, b),
+            tuple(_stored_source(source) for source in data["sources"]),
+            _stored_options(data["options"]),
+            projection=check_projection(data["projection"]),
+        )
+        return Fit(regression, posterior, tuple(str(note) for note in data["notes"]))
     except DynidentError:
         raise
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError, RecursionError) as error:
@@ -144,6 +163,27 @@ def _stored_numbers(values: Any, shape: tuple[int, ...], what: str) -> NDArray[n
             f"this is not a whole fit: '{what}' needs {' x '.join(map(str, shape))} finite numbers; identify again"
         )
     return array
+
+
+def _stored_factors(data: Mapping[str, Any], joints: Sequence[str], rank: int) -> tuple[RowGroup, ...]:
+    """Return the factors of a file; one without them has no more than the number of its equations."""
+    if "factors" not in data:
+        share = int(data["rows"]) // max(len(joints), 1)
+        counts = [share] * len(joints)
+        counts[0] += int(data["rows"]) - share * len(joints)
+        columns = np.arange(rank)
+        return tuple(
+            RowGroup(joint, columns, np.zeros((0, rank + 1)), count) for joint, count in zip(joints, counts, strict=True)
+        )
+    found = []
+    for joint, table in zip(joints, data["factors"], strict=True):
+        columns = array_of(table["columns"], "factors", np.int64)
+        R = array_of(table["R"], "factors")
+        known = columns.ndim == 1 and np.all((columns >= 0) & (columns < rank)) and R.shape[1:] == (columns.size + 1,)
+        if table["joint"] != joint or not known or not np.all(np.abs(R) < LARGEST):
+            raise IdentificationError(f"this is not a whole fit: the factor of joint '{joint}' is damaged; identify again")
+        found.append(RowGroup(joint, columns, R, int(table["count"]), float(table["independence"])))
+    return tuple(found)
 
 
 def _stored_sigma(values: list[Any]) -> NDArray[np.float64]:

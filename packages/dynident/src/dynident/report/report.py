@@ -136,7 +136,7 @@ class Identification(Tabular, Result):
     @property
     def robot(self) -> Mechanism:
         """The robot with its identified parameters."""
-        return self.fit.identified
+        return self.fit.model
 
     def summary(self) -> str:
         """Return fit, held-out scores and verdict as text."""

@@ -70,7 +70,7 @@ def model_program(mechanism: Mechanism) -> Program:
 def write_model(
     mechanism: Mechanism, folder: str | os.PathLike[str], c: bool = True, numpy: bool = True, casadi: bool = True
 ) -> list[Path]:
-    """Write the model of a `mechanism` with its own numbers, such as ``fit.identified``, to `folder`; returns the files.
+    """Write the model of a `mechanism` with its own numbers, such as ``fit.model``, to `folder`; returns the files.
 
     `c`: ``<robot>_torque(q, v, a, tau)`` and ``<robot>_acceleration(q, v, tau, acc)`` with a self-test. `numpy`: ``<robot>.py``
     with ``torque(q, v, a)`` and ``acceleration(q, v, tau)``. `casadi`: ``<robot>_casadi.py`` with the same functions.

@@ -6,7 +6,7 @@ import re
 import time
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -280,4 +280,4 @@ def _training(fit: Fit, evidence: SampledRegression) -> float:
 def _description(fit: Fit, held_out: Sequence[Log]) -> float:
     """Return the held-out error of the robot as described; NaN where the description has no bodies with mass."""
     values = fit.described
-    return _judged(replace(fit, values=values), held_out)[0] if np.any(values) else float("nan")
+    return _judged(fit.altered(values=values), held_out)[0] if np.any(values) else float("nan")

@@ -102,7 +102,7 @@ def simulated_instruments(loop: Loop, fit: Fit) -> Callable[[int, Stretch], Moti
     callable
         For ``IV(instruments=...)``.
     """
-    return lambda i, part: loop.motion(fit.identified, i, part.motion.t)
+    return lambda i, part: loop.motion(fit.model, i, part.motion.t)
 
 
 @dataclass(kw_only=True, eq=False)
@@ -169,11 +169,11 @@ class DIDIM(LeastSquares):
     ) -> tuple[Mechanism, tuple[Stretch, ...]]:
         """Return the first model and the rows along its motion."""
         if self.start is not None:
-            return self.start.identified, _along(evidence, loop, self.start.identified)
+            return self.start.model, _along(evidence, loop, self.start.model)
         try:
             return evidence.mechanism, _along(evidence, loop, evidence.mechanism)
         except SimulationError:  # as described, without rotors perhaps, it is unstable under the gains of the robot
-            model = MAP(recovery="physical").fit(evidence, active).result_.identified
+            model = MAP(recovery="physical").fit(evidence, active).result_.model
             return model, _along(evidence, loop, model)
 
     def _covariance(self, regression: Regression, solution: Solution, sigma: Array) -> Array:

@@ -10,7 +10,7 @@ dissipate are kept above zero by a small barrier.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -78,8 +78,7 @@ class Entropic(Estimator):
         base = regression.base
         self.coef_, self.covariance_ = base.values(phi), covariance
         self.sigma_, self.condition_ = constrained_sigma(regression, free.sigma_, free.coef_, self.coef_), free.condition_
-        self.result_ = replace(
-            free.result_,
+        self.result_ = free.result_.altered(
             values=self.coef_,
             covariance=covariance,
             sigma=self.sigma_ * np.sqrt([group.independence for group in regression.groups]),

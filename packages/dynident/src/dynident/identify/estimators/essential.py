@@ -13,7 +13,6 @@ that count, b parameters and r of them removed,
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -155,4 +154,4 @@ def _reduced(regression: Regression, chosen: OLS | WLS, next_one: Callable[[Fit]
         )
         warn(f"essential parameters: {weak}", DynidentWarning)
         text = f"{text}; {weak}"
-    return replace(fit, notes=(*fit.notes, *log, text))
+    return fit.noted(*log, text)

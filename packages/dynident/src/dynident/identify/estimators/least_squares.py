@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dynident.errors import ConditionWarning, DynidentError, IdentificationError, warn
 from dynident.identify.base import recover_standard
-from dynident.identify.fit import Fit
+from dynident.identify.fit import Fit, Posterior
 from dynident.identify.posterior.inflation import at_least_jackknife, least_squares_left_out
 from dynident.identify.posterior.physical import physical_parameters
 from dynident.identify.regression.factor import Solution, solve
@@ -114,30 +114,23 @@ class LeastSquares(Estimator):
                 values[hidden] = base.values(standard.values)[hidden]
         self.coef_ = values
         independence = np.array([group.independence for group in regression.groups])
-        self.result_ = Fit(
-            base=base,
+        posterior = Posterior(
             values=values,
             covariance=covariance,
             solved=solved,
             active=chosen,
             combinations=solution.combinations,
-            groups=tuple(group.name for group in regression.groups),
             sigma=sigma * np.sqrt(independence),
-            rows=regression.rows,
             condition=solution.condition,
             standard=standard,
             estimator=str(self),
-            sources=regression.sources,
-            options=regression.options,
-            notes=regression.notes,
             training_relative=relative_error(regression, values),
-            projection=regression.projection,
             free=free,
             free_relative=relative_error(regression, free),
             description_relative=relative_error(regression, base.described),
             training_std=training_std(regression, covariance),
-            logs=regression.logs,
         )
+        self.result_ = Fit(regression, posterior, regression.notes)
         return self
 
     def _estimate(self, regression: Regression, active: NDArray[np.bool_]) -> tuple[Solution, Array]:

@@ -18,6 +18,7 @@ from dynident.identify.estimators.least_squares import (
     typical_speeds,
 )
 from dynident.identify.fit import Fit
+from dynident.identify.fit import Posterior as FitPosterior
 from dynident.identify.posterior.inflation import at_least_jackknife, inflation, jackknife
 from dynident.identify.posterior.physical import cone_of, consistent
 from dynident.identify.posterior.posterior import Posterior, estimate
@@ -98,24 +99,17 @@ class MAP(Estimator):
         std = np.sqrt(np.clip(np.diag(spread), 0.0, None))
         how = "prior recovery" if x is posterior.x else "physically consistent"
         self.coef_, self.covariance_, self.sigma_, self.condition_ = values, covariance, posterior.sigma, free.condition_
-        self.result_ = Fit(
-            base=base,
+        found = FitPosterior(
             values=values,
             covariance=covariance,
             solved=chosen & (np.diag(covariance) < DETERMINED**2 * believed),
             active=chosen,
             combinations=np.eye(base.rank),
-            groups=tuple(group.name for group in regression.groups),
             sigma=_noise(regression, posterior, known),
-            rows=regression.rows,
             condition=free.condition_,
             standard=robot.parameters.replace(phi, provenance=f"identified, {how}"),
             estimator=str(self),
-            sources=regression.sources,
-            options=regression.options,
-            notes=notes,
             training_relative=relative_error(regression, values),
-            projection=regression.projection,
             free=free.coef_,
             free_relative=relative_error(regression, free.coef_),
             description_relative=relative_error(regression, base.values(base.mechanism.parameters.values)),
@@ -126,8 +120,8 @@ class MAP(Estimator):
             training_std=known,
             training_columns=training_columns(regression),
             speeds=typical_speeds(regression),
-            logs=regression.logs,
         )
+        self.result_ = Fit(regression, found, notes)
         return self
 
 

@@ -215,7 +215,7 @@ class _Problem:
         self.kinds = tuple(estimator.outputs)
         if not self.kinds or any(kind not in OUTPUTS for kind in self.kinds):
             raise IdentificationError(f"OutputError: outputs is {estimator.outputs!r}; name some of {', '.join(OUTPUTS)}")
-        self.start = evidence.mechanism if estimator.start is None else estimator.start.identified
+        self.start = evidence.mechanism if estimator.start is None else estimator.start.model
         self.names = tuple(self.loop.unknown)
         self.factors = len(self.names)
         base = evidence.base

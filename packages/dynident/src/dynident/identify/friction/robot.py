@@ -276,13 +276,13 @@ def fit_recordings(
             found = _held(found, lost)
             notes.append(f"{', '.join(lost)}: {UNDETERMINED}")
     sources = [] if prepared is None else prepared.evidence.sources
-    return replace(
-        fit,
+    data = replace(
+        fit.data,
         sources=tuple({**source, **_resting(assembly, fit, r)} for source, r in zip(sources, recordings, strict=False)),
         options={} if prepared is None else prepared.evidence.options,
-        speeds=_speeds(robot, recordings),
-        notes=tuple(dict.fromkeys((*fit.notes, *notes))),
+        logs=() if prepared is None else prepared.evidence.logs,
     )
+    return Fit(data, replace(fit.posterior, speeds=_speeds(robot, recordings)), tuple(dict.fromkeys((*fit.notes, *notes))))
 
 
 def _resting(assembly: Assembly, fit: Fit, recording: Recording) -> dict[str, Any]:
@@ -345,7 +345,7 @@ def _fitted(robot: Mechanism, described: Mechanism, assembly: Assembly, solver: 
     linear = {own.name: described.parameters[own.name] for own in robot.own_columns if own.kind == "linear" and own.coordinate}
     before = base.values(robot.parameters.replace(linear).values)
     fit = fit_of(_believing(solver, linear), evidence)
-    return replace(fit, before=before, description_relative=relative_error(evidence, before), estimator=str(solver))
+    return fit.altered(before=before, description_relative=relative_error(evidence, before), estimator=str(solver))
 
 
 def _believing(solver: Any, before: Mapping[str, float]) -> Any:

@@ -10,7 +10,6 @@ so can loaded runs with an arm that is known from before: W_l beta_l = tau_b - W
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import reduce
 from operator import add
 from typing import Any
@@ -241,4 +240,4 @@ def without_body(fit: Fit, bodies: Sequence[str]) -> Fit:
     values, covariance, standard = fit.values.copy(), fit.covariance.copy(), fit.standard.values.copy()
     values[lost], covariance[lost], covariance[:, lost], standard[gone] = 0.0, 0.0, 0.0, 0.0
     free = None if fit.free is None else np.where(lost, 0.0, fit.free)
-    return replace(fit, values=values, covariance=covariance, standard=fit.standard.replace(standard), free=free)
+    return fit.altered(values=values, covariance=covariance, standard=fit.standard.replace(standard), free=free)

@@ -256,7 +256,7 @@ def with_gain_uncertainty(estimator: Any, evidence: Regression, std: float | Map
         sides = [_refit(estimator, evidence, int(j), 1.0 + way * STEP) for way in (1.0, -1.0)]
         D[:, j] = (sides[0] - sides[1]) / (2.0 * STEP)
     note = f"deviations of the drive gains are in the covariance: {text}"
-    return replace(fit, covariance=fit.covariance + D @ S @ D.T, notes=(*fit.notes, note))
+    return fit.altered(covariance=fit.covariance + D @ S @ D.T).noted(note)
 
 
 def _relative(std: float | Mapping[str, float] | DriveGains, names: list[str]) -> tuple[Array, str]:

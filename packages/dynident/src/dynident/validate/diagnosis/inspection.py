@@ -137,7 +137,7 @@ def inspect_fit(fit: Fit) -> tuple[Inspection, ...]:
     """Return what is wrong with the training logs of a fit that are in memory, in the band of the fit."""
     return tuple(
         inspect(log, fit.mechanism, fit.base, absent, **{**fit.options, **same_band(fit.sources, log.rate)})
-        for log, absent in fit.logs
+        for log, absent in fit.data.logs
     )
 
 
@@ -147,7 +147,7 @@ def doubts_of(fit: Fit) -> tuple[str, ...]:
     A fit without its logs in memory has its faults in its notes, see `with_findings`.
     """
     noted = tuple(note.removeprefix(SUSPICION) for note in fit.notes if note.startswith(SUSPICION))
-    return (suspicions(inspect_fit(fit)) if fit.logs else noted) or feeding_joints(fit)
+    return (suspicions(inspect_fit(fit)) if fit.data.logs else noted) or feeding_joints(fit)
 
 
 def with_findings(fit: Fit) -> Fit:
@@ -155,7 +155,8 @@ def with_findings(fit: Fit) -> Fit:
     found = inspect_fit(fit)
     doubts = [f"{SUSPICION}{text}" for text in suspicions(found)]
     mild = [f.sentence for each in found for f in each.findings if (f.kind, f.severity) in MILD]
-    return replace(fit, notes=(*fit.notes, *doubts, *dict.fromkeys(mild)), logs=())
+    data = replace(fit.data, logs=())  # they have been looked at
+    return replace(fit, data=data, notes=(*fit.notes, *doubts, *dict.fromkeys(mild)))
 
 
 def suspicions(inspections: Sequence[Inspection]) -> tuple[str, ...]:
