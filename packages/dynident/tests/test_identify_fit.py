@@ -5,10 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import small_robots
 from identify_cases import DOWN_Y, PLANAR, RRR, UR10, arm, dense, evidence, resting, simulated_log, smooth
 
 import dynident as di
 from dynident.errors import DynidentError, DynidentWarning, IdentificationError, LogError
+from dynident.friction import Tanh, Viscous
 from dynident.friction.terms import ASYMMETRIC
 from dynident.identify import OLS, WLS, Fit, Regression, essential_parameters, evaluate
 from dynident.identify.regression.matching import match
@@ -333,3 +335,47 @@ def test_currents_without_a_gain_are_refused():
     gains = tuple(Actuator(n, {n: 1.0}, gain=2.0) for n in robot.joint_names)
     with_gains = replace(robot, actuators=gains)
     np.testing.assert_allclose(match(with_gains, log).log.effort, 2.0 * log.effort)
+
+
+# ---- the file of a fit holds the complete robot -----------------------------------------------------------------------------
+
+
+def _platform_fit():
+    machine = small_robots.platform_machine(ideal=True)
+    logs = [machine.simulate(small_robots.platform_motion(seed, 2.0)).log for seed in (1, 2)]
+    return di.MAP().fit(di.Regression.from_logs(small_robots.platform(), logs[:1], cutoff=20.0)).result_, logs[1]
+
+
+def _arm_fit():
+    robot = small_robots.arm3().with_gravity((0.0, 4.0, -8.0)).with_friction({"waist": Tanh() + Viscous()})
+    robot = robot.lock({robot.joint_names[2]: [0.3]})
+    logs = [simulated_log(robot, 8.0, seed, noise=0.05) for seed in (1, 2)]
+    return di.WLS().fit(di.Regression.from_log(robot, logs[0])).result_, logs[1]
+
+
+@pytest.mark.parametrize("case", [_platform_fit, _arm_fit], ids=["loops and redundant motors", "law, gravity, locked joint"])
+def test_a_loaded_fit_scores_without_a_description_as_before(case, tmp_path):
+    fit, log = case()
+    loaded = di.load(fit.save(tmp_path / "fit.json"))
+    before, after = fit.score(log), loaded.score(log)
+    np.testing.assert_allclose(after.predicted, before.predicted, rtol=1e-12, atol=1e-12 * np.abs(before.predicted).max())
+    assert after.metrics.relative == pytest.approx(before.metrics.relative, rel=1e-9)
+    q = np.zeros((1, fit.mechanism.dof)) if not fit.mechanism.loops else None
+    if q is not None:
+        np.testing.assert_allclose(di.gravity(loaded.model, q), di.gravity(fit.model, q), rtol=1e-12)
+    assert [a.name for a in loaded.model.actuators] == [a.name for a in fit.model.actuators]
+    for own, stored in zip(fit.data.groups, loaded.data.groups, strict=True):
+        np.testing.assert_array_equal(stored.R, own.R)
+
+
+def test_files_of_a_newer_version_are_refused_and_older_ones_are_read(tmp_path):
+    fit, log = _arm_fit()
+    path = fit.save(tmp_path / "fit.json")
+    data = json.loads(path.read_text())
+    path.write_text(json.dumps({**data, "schema": data["schema"] + 1}))
+    with pytest.raises(DynidentError, match=r"newer dynident \(schema 3, known up to 2\); update dynident"):
+        di.load(path)
+    path.write_text(json.dumps({key: value for key, value in data.items() if key not in ("schema", "factors")}))
+    old = di.load(path)
+    assert old.rows == fit.rows and old.groups == fit.groups
+    assert old.score(log).metrics.relative == pytest.approx(fit.score(log).metrics.relative, rel=1e-9)

@@ -17,11 +17,10 @@ from dynident.identify.estimators.least_squares import (
     training_std,
     typical_speeds,
 )
-from dynident.identify.fit import Fit
-from dynident.identify.fit import Posterior as FitPosterior
+from dynident.identify.fit import Fit, Posterior
 from dynident.identify.posterior.inflation import at_least_jackknife, inflation, jackknife
 from dynident.identify.posterior.physical import cone_of, consistent
-from dynident.identify.posterior.posterior import Posterior, estimate
+from dynident.identify.posterior.posterior import MapEstimate, estimate
 from dynident.identify.posterior.prior import EXACT, UNDESCRIBED, Knowledge, Prior, prior_of
 from dynident.identify.regression.regression import Regression
 from dynident.identify.tables import REFUTED
@@ -99,7 +98,7 @@ class MAP(Estimator):
         std = np.sqrt(np.clip(np.diag(spread), 0.0, None))
         how = "prior recovery" if x is posterior.x else "physically consistent"
         self.coef_, self.covariance_, self.sigma_, self.condition_ = values, covariance, posterior.sigma, free.condition_
-        found = FitPosterior(
+        found = Posterior(
             values=values,
             covariance=covariance,
             solved=chosen & (np.diag(covariance) < DETERMINED**2 * believed),
@@ -125,7 +124,7 @@ class MAP(Estimator):
         return self
 
 
-def _noise(regression: Regression, posterior: Posterior, known: Array) -> Array:
+def _noise(regression: Regression, posterior: MapEstimate, known: Array) -> Array:
     """Return the deviation per row of what the parameters do not explain, (groups,).
 
     The error of stretches that were left out of the fit holds the uncertainty of the parameters, `known` (groups,) along these
@@ -135,21 +134,21 @@ def _noise(regression: Regression, posterior: Posterior, known: Array) -> Array:
     return np.asarray(np.sqrt(np.maximum(posterior.held_out**2 - known**2, white**2)))
 
 
-def _repeated(regression: Regression, posterior: Posterior) -> float:
+def _repeated(regression: Regression, posterior: MapEstimate) -> float:
     """Return by how much variances grow because a periodic motion meets the same errors of the model again and again."""
     beta = regression.base.values(posterior.standard())
     by_phase = inflation(regression.groups, beta, posterior.sigma, by_phase=True)
     return float(max(1.0, by_phase[0] / posterior.inflation[0]))
 
 
-def _deviations(posterior: Posterior, spread: Array, columns: NDArray[np.int64]) -> Array:
+def _deviations(posterior: MapEstimate, spread: Array, columns: NDArray[np.int64]) -> Array:
     """Return the deviations of the standard parameters, none of a base parameter below that of the jackknife."""
     std = np.sqrt(np.diag(spread))
     std[columns] = np.maximum(std[columns], np.sqrt(jackknife(posterior.left_out)))
     return std
 
 
-def _possible(regression: Regression, posterior: Posterior, std: Array, always: bool) -> tuple[Array, tuple[str, ...]]:
+def _possible(regression: Regression, posterior: MapEstimate, std: Array, always: bool) -> tuple[Array, tuple[str, ...]]:
     """Return the parameters that bodies can have, unless the data refute that, and sentences about what was refuted."""
     robot, prior = regression.mechanism, posterior.prior
     undescribed = np.array([each == UNDESCRIBED for each in (*prior.families, "")])[prior.family]

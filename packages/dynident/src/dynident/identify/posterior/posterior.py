@@ -38,7 +38,7 @@ SIZE_OF_BODIES, SIZE_OF_TERMS = 1.0, 0.01  # h: without the second, a family tha
 
 
 @dataclass(frozen=True, eq=False)
-class Posterior:
+class MapEstimate:
     """Estimate in the units of the belief."""
 
     prior: Prior  # The belief
@@ -88,7 +88,7 @@ def weighted_triangle(regression: Regression, weights: Array) -> Array:
     return triangle(np.vstack(blocks))
 
 
-def estimate(regression: Regression, prior: Prior, sigma: Array) -> Posterior:
+def estimate(regression: Regression, prior: Prior, sigma: Array) -> MapEstimate:
     """Return the posterior of the standard parameters, beginning with the residual deviations `sigma` of a free fit."""
     base = regression.base
     floor = np.array([FLOOR * np.sqrt(g.effort_square / max(g.count, 1)) for g in regression.groups])
@@ -126,7 +126,7 @@ def estimate(regression: Regression, prior: Prior, sigma: Array) -> Posterior:
     betas, _ = _left_out(regression, sigma, c, M, beta0, extra, rest, scale)
     out = np.sqrt([squares(g, betas[: len(g.counts)]).sum() / max(g.count, 1) for g in regression.groups])
     scales = dict(zip(prior.families, np.sqrt(s2).tolist(), strict=True))
-    return Posterior(prior, scale, x, root, target, sigma, c, betas, out, scales)
+    return MapEstimate(prior, scale, x, root, target, sigma, c, betas, out, scales)
 
 
 def _evidence(A: Array, y: Array, family: NDArray[np.int64], s2: Array, h: Array) -> tuple[Array, Array]:
