@@ -39,7 +39,7 @@ $(VENV)/.dev: $(INPUTS) | $(BIN)/python
 	@$(INSTALL) -e "packages/dynident[all]" -e "packages/dynident-lab[fleet]" -e packages/dynident-papers -r requirements-dev.txt
 	@touch $@
 
-$(VENV)/.bench: $(VENV)/.bench
+$(VENV)/.bench: $(VENV)/.dev
 	@$(INSTALL) -r requirements-bench.txt
 	@touch $@
 
@@ -79,6 +79,7 @@ docs: $(VENV)/.dev
 wheel: | $(BIN)/python
 	rm -rf dist $(PACKAGES:%=%/build)
 	$(BIN)/python -m pip wheel -qq --disable-pip-version-check --no-deps -w dist $(PACKAGES:%=./%)
+	rm -rf $(PACKAGES:%=%/build)
 	$(BIN)/python tests/release.py dist
 
 clean:

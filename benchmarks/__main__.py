@@ -50,20 +50,9 @@ def environment() -> dict[str, Any]:
     }
 
 
-ROOMS = ("graph", "mechanics", "symbolic", "friction", "excitation", "drive", "control", "simulate")
-
-
-def lines() -> list[Result]:
-    """Lines of the rooms that hold what a robot is compiled from."""
-    home = Path(di.__file__).parent
-    counted = {room: sum(len(f.read_text().splitlines()) for f in (home / room).rglob("*.py")) for room in ROOMS}
-    detail = ", ".join(f"{room} {count}" for room, count in counted.items())
-    return [Result("lines of the eight rooms that compile a robot", float(sum(counted.values())), "lines", 22_000.0, detail)]
-
-
 def show(result: Result) -> tuple[str, str, str, str, str]:
     """Return the cells of one line."""
-    digits = {"x": 1, "of": 2, "MB": 1, "s": 2, "us": 2, "ms": 2, "lines": 0}[result.unit]
+    digits = {"x": 1, "of": 2, "MB": 1, "s": 2, "us": 2, "ms": 2}[result.unit]
     value = "-" if result.value is None else f"{result.value:.{digits}f} {result.unit}"
     sign = ">=" if result.unit == "x" else "<="
     target = "" if result.target is None else f"{sign} {result.target:g} {result.unit}"
@@ -106,7 +95,6 @@ def main() -> int:
         ("excitation", lambda: excitation(options.quick)),
         ("virtual robot", lambda: simulate.cases(samples, repeats)),
         ("the last release", lambda: release(samples, repeats)),
-        ("lines", lines),
         ("FIGAROH", lambda: cases.figaroh(samples // 5, max(1, repeats // 2))),
     ]
     results: list[Result] = []

@@ -175,7 +175,19 @@ def mechanics(samples: int, repeats: int) -> list[Result]:
         results = [
             compare(what + ", both on one core", other, ours, repeats, target, name) for what, other, ours, target, name in rows
         ]
-    return [*results, filled(full, motion, repeats)]
+    return [*results, filled(full, motion, repeats), one_motion()]
+
+
+def one_motion(calls: int = 2000) -> Result:
+    """Time the constructor of a `Motion` of one sample, as a loop over samples calls it."""
+    t, q = np.zeros(1), np.zeros((1, 6))
+    best = float("inf")
+    for _ in range(5):
+        start = perf_counter()
+        for _ in range(calls):
+            di.Motion(t, q, q, q)
+        best = min(best, perf_counter() - start)
+    return Result("first constructor of Motion", 1e6 * best / calls, "us", 20.0, f"one sample, best mean of {calls} calls")
 
 
 def filled(robot: di.Mechanism, motion: di.Motion, repeats: int) -> Result:

@@ -47,7 +47,7 @@ from dynident_lab.link.real_time import PRIORITY
 from dynident_lab.link.simple_task import FeedbackTask, MotionTask
 from dynident_papers.robots import er3a_c60
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "packages/dynident-lab/tests"))
 from link_peers import LossyRelay, full_point, point
 from link_process import plan
 

@@ -12,7 +12,11 @@ import numpy as np
 
 import dynident as di
 from dynident.mechanics import actuator_torques
-from dynident_papers.robots import dualv
+
+try:
+    from dynident_papers.robots import dualv
+except ImportError:  # the last release was one package
+    from dynident.robots import dualv
 
 URDF = Path(__file__).parent / "arm.urdf"
 

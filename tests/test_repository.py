@@ -110,4 +110,6 @@ def test_the_continuous_integration_runs_make_targets_on_the_supported_versions(
 def test_every_group_of_the_matrix_has_tests() -> None:
     for row in matrix.rows():
         assert all(matrix.files_of(group) for group in row.groups), row.name
-        assert all(matrix.path_of(name) for name in row.sensitive), row.name
+        for name in row.sensitive:
+            path, _, test = matrix.path_of(name).partition("::")
+            assert not test or f"def {test}(" in Path(path).read_text(encoding="utf-8"), name
