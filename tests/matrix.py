@@ -87,7 +87,7 @@ THREADED = ("test_mechanics_batches.py", "test_identify_estimators.py")
 TIMED = (
     "test_excitation_design.py::test_a_search_that_is_cut_short_is_inside_the_limits",
     "test_excitation_design.py::test_more_steps_are_never_worse",
-    "test_cli_models.py::test_excite_designs_a_motion_and_writes_its_plan",
+    "test_cli_excite.py::test_json_files_and_plan",
 )
 
 
