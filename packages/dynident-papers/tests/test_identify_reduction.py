@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from identify_cases import check_estimator
 
 import dynident as di
 from dynident.errors import DynidentError
@@ -74,3 +75,7 @@ def test_joint_by_joint_is_exact_without_noise_and_honest_with_it():
     for joint, found in own.items():
         for name, (value, std) in found.items():
             assert abs(value - true[base.names.index(name)]) < 6.0 * std, (joint, name)
+
+
+def test_per_joint_keeps_the_protocol_of_estimators() -> None:
+    check_estimator(PerJoint)

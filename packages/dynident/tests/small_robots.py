@@ -90,9 +90,9 @@ def five_bar(coordinates: str = "motors", start: Sequence[float] = (0.0, 0.9)) -
     joints = (
         di.Joint("x", "prismatic", "base", "slide", axis=np.array([1.0, 0.0, 0.0])),
         di.Joint("y", "prismatic", "slide", "platform", axis=np.array([0.0, 1.0, 0.0])),
-        di.Joint("alpha1", "revolute", "base", "bar1", at(*BASES[0]), terms=drive),
+        di.Joint("alpha1", "revolute", "base", "bar1", at(*BASES[0]), limits=di.Limits(0.9, 3.5, 6.0), terms=drive),
         di.Joint("elbow2", "revolute", "bar1", "bar2", at(DRIVEN), terms=passive),
-        di.Joint("alpha4", "revolute", "base", "bar4", at(*BASES[1]), terms=drive),
+        di.Joint("alpha4", "revolute", "base", "bar4", at(*BASES[1]), limits=di.Limits(-0.4, 2.2, 6.0), terms=drive),
         di.Joint("elbow3", "revolute", "bar4", "bar3", at(DRIVEN), terms=passive),
     )
     return di.Mechanism(

@@ -34,7 +34,6 @@ from dynident.identify.estimators.bias import BiasDiagnosis
 from dynident.mechanics import Motion, inverse_dynamics, regressor
 from dynident.signals import Log
 from dynident.signals.filters import Decimator
-from dynident_papers.identify import PerJoint
 
 SIGMA = np.array([2.0, 0.5, 0.1])
 RUNS = 24
@@ -49,7 +48,6 @@ ESTIMATORS = {
     "OLS": OLS,
     "WLS": WLS,
     "GLS": GLS,
-    "PerJoint": PerJoint,
     "Huber": IRLS,
     "Tukey": lambda **options: IRLS(**{"loss": "tukey", **options}),
     "TLS": TLS,
@@ -57,7 +55,7 @@ ESTIMATORS = {
     "RLS": RLS,
     "ML": ML,
 }
-CLASSES = [MAP, OLS, WLS, GLS, PerJoint, IRLS, TLS, IV, RLS, ML, Kalman, Entropic, DIDIM, OutputError]
+CLASSES = [MAP, OLS, WLS, GLS, IRLS, TLS, IV, RLS, ML, Kalman, Entropic, DIDIM, OutputError]
 every = pytest.mark.parametrize("name", ESTIMATORS)
 
 
@@ -132,7 +130,7 @@ def test_bad_input_gets_a_sentence(name, noisy):
         ESTIMATORS[name](recovery="guess").fit(noisy[0])
 
 
-@pytest.mark.parametrize("name", [name for name in ESTIMATORS if name not in ("OLS", "WLS", "PerJoint")])
+@pytest.mark.parametrize("name", [name for name in ESTIMATORS if name not in ("OLS", "WLS")])
 def test_who_needs_rows_says_so(name, noisy):
     bare = Regression(noisy[0].base, noisy[0].groups)
     with pytest.raises(IdentificationError, match=r"SampledRegression\.from_log"):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from identify_cases import RRR, arm
 from scipy.optimize import minimize
+from small_robots import five_bar
 
 from dynident.errors import DynidentError
 from dynident.excitation import Capsule, Collision, Plan, Polygon, design, limits_of, payload_plan, read_limits
@@ -22,7 +23,6 @@ from dynident.excitation.stages import complete_test
 from dynident.identify import Regression, base_parameters
 from dynident.mechanics import forward_kinematics
 from dynident.trajectory import Fourier, Trajectory, sample
-from dynident_papers.robots import prr2
 
 BOX = {"lower": -1.5, "upper": 1.5, "velocity": 2.0, "acceleration": 8.0}
 FAMILY = Fourier(0.25, 4)
@@ -114,11 +114,11 @@ def test_scipys_slsqp_with_finite_differences_finds_nothing_better(robot):
 
 
 def test_parallel_robot_within_its_limits():
-    robot = prr2.mechanism()
-    settings = {"default": {"acceleration": 5.0}, "singularity": 0.02, "passive": {"alpha3": {"lower": 0.2, "upper": 1.5}}}
+    robot = five_bar()
+    settings = {"default": {"acceleration": 5.0}, "singularity": 0.02, "passive": {"elbow3": {"lower": 0.2, "upper": 2.5}}}
     found = design(robot, settings, "cond", family=Fourier(0.4, 4), starts=1, workers=1, samples=40, iterations=12)
     assert found.values()["cond"] < 0.9 * found.values(found.start)["cond"]
-    names = {"closure singularity", "actuation singularity", "position of alpha3"}
+    names = {"closure singularity", "actuation singularity", "position of elbow3"}
     assert min(found.margins().values()) >= 0.01 - 1e-6 and names <= set(found.margins())
 
 

@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from identify_cases import RRR, arm
+from small_robots import five_bar
 
 from dynident.errors import DynidentError
 from dynident.excitation import Plan, Stage, ToolBox, average_log, check_plan, limits_of, payload_plan, refer, stage_logs
@@ -20,7 +21,6 @@ from dynident.identify import base_parameters
 from dynident.signals import Log
 from dynident.trajectory import BSpline, Fourier, Interpolated, Moves, Trajectory
 from dynident.trajectory.export import cycle_from_spec
-from dynident_papers.robots import prr2
 
 BOX = {"lower": -1.5, "upper": 1.5, "velocity": 2.0, "acceleration": 8.0}
 
@@ -132,13 +132,13 @@ def test_the_validation_motion_is_another_one_inside_all_limits(robot, limits):
 
 
 def test_a_robot_with_loops_is_led_into_a_motion_without_rest():
-    robot = prr2.mechanism()
+    robot = five_bar()
     limits = limits_of(robot, {"default": {"acceleration": 5.0}, "margin": 0.001})
-    family = Fourier(prr2.FUNDAMENTAL, prr2.HARMONICS, rest=False)
+    family = Fourier(0.2, 4, rest=False)
     t = np.arange(60) / 60 * family.duration
     p = Problem(Objective(RobotEquations(base_parameters(robot)), family, Criterion.parse("d"), t), limits)
     curve = Trajectory.from_vector(family, p.shrink(feasible_start(p, np.random.default_rng(0))))
-    plan = plan_within("2-PRR", limits, [Stage("excitation", "training", curve, 2)], 500.0)
+    plan = plan_within("five-bar", limits, [Stage("excitation", "training", curve, 2)], 500.0)
     assert len(plan.entries()) == 4 and min(check_plan(plan, limits).values()) >= 0.0
     q = plan.motion().q
     assert np.all(q >= limits.lower) and np.all(q <= limits.upper)
