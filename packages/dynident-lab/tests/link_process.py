@@ -15,7 +15,7 @@ import numpy as np
 from dynident.excitation import Plan, Stage
 from dynident.trajectory import Moves
 
-JOINTS = tuple(f"joint_{i}" for i in range(1, 7))
+JOINTS = tuple(f"joint{i}" for i in range(1, 7))
 
 
 def plan(cycles: int = 2, period: float = 0.0, notes=None) -> Plan:
@@ -26,14 +26,16 @@ def plan(cycles: int = 2, period: float = 0.0, notes=None) -> Plan:
         Stage("excitation", "training", Moves([a, b, c, a], [0.8, 0.8, 0.8])),
         Stage("warming", "warming", Moves([a, c, a], [0.6, 0.6]), repetitions=2),
     ]
-    return Plan("ER3A-C60", JOINTS, stages, cycles, 250.0, 3.0, 10.0, 0.5 * a, period=period, notes=notes or {})
+    return Plan("arm6", JOINTS, stages, cycles, 250.0, 3.0, 10.0, 0.5 * a, period=period, notes=notes or {})
 
 
 def serve(motion_port: int, state_port: int, speed: float) -> None:
     from dynident_lab.link import Emulator, SimpleServer
-    from dynident_papers.robots import er3a_c60
 
-    emulator = Emulator(er3a_c60.machine(), speed=speed)
+    sys.path.append(str(Path(__file__).parents[2] / "dynident" / "tests"))  # small_robots is there
+    from warm_robots import warm_arm6
+
+    emulator = Emulator(warm_arm6(), speed=speed)
     server = SimpleServer(emulator, motion_port=motion_port, state_port=state_port).start()
     sys.stdout.write(f"{server.motion_port} {server.state_port}\n")
     sys.stdout.flush()

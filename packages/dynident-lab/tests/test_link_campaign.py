@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from link_peers import StyleServer
 from link_process import plan
+from warm_robots import balanced_arm6, warm_arm6
 
 import dynident as di
 from dynident.errors import LinkError
@@ -34,14 +35,13 @@ from dynident_lab.link import (
     simulate_campaign,
 )
 from dynident_lab.link.schedule import steps_of
-from dynident_papers.robots import er3a_c60
 
 PROCESS = Path(__file__).with_name("link_process.py")
 
 
 @pytest.fixture(scope="module")
 def server():
-    made = SimpleServer(Emulator(er3a_c60.machine(), speed=20.0), motion_port=0, state_port=0).start()
+    made = SimpleServer(Emulator(warm_arm6(), speed=20.0), motion_port=0, state_port=0).start()
     yield made
     made.close()
 
@@ -75,7 +75,7 @@ def check(folder, wanted: Plan, cycles: int) -> CampaignLog:
 
 def test_a_campaign_gives_the_logs_by_stage_and_cycle(server, tmp_path) -> None:
     wanted = plan(2)
-    mechanism = er3a_c60.mechanism()
+    mechanism = balanced_arm6()
     seen = []
     campaign = campaign_of(
         server,
@@ -102,8 +102,8 @@ def test_a_campaign_gives_the_logs_by_stage_and_cycle(server, tmp_path) -> None:
 
 def test_the_log_is_that_of_the_simulator_itself(tmp_path) -> None:
     """Points, buffer, chunks, wire and disk change nothing that a sensor could see."""
-    noise = np.array(er3a_c60.machine().sensors.effort_noise)
-    machine, wanted = er3a_c60.machine(noise=False), plan(1)
+    noise = np.array(warm_arm6().sensors.effort_noise)
+    machine, wanted = warm_arm6(noise=False), plan(1)
     motion = wanted.motion(250.0)
     still = di.Motion([0.0, 1.0], *(np.tile(x, (2, 1)) for x in (motion.q[0], 0 * motion.q[0], 0 * motion.q[0])))
     settled = machine.simulate(still, start={"q": motion.q[0]}, log_cycle=0.004).end
@@ -126,12 +126,12 @@ def test_the_log_is_that_of_the_simulator_itself(tmp_path) -> None:
 def test_cycles_on_a_controller_are_those_of_a_simulated_campaign(tmp_path, settings) -> None:
     """Approach, pause, warmth and noise included: positions to the last bit, whatever the host did in between."""
     wanted = plan(2, period=9.0)
-    made = SimpleServer(Emulator(er3a_c60.machine(), speed=20.0, seed=1), motion_port=0, state_port=0).start()
+    made = SimpleServer(Emulator(warm_arm6(), speed=20.0, seed=1), motion_port=0, state_port=0).start()
     try:
         assert campaign_of(made, tmp_path / "c", wanted, settings).run() == 2
     finally:
         made.close()
-    simulate_campaign(tmp_path / "s", wanted, er3a_c60.machine(), settings, seed=1)
+    simulate_campaign(tmp_path / "s", wanted, warm_arm6(), settings, seed=1)
     recorded, simulated = (di.Log.read(tmp_path / name).cycles() for name in "cs")
     for k in (0, 1):
         np.testing.assert_array_equal(recorded[k].position, simulated[k].position)
@@ -189,7 +189,7 @@ def _until(condition, timeout: float = 60.0) -> None:
 
 
 def test_a_collision_like_residual_stops_the_robot(server, tmp_path) -> None:
-    heavy = er3a_c60.mechanism(True)
+    heavy = balanced_arm6().with_payload(3.0, com=(0.0, 0.0, 0.06))
     campaign = campaign_of(
         server,
         tmp_path / "c",

@@ -8,6 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from link_process import plan
+from small_robots import arm6_machine
+from warm_robots import thermal_models
 
 import dynident as di
 from dynident.errors import LinkError
@@ -29,7 +31,6 @@ from dynident_lab.link import (
     ThermalObserver,
     mcap_writer,
 )
-from dynident_papers.robots import er3a_c60
 
 
 def stream(count: int = 2000, seed: int = 0) -> Samples:
@@ -93,7 +94,7 @@ def test_with_forgetting_it_follows_a_change_across_a_gap() -> None:
 
 
 def test_the_thermal_state_is_that_of_the_model() -> None:
-    model = er3a_c60.thermal_models()[0]
+    model = thermal_models()["joint1"]
     observer = ThermalObserver(model, lambda v: 20.0 * np.sign(v), 0)
     count, step = 500, 0.1
     t = step * np.arange(count + 1)
@@ -129,7 +130,7 @@ def test_mcap_reads_back(tmp_path) -> None:
 def test_the_stream_drives_the_monitor_and_a_changed_robot_stops_the_campaign(tmp_path) -> None:
     """One stream drives monitor, estimators and MCAP; its log calibrates; then comes a load that nobody told of."""
     pytest.importorskip("mcap", reason="MCAP is an extra: pip install 'dynident[ros]'")
-    machine, wanted = er3a_c60.machine(), plan(1)
+    machine, wanted = arm6_machine(thermal=thermal_models()), plan(1)  # with all of its weight
     robot = machine.model
     rng = np.random.default_rng(0)
     motion = di.Motion(np.arange(600.0), *(rng.uniform(-x, x, (600, 6)) for x in (3.0, 2.0, 8.0)))
@@ -138,7 +139,7 @@ def test_the_stream_drives_the_monitor_and_a_changed_robot_stops_the_campaign(tm
 
     rls, heat = (
         RLS(memory=60.0).start(di.base_parameters(robot)),
-        ThermalObserver(er3a_c60.thermal_models()[0], lambda v: 20.0 * np.sign(v), 0),
+        ThermalObserver(thermal_models()["joint1"], lambda v: 20.0 * np.sign(v), 0),
     )
     writer = mcap_writer(tmp_path / "live.mcap", machine.mechanism.coordinate_names)
 
@@ -161,7 +162,7 @@ def test_the_stream_drives_the_monitor_and_a_changed_robot_stops_the_campaign(tm
     log = di.Log.read(tmp_path / "first").cycles()[0]
     found = di.Log.read(tmp_path / "live.mcap", "joint_torque").effort.tolist()
     assert {tuple(row) for row in log.effort.tolist()} <= {tuple(row) for row in found}
-    k = rls.base_.names.index("fc_joint_1")
+    k = rls.base_.names.index("fc_joint1")
     assert rls.coef_[k] > 6.0 * np.sqrt(rls.covariance_[k, k])  # there is Coulomb friction
     assert heat.temperature > 20.0
     monitor = Monitor(fit).calibrated(log)
@@ -169,10 +170,10 @@ def test_the_stream_drives_the_monitor_and_a_changed_robot_stops_the_campaign(tm
     loaded = replace(machine, mechanism=machine.mechanism.with_payload(20.0))
     seen: list[Reading] = []
     live, second, server = campaign(loaded, "second", monitor, alarm=seen.append)
-    with closing(server), pytest.raises(LinkError, match="collision\\? external torque of 'joint_"):
+    with closing(server), pytest.raises(LinkError, match="collision\\? external torque of 'joint"):
         second.run()
     assert len(seen) == len(live.events) == 1
-    with pytest.raises(LinkError, match="does not measure joint_6"):
+    with pytest.raises(LinkError, match="does not measure joint6"):
         LiveMonitor(monitor, replace(identity, channels=identity.channels[:5]))
 
 

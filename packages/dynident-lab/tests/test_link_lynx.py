@@ -12,11 +12,11 @@ import zlib
 import numpy as np
 import pytest
 from link_process import plan
+from warm_robots import warm_arm6
 
 import dynident as di
 from dynident.errors import LinkError
 from dynident_lab.link import Campaign, Emulator, LynxClient, LynxServer, Settings, export_text, open_controller
-from dynident_papers.robots import er3a_c60
 
 OPEN, CLOSE, SHUTDOWN, OPENED, CLOSED, REFUSED, HELLO, PROOF = 1, 2, 3, 4, 5, 6, 7, 8
 IDENTITY, HOME, JOG, RUN, STOP, ACQUIRE, QUICK_STOP, DONE = 1, 2, 3, 4, 5, 6, 7, 100
@@ -46,7 +46,7 @@ def receive(sock: socket.socket) -> tuple[int, int, int, int, bytes]:
 
 @pytest.fixture(scope="module")
 def machine():
-    return er3a_c60.machine(noise=False)
+    return warm_arm6(noise=False)
 
 
 @pytest.fixture
@@ -134,7 +134,7 @@ def test_a_campaign_runs_on_lynx_too(serve, tmp_path) -> None:
     cycle = log.cycles()[0]
     np.testing.assert_allclose(np.diff(cycle.t), 0.004, atol=1e-6)
     text = export_text(log.stages()["excitation"][0], tmp_path / "x.txt").read_text().splitlines()
-    assert text[0].split("\t")[:2] == ["t [s]", "position joint_1 [rad or m]"]
+    assert text[0].split("\t")[:2] == ["t [s]", "position joint1 [rad or m]"]
     assert len(text) == 601
     assert len(text[1].split("\t")) == 1 + 3 * 6
 
@@ -149,9 +149,9 @@ def test_jog_ends_at_a_limit_switch(serve) -> None:
         if abs(client.position()[2] - upper[2]) < 1e-9:
             break
     deadline = time.monotonic() + 60.0
-    while client.limit_switches != ((), ("joint_3",)) and time.monotonic() < deadline:
+    while client.limit_switches != ((), ("joint3",)) and time.monotonic() < deadline:
         time.sleep(0.02)
-    assert client.limit_switches == ((), ("joint_3",))
+    assert client.limit_switches == ((), ("joint3",))
     with pytest.raises(LinkError, match="20 % of the top speed"):
         client.jog([9.0, 0.0, 0.0, 0.0, 0.0, 0.0], 1.0)
     client.home()

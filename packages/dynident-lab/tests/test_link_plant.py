@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from warm_robots import warm_arm6
 
 import dynident as di
 from dynident.errors import DynidentError, LinkError
 from dynident_lab.link import Plant
 from dynident_lab.link.real_time import PlantProcess
 from dynident_lab.link.setpoints import on_ticks, sampled
-from dynident_papers.robots import er3a_c60
 
 PERIOD = 0.004
 
@@ -29,7 +29,7 @@ def part(whole: di.Motion, first: int, last: int) -> di.Motion:
 
 def test_chunk_after_chunk_is_one_run() -> None:
     """State, loops, friction, warmth and noise are carried over: the pieces are the whole, positions to the last bit."""
-    machine, wanted = er3a_c60.machine(), motion(400)
+    machine, wanted = warm_arm6(), motion(400)
     whole = Plant(machine, q=wanted.q[0], period=PERIOD, seed=1).advance(wanted)
     ticks, step = round(PERIOD / machine.step), machine.step
     for cut in (50, 80):
@@ -43,7 +43,7 @@ def test_chunk_after_chunk_is_one_run() -> None:
 
 
 def test_temperatures_go_on_between_chunks_and_cool_at_rest() -> None:
-    machine = er3a_c60.machine(noise=False)
+    machine = warm_arm6(noise=False)
     plant = Plant(machine, period=PERIOD)
     plant.q = plant.coordinates
     wanted = motion(500)
@@ -58,14 +58,14 @@ def test_temperatures_go_on_between_chunks_and_cool_at_rest() -> None:
 
 
 def test_the_same_seed_gives_the_same_samples() -> None:
-    machine, wanted = er3a_c60.machine(), motion(50)
+    machine, wanted = warm_arm6(), motion(50)
     first, second = (Plant(machine, period=PERIOD, seed=7).advance(wanted) for _ in range(2))
     for one, two in zip(first, second, strict=True):
         np.testing.assert_array_equal(one, two)
 
 
 def test_a_process_of_its_own_simulates_the_same() -> None:
-    machine, wanted = er3a_c60.machine(), motion(50)
+    machine, wanted = warm_arm6(), motion(50)
     plant = Plant(machine, period=PERIOD, seed=7)
     apart = PlantProcess(machine, None, PERIOD, 7)
     try:
@@ -86,4 +86,4 @@ def test_a_process_of_its_own_simulates_the_same() -> None:
 
 def test_a_start_of_another_size_is_one_sentence() -> None:
     with pytest.raises(LinkError, match="has 6 coordinates"):
-        Plant(er3a_c60.machine(), [0.0, 0.0])
+        Plant(warm_arm6(), [0.0, 0.0])

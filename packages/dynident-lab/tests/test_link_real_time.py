@@ -6,10 +6,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from warm_robots import balanced_machine
 
 from dynident_lab.link import Emulator, emulator
 from dynident_lab.link.plant import settling_periods
-from dynident_papers.robots import er3a_c60
 
 PERIOD = 0.004
 
@@ -35,7 +35,7 @@ def test_after_a_stall_the_robot_catches_up(monkeypatch, stall, lag) -> None:
     """Samples stay those of absolute times; only what is beyond `CATCH_UP` is given up, once."""
     clock = Clock(10.0)
     monkeypatch.setattr(emulator, "time", SimpleNamespace(monotonic=clock.monotonic))
-    core = Emulator(er3a_c60.machine(warm=False), period=PERIOD)
+    core = Emulator(balanced_machine(), period=PERIOD)
     rest, calls = core.plant.rest, []
 
     def slow(duration: float):
@@ -61,7 +61,7 @@ def test_after_a_stall_the_robot_catches_up(monkeypatch, stall, lag) -> None:
 def test_a_robot_that_has_used_up_its_points_waits_for_the_next(monkeypatch, chunks) -> None:
     """A client that is late by any time changes nothing: the motion goes on where it was, and settles once at its end."""
     monkeypatch.setattr(emulator, "STARVED", np.inf)
-    core = Emulator(er3a_c60.machine(warm=False), period=PERIOD, speed=20.0)
+    core = Emulator(balanced_machine(), period=PERIOD, speed=20.0)
     T, home, tables = chunks * core.chunk, core.setpoints.q.copy(), []
     t = np.linspace(0.0, T, round(T / 0.02) + 1)[:, None]
     u, way = t / T, np.array([0.1, 0.0, 0.0, 0.0, 0.0, 0.0])
@@ -98,7 +98,7 @@ def test_a_robot_that_never_stands_counts_as_resting_after_a_while(monkeypatch, 
     clock = Clock(end)
     monkeypatch.setattr(emulator, "time", SimpleNamespace(monotonic=clock.monotonic))
     monkeypatch.setattr(emulator.Plant, "still", property(lambda _: False))
-    core = Emulator(er3a_c60.machine(warm=False), period=PERIOD)
+    core = Emulator(balanced_machine(), period=PERIOD)
     core._done = clock  # type: ignore[assignment]
     core._run()
     assert core.status[4] == moving

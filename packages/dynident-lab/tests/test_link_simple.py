@@ -10,12 +10,12 @@ import time
 import numpy as np
 import pytest
 from link_peers import LossyRelay, StyleServer, full_point, point, receive_frame
+from warm_robots import balanced_machine
 
 import dynident as di
 from dynident.errors import LinkError
 from dynident_lab.link import Emulator, Message, Plant, SimpleClient, SimpleServer, decode, encode
 from dynident_lab.link.simple_task import MotionTask
-from dynident_papers.robots import er3a_c60
 
 PERIOD = 0.004
 WAY = np.array([0.3, 0.2, -0.2, 0.4, 0.2, 0.5])
@@ -23,7 +23,7 @@ WAY = np.array([0.3, 0.2, -0.2, 0.4, 0.2, 0.5])
 
 @pytest.fixture(scope="module")
 def machine():
-    return er3a_c60.machine(noise=False, warm=False)
+    return balanced_machine(noise=False)
 
 
 @pytest.fixture
@@ -254,7 +254,7 @@ def test_limits_emergency_stop_and_reset(serve) -> None:
     while client.failure is None and time.monotonic() < end:
         time.sleep(0.01)
     assert client.failure is not None
-    assert "joint_1" in client.failure
+    assert "joint1" in client.failure
     assert server.emulator.alarms[-1].code == 4010
     client.reset()
     client.emergency_stop()
@@ -301,7 +301,7 @@ def test_a_silent_client_is_stopped_by_the_watchdog(machine) -> None:
 
 
 def test_the_same_seed_gives_the_same_log() -> None:
-    noisy = er3a_c60.machine(warm=False)
+    noisy = balanced_machine()
     logs = []
     for _ in range(2):
         server = SimpleServer(Emulator(noisy, speed=20.0, seed=5), motion_port=0, state_port=0).start()

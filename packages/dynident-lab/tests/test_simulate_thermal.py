@@ -8,8 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from plant_cases import slide
+from refusals import all_refused
 from scipy.integrate import solve_ivp
-from simulate_cases import pid
+from simulate_cases import geared_arm, pid
+from warm_robots import warm_arm6
 
 import dynident as di
 from dynident.drive import Drive, Encoder, Motor, Transmission
@@ -17,7 +19,6 @@ from dynident.friction import Coulomb, LuGre, TemperatureDependent, Viscous
 from dynident.simulate import Heating, Run, VirtualRobot
 from dynident.trajectory import Fourier, Trajectory, random_motion
 from dynident_lab.thermal import FirstOrder, SecondOrder, Thermal
-from dynident_papers.robots import er3a_c60
 
 MODEL = FirstOrder(alpha=-0.01, beta=1.0, K=2.0, C=40.0)
 
@@ -142,8 +143,8 @@ def test_a_law_that_looks_at_the_temperature_follows_the_thermal_model(where: st
     assert robot.model.parameters["fc_joint_1"] == 4.0  # at its reference temperature
 
 
-def test_identification_of_the_er3a_arm_finds_less_friction_in_its_warm_log() -> None:
-    cold = er3a_c60.machine()
+def test_identification_of_a_six_axis_arm_finds_less_friction_in_its_warm_log() -> None:
+    cold = warm_arm6()
     models = {name: heating.model for name, heating in cold.thermal.items()}
     hot = replace(cold, thermal={name: Heating(model, start=[45.0, 40.0]) for name, model in models.items()})
     motion = random_motion(np.array([0.0, 0.2, -0.2, 0.0, 0.3, 0.0]), np.full(6, 0.8), seed=3, duration=12.0)
@@ -191,3 +192,17 @@ def test_warming_goes_on_from_an_end_and_shows_all_zones(cut: float) -> None:
     second = robot.simulate(motion, start=first.end)
     np.testing.assert_allclose(second.truth.motion.q, one.truth.motion.q[round(cut * 1000) :], rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(second.end.heat.state["s"], one.end.heat.state["s"], rtol=1e-12)
+
+
+def test_heating_that_does_not_fit_is_refused() -> None:
+    law, warm = Coulomb().using(fc=1.0), Thermal(Coulomb().using(fc=2.0), MODEL)
+    rest = di.Motion([0.0, 0.02], np.zeros((2, 3)), np.zeros((2, 3)), np.zeros((2, 3)))
+    all_refused(
+        [
+            (lambda: geared_arm(thermal={"nobody": MODEL}), "thermal names 'nobody'"),
+            (lambda: geared_arm(thermal={"joint_1": law}), "thermal model such as SecondOrder"),
+            (lambda: geared_arm(friction={"joint_1": law}, thermal={"joint_1": warm}), "another in thermal"),
+            (lambda: Heating(MODEL, copper=2.0), "copper"),
+            (lambda: geared_arm(thermal={"joint_1": Heating(MODEL, start=[1.0, 2.0])}).simulate(rest), "start"),
+        ]
+    )

@@ -395,7 +395,7 @@ def askew(phi: np.ndarray) -> np.ndarray:
     return from_com(m, np.add(c, [0.004, -0.006, 0.005]), R @ central @ R.T)
 
 
-def arm6() -> di.Mechanism:
+def arm6(gravity: float = 9.81) -> di.Mechanism:
     """Return the arm of the demo with gears, rotors and friction: the best straight line through the cubic of each joint."""
     robot = _described()
     bodies = [body if body.name == robot.root else replace(body, inertia=askew(body.inertia)) for body in robot.bodies]
@@ -408,7 +408,14 @@ def arm6() -> di.Mechanism:
         di.Actuator(f"motor_{i}", {joint.name: 1.0}, float(gear), gain=float(gain))
         for i, (joint, gear, gain) in enumerate(zip(joints, GEARS, ARM_CONSTANTS, strict=True), start=1)
     ]
-    return replace(robot, bodies=tuple(bodies), joints=tuple(joints), actuators=tuple(motors), terms=("ia", "fv", "fc"))
+    return replace(
+        robot,
+        bodies=tuple(bodies),
+        joints=tuple(joints),
+        actuators=tuple(motors),
+        terms=("ia", "fv", "fc"),
+        gravity=(0.0, 0.0, -gravity),
+    )
 
 
 def arm6_limits(robot: di.Mechanism | None = None, **changes: Any) -> MotionLimits:
@@ -434,9 +441,9 @@ def arm6_limits(robot: di.Mechanism | None = None, **changes: Any) -> MotionLimi
     return limits_of(robot, {**settings, **changes})
 
 
-def arm6_machine(*, noise: bool = True, controller: Any = None, thermal: Any = None) -> VirtualRobot:
+def arm6_machine(*, noise: bool = True, controller: Any = None, thermal: Any = None, gravity: float = 9.81) -> VirtualRobot:
     """Return the arm on geared drives with a cascade of 10 Hz and cubic friction at its joints."""
-    whole = arm6()
+    whole = arm6(gravity)
     drives = []
     for i, (joint, gear, rotor, constant) in enumerate(
         zip(whole.joints, GEARS, ARM_ROTORS, ARM_CONSTANTS, strict=True), start=1

@@ -7,95 +7,72 @@ from typing import Any
 
 import numpy as np
 import pytest
-from refusals import refused
+from refusals import all_refused, refused
 from simulate_cases import arm, cascade, excitation, geared_arm, geared_drives, pid
 
 import dynident as di
 from dynident.control import ComputedTorque, CurrentLoop, OpenLoop
 from dynident.drive import Drive, Motor, Transmission
 from dynident.errors import SimulationError, SimulationWarning
-from dynident.friction import Coulomb, LuGre
-from dynident.simulate import Disturbance, Heating, Sensors, VirtualRobot, monte_carlo, simulate, standard_machine
+from dynident.friction import Coulomb
+from dynident.simulate import Disturbance, Sensors, VirtualRobot, monte_carlo, standard_machine
 from dynident.simulate.schedule import ticks
 from dynident.simulate.stability import check_step, step_growth
-from dynident_lab.thermal import FirstOrder, Thermal
 
 REST = di.Motion([0.0, 0.02], np.zeros((2, 3)), np.zeros((2, 3)), np.zeros((2, 3)))
-COLD = FirstOrder(alpha=-0.01, beta=1.0, K=1.0, C=100.0)
 
 
-@pytest.mark.parametrize(
-    ("changes", "sentence"),
-    [
-        ({"mechanism": "arm"}, "mechanism is a str"),
-        ({"drives": geared_drives(arm())[:2]}, "joint_3 have no drive"),
-        ({"drives": [*geared_drives(arm()), geared_drives(arm())[0]]}, "two drives"),
-        ({"drives": [*geared_drives(arm()), Drive("nobody", Motor(1.0))]}, "'nobody' has no actuator"),
-        ({"drives": geared_drives(arm())[0]}, "drives is a Drive"),
-        ({"drives": [1, 2, 3]}, "give a dynident.Drive"),
-        ({"controller": "PID"}, "without cycle, command, reset, update"),
-        ({"sensors": {}}, "sensors is a dict"),
-        ({"step": 0.0}, "step is 0; give a number [s] above 0"),
-        ({"step": "fast"}, "step is 'fast'"),
-        ({"step": np.nan}, "step is nan"),
-        ({"ambient": np.inf}, "ambient is inf"),
-        ({"name": 3}, "name is a int"),
-        ({"friction": [Coulomb().using(fc=1.0)]}, "friction is a list"),
-        ({"friction": {"nobody": Coulomb().using(fc=1.0)}}, "friction names 'nobody'"),
-        ({"friction": {"joint_1": Coulomb()}}, "give a law with numbers"),
-        ({"thermal": {"nobody": COLD}}, "thermal names 'nobody'"),
-        ({"thermal": {"joint_1": Coulomb().using(fc=1.0)}}, "thermal model such as SecondOrder"),
-        ({"thermal": 3}, "thermal is a int"),
-    ],
-)
-def test_a_wrong_machine_is_refused(changes: dict[str, Any], sentence: str) -> None:
-    options: dict[str, Any] = {"mechanism": arm(), "drives": geared_drives(arm()), "controller": cascade(), **changes}
-    refused(lambda: VirtualRobot(**options), sentence)
+MACHINES: list[tuple[dict[str, Any], str]] = [
+    ({"drives": geared_drives(arm())[:2]}, "joint_3 have no drive"),
+    ({"drives": [*geared_drives(arm()), geared_drives(arm())[0]]}, "two drives"),
+    ({"drives": [*geared_drives(arm()), Drive("nobody", Motor(1.0))]}, "'nobody' has no actuator"),
+    ({"step": 0.0}, r"step is 0; give a number \[s\] above 0"),
+    ({"step": np.nan}, "step is nan"),
+    ({"ambient": np.inf}, "ambient is inf"),
+    ({"friction": {"nobody": Coulomb().using(fc=1.0)}}, "friction names 'nobody'"),
+    ({"friction": {"joint_1": Coulomb()}}, "give a law with numbers"),
+]
 
 
-def test_a_law_given_twice_and_gears_that_disagree_are_refused() -> None:
-    law = Coulomb().using(fc=1.0)
-    warm = Thermal(Coulomb().using(fc=2.0), COLD)
-    refused(lambda: geared_arm(friction={"joint_1": law}, thermal={"joint_1": warm}), "another in thermal")
+def test_a_wrong_machine_is_refused() -> None:
+    given: dict[str, Any] = {"mechanism": arm(), "drives": geared_drives(arm()), "controller": cascade()}
+    all_refused((lambda changes=changes: VirtualRobot(**{**given, **changes}), sentence) for changes, sentence in MACHINES)
+
+
+def test_gears_that_disagree_are_refused() -> None:
     geared = replace(arm(), actuators=tuple(di.Actuator(f"joint_{i}", {f"joint_{i}": 1.0}, ratio=50.0) for i in (1, 2, 3)))
     refused(lambda: VirtualRobot(geared, geared_drives(arm()), cascade()), "give Transmission")
 
 
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
-        ({"reference": 3}, "reference is a int"),
-        ({"reference": "no_such_plan.json"}, "cannot be read as a plan"),
-        ({"reference": excitation(2)}, "moves 2 coordinates"),
-        ({"reference": di.Motion([0.0], [[0.0]], [[0.0]], [[0.0]])}, "moves 1 coordinates"),
-        ({"duration": 0.0}, "duration is 0"),
-        ({"duration": np.nan}, "duration is nan"),
-        ({"duration": "long"}, "duration is 'long'"),
-        ({"duration": 1e-9}, "shorter than one step"),
-        ({"method": "magic"}, "method is 'magic'"),
-        ({"loop": "magic"}, "loop is 'magic'"),
-        ({"integrator": "heun"}, "integrator is 'heun'"),
-        ({"seed": -1}, "seed is -1"),
-        ({"log_cycle": 3.3e-4}, "give log_cycle=0.000375"),
-        ({"log_cycle": -1.0}, "log_cycle is -1"),
-        ({"log_cycle": 1.0}, "log_cycle"),
-        ({"start": {"q": [0.0]}}, "give 3 numbers"),
-        ({"start": "home"}, "give a mapping"),
-        ({"disturbance": [1.0]}, "disturbance has shape"),
-        ({"disturbance": lambda t: [1.0]}, "it must return 3 numbers"),
-        ({"disturbance": lambda t: [np.nan] * 3}, "not finite at t"),
-        ({"disturbance": Disturbance([[1.0, 2.0, 3.0]], t=[0.0, 1.0])}, "one row of 3 numbers"),
-        ({"disturbance": Disturbance(np.zeros((2, 3)), t=[1.0, 0.0])}, "times do not increase"),
-        ({"wrenches": [1.0]}, "wrenches is a list"),
-        ({"wrenches": {"nobody": np.zeros(6)}}, "has no link 'nobody'"),
-        ({"wrenches": {"link_3": np.zeros(3)}}, "give 6 numbers"),
-        ({"thermal_cycle": 0.0}, "thermal_cycle is 0"),
-    ],
-)
-def test_a_wrong_run_is_refused(options: dict[str, Any], sentence: str) -> None:
+RUNS: list[tuple[dict[str, Any], str]] = [
+    ({"reference": "no_such_plan.json"}, "cannot be read as a plan"),
+    ({"reference": excitation(2)}, "moves 2 coordinates"),
+    ({"reference": di.Motion([0.0], [[0.0]], [[0.0]], [[0.0]])}, "moves 1 coordinates"),
+    ({"duration": 0.0}, "duration is 0"),
+    ({"duration": np.nan}, "duration is nan"),
+    ({"duration": 1e-9}, "shorter than one step"),
+    ({"method": "magic"}, "method is 'magic'"),
+    ({"loop": "magic"}, "loop is 'magic'"),
+    ({"integrator": "heun"}, "integrator is 'heun'"),
+    ({"seed": -1}, "seed is -1"),
+    ({"log_cycle": 3.3e-4}, "give log_cycle=0.000375"),
+    ({"log_cycle": -1.0}, "log_cycle is -1"),
+    ({"log_cycle": 1.0}, "log_cycle"),
+    ({"start": {"q": [0.0]}}, "give 3 numbers"),
+    ({"disturbance": [1.0]}, "disturbance has shape"),
+    ({"disturbance": lambda t: [1.0]}, "it must return 3 numbers"),
+    ({"disturbance": lambda t: [np.nan] * 3}, "not finite at t"),
+    ({"disturbance": Disturbance([[1.0, 2.0, 3.0]], t=[0.0, 1.0])}, "one row of 3 numbers"),
+    ({"disturbance": Disturbance(np.zeros((2, 3)), t=[1.0, 0.0])}, "times do not increase"),
+    ({"wrenches": {"nobody": np.zeros(6)}}, "has no link 'nobody'"),
+    ({"wrenches": {"link_3": np.zeros(3)}}, "give 6 numbers"),
+    ({"thermal_cycle": 0.0}, "thermal_cycle is 0"),
+]
+
+
+def test_a_wrong_run_is_refused() -> None:
     robot = geared_arm()
-    reference = options.pop("reference", REST)
-    refused(lambda: robot.simulate(reference, **options), sentence)
+    all_refused((lambda given={"reference": REST, **options}: robot.simulate(**given), sentence) for options, sentence in RUNS)
 
 
 def test_wrong_numbers_of_gains_and_tables_are_refused() -> None:
@@ -143,35 +120,21 @@ def test_a_current_loop_faster_than_the_step_is_refused() -> None:
     refused(lambda: VirtualRobot(robot, drives, fast).simulate(REST), "step=6.25e-05")
 
 
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
-        ({"runs": 0}, "runs is 0"),
-        ({"runs": 1.5}, "runs is 1.5"),
-        ({"workers": 0}, "workers is 0"),
-        ({"seed": -1}, "seed is -1"),
-        ({"vary": 3}, "vary is a int"),
-        ({"vary": lambda rng, robot: None}, "what vary returns"),
-        ({"progress": 3}, "progress is a int"),
-        ({"failure": "ignore"}, "failure is 'ignore'"),
-        ({"log_cycle": 3.3e-4}, "run 0"),
-        ({"log_cycle": 3.3e-4, "failure": "skip"}, "all 2 runs failed"),
-    ],
-)
-def test_a_wrong_batch_is_refused(options: dict[str, Any], sentence: str) -> None:
-    runs = options.pop("runs", 2)
-    refused(lambda: monte_carlo(geared_arm(), REST, runs, **options), sentence)
+BATCHES: list[tuple[dict[str, Any], str]] = [
+    ({"runs": 0}, "runs is 0"),
+    ({"runs": 1.5}, "runs is 1.5"),
+    ({"workers": 0}, "workers is 0"),
+    ({"seed": -1}, "seed is -1"),
+    ({"vary": lambda rng, robot: None}, "what vary returns"),
+    ({"failure": "ignore"}, "failure is 'ignore'"),
+    ({"log_cycle": 3.3e-4}, "run 0"),
+    ({"log_cycle": 3.3e-4, "failure": "skip"}, "all 2 runs failed"),
+]
 
 
-def test_other_things_are_no_robots() -> None:
-    refused(lambda: simulate("robot", REST), "robot is a str")  # type: ignore[arg-type]
-    refused(lambda: monte_carlo("robot", REST, 1), "robot is a str")  # type: ignore[arg-type]
-
-
-def test_wrong_heating_is_refused() -> None:
-    refused(lambda: Heating(LuGre(1e5, 10.0, 1.0, 1.2, 0.01)), "thermal model is a LuGre")  # type: ignore[arg-type]
-    refused(lambda: Heating(COLD, copper=2.0), "copper")
-    refused(lambda: geared_arm(thermal={"joint_1": Heating(COLD, start=[1.0, 2.0])}).simulate(REST), "start")
+def test_a_wrong_batch_is_refused() -> None:
+    robot = geared_arm()
+    all_refused((lambda given={"runs": 2, **options}: monte_carlo(robot, REST, **given), text) for options, text in BATCHES)
 
 
 def test_sensors_that_the_robot_cannot_have_are_refused() -> None:
