@@ -23,11 +23,16 @@ log = logging.getLogger(__name__)
 _lock = threading.Lock()  # LLVM's context compiles for one thread at a time
 
 
+def _llvm() -> Any:
+    import llvmlite.binding  # noqa: PLC0415 - costs import time
+
+    return llvmlite
+
+
 @lru_cache(maxsize=1)
 def target() -> tuple[str, str, str]:
     """Return triple, processor and features that code is generated for; ``DYNIDENT_CPU`` names another processor."""
-    from llvmlite import binding  # noqa: PLC0415 - costs import time
-
+    binding = _llvm().binding
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
     named = os.environ.get("DYNIDENT_CPU", "")
@@ -53,8 +58,8 @@ class MachineCode:
     """
 
     def __init__(self, text: str, what: str = "functions", loops: bool = False) -> None:
-        from llvmlite import __version__, binding  # noqa: PLC0415 - costs import time
-
+        llvm = _llvm()
+        binding = llvm.binding
         with _lock:
             triple, processor, features = target()
             lines = text.count("\n")
@@ -63,7 +68,7 @@ class MachineCode:
                 cpu=processor, features=features, opt=level, jit=True
             )
             key = cache.key_of(
-                text, triple, processor, features, str((level, loops)), __version__, str(binding.llvm_version_info)
+                text, triple, processor, features, str((level, loops)), llvm.__version__, str(binding.llvm_version_info)
             )
             body = cache.read(key)
             if body is None:

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from dynident.errors import DynidentError
 from dynident.graph.expression import Graph, Node, reachable, total
 from dynident.mechanism.mechanism import Mechanism
+from dynident.parallel import one_blas_thread
 from dynident.symbolic.program import Program
 
 Array = NDArray[np.float64]
@@ -104,9 +105,7 @@ class Regrouping:
 
 def regroup(program: Program, mechanism: Mechanism, columns: Sequence[int] | None = None) -> Regrouping:
     """Find the base parameters of a derived regressor."""
-    from threadpoolctl import threadpool_limits  # noqa: PLC0415 - costs import time
-
-    with threadpool_limits(1):  # many small systems: threads would make them several times slower
+    with one_blas_thread():  # many small systems: threads would make them several times slower
         return _regroup(program, mechanism, columns)
 
 
