@@ -13,7 +13,6 @@ from dynident.errors import DescriptionWarning
 from dynident.mechanics import Motion, inverse_dynamics
 from dynident.mechanism import Joint, Mechanism, Parameters, Placement
 from dynident.mechanism.elements import rotation_exp
-from dynident.mechanism.inertia import from_pseudo_inertia
 
 
 def moved_joint(joint: Joint, x: np.ndarray) -> Placement:
@@ -65,6 +64,13 @@ def poses(mechanism: Mechanism, q: Mapping[str, float]) -> dict[str, Placement]:
         x = [q.get(c, 0.0) for c in joint.coordinates]
         found[joint.child] = found[joint.parent] @ joint.placement @ moved_joint(joint, np.array(x))
     return found
+
+
+def from_pseudo_inertia(P: np.ndarray) -> np.ndarray:
+    """Ten inertial parameters from the pseudo-inertia: I = tr(Sigma) 1 - Sigma."""
+    sigma = P[:3, :3]
+    inertia = np.trace(sigma) * np.eye(3) - sigma
+    return np.concatenate([[P[3, 3]], P[:3, 3], inertia[np.triu_indices(3)]])
 
 
 def possible_body(theta: np.ndarray) -> np.ndarray:

@@ -29,6 +29,7 @@ from dynident.mechanics import (
     momentum_regressor,
     regressor,
 )
+from dynident.mechanics.newton_euler import body_regressor
 from dynident.mechanics.regressors import regressor_rows, weighted_regressor
 from dynident.mechanism import Mechanism
 
@@ -253,3 +254,12 @@ def test_a_free_robot_in_free_fall_keeps_its_momentum() -> None:
     # Without forces on the free base its six rows of M a + C v + g are zero.
     tau = inverse_dynamics(robot, Motion(motion.t, motion.q, motion.v, a))
     close(tau[:, kept], np.zeros((SAMPLES, len(kept))), 1e-9)
+
+
+def test_the_wrench_on_a_body_is_the_one_of_newton_and_euler() -> None:
+    rng = np.random.default_rng(5)
+    w, al, a, phi = (rng.normal(size=shape) for shape in ((20, 3), (20, 3), (20, 3), 10))
+    h, tensor = phi[1:4], np.array([[phi[4], phi[5], phi[6]], [phi[5], phi[7], phi[8]], [phi[6], phi[8], phi[9]]])
+    force = phi[0] * a + np.cross(al, h) + np.cross(w, np.cross(w, h))
+    moment = al @ tensor + np.cross(w, w @ tensor) + np.cross(h, a)
+    close(body_regressor(w, al, a) @ phi, np.hstack([force, moment]), 1e-12)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from mechanism_oracles import poses, random_motion, random_parameters, torque_difference
+from mechanism_oracles import moved_joint, poses, random_motion, random_parameters, torque_difference
 
 from dynident.errors import DescriptionError
 from dynident.friction import TERMS
@@ -14,7 +14,9 @@ from dynident.mechanics import Motion, inverse_dynamics
 from dynident.mechanism import Actuator, Body, Coupling, Joint, Loop, Mechanism, Parameters, Placement, description, from_com
 from dynident.mechanism.describe import description_text
 from dynident.mechanism.dh import read_dh
+from dynident.mechanism.elements import COORDINATES
 from dynident.mechanism.inertia import transform
+from dynident.mechanism.tree import joint_transform, node_poses
 from dynident.mechanism.urdf import read_urdf
 
 ROBOTS = Path(__file__).parent / "robots"
@@ -249,3 +251,22 @@ def test_a_robot_without_numbers_is_not_called_impossible():
     bare = robot.with_parameters(robot.parameters.replace(0.0 * robot.parameters.values))
     told = description_text(description(bare))
     assert "mass and inertia are zero" in told and "impossible" not in told and description(bare)["possible"]
+
+
+@pytest.mark.parametrize("kind", COORDINATES)
+@pytest.mark.parametrize("position", [0.0, 1.0, -2.3])
+def test_a_joint_moves_its_child_as_rodrigues_formula_says(kind, position):
+    joint = Joint("j", kind, "a", "b", axis=np.array([0.3, -0.4, 0.5]), axis2=np.array([0.0, 0.6, 0.8]))
+    x = position * np.array([1.0, -0.5, 0.25, 1.0, 0.7, -0.2])[: len(joint.coordinates)]
+    pose, expected = joint_transform(joint, x), moved_joint(joint, x)
+    np.testing.assert_allclose(pose.rotation, expected.rotation, atol=1e-14)
+    np.testing.assert_allclose(pose.translation, expected.translation, atol=1e-14)
+
+
+def test_nodes_of_the_tree_are_where_the_joints_put_the_links(rich):
+    q = np.random.default_rng(3).uniform(-1.0, 1.0, len(rich.tree.coordinates))
+    links, nodes = poses(rich, dict(zip(rich.tree.coordinates, q, strict=True))), node_poses(rich.tree, q)
+    for body, (node, inside) in rich.tree.frames.items():
+        pose = nodes[node] @ inside if node >= 0 else inside
+        np.testing.assert_allclose(pose.rotation, links[body].rotation, atol=1e-13)
+        np.testing.assert_allclose(pose.translation, links[body].translation, atol=1e-13)

@@ -22,7 +22,7 @@ from dynident.identify.base import random_closed_motion
 from dynident.identify.regression.rows import Rows, unprojected
 from dynident.mechanics import actuator_jacobian, actuator_torques, close_positions, jacobian
 from dynident.mechanics.functions import function_of
-from dynident.monitor import Event, Monitor, MonitorRecord, Reading, false_alarm_rate, level_for
+from dynident.monitor import Event, Monitor, MonitorRecord, Reading, alarm_threshold, false_alarm_rate
 
 pin = optional("pinocchio")
 
@@ -64,7 +64,7 @@ def arm():
 def test_momentum_and_its_rate_are_those_of_pinocchio() -> None:
     """P = M v and dp/dt = C^T v - g + tau, at the state behind the low-pass."""
     robot = build((("revolute", -1, False), ("prismatic", 0, False), ("revolute", 1, False), ("universal", 2, False)), 3, ())
-    monitor = Monitor(replace(known(robot), standard=robot.parameters), bandwidth=5.0)
+    monitor = Monitor(known(robot).altered(standard=robot.parameters), bandwidth=5.0)
     rng = np.random.default_rng(1)
     q, v = rng.normal(size=(2, robot.dof))
     for k in range(60):
@@ -114,9 +114,9 @@ def test_the_rate_of_false_alarms_is_that_of_filtered_noise() -> None:
     calls = np.count_nonzero((np.abs(x[1:]) > z) & (np.abs(x[:-1]) <= z))
     stated = false_alarm_rate(z, [2.0 * np.pi * bandwidth]) * 1500.0 / 3600.0
     assert abs(calls - stated) < 4.0 * np.sqrt(stated)
-    assert level_for(false_alarm_rate(4.5, [30.0, 60.0]), [30.0, 60.0]) == pytest.approx(4.5)
+    assert alarm_threshold(false_alarm_rate(4.5, [30.0, 60.0]), [30.0, 60.0]) == pytest.approx(4.5)
     with pytest.raises(DescriptionError, match="false_alarms is 1e\\+09 per hour"):
-        level_for(1e9, [60.0])
+        alarm_threshold(1e9, [60.0])
 
 
 def test_noise_like_that_of_the_fit_stays_below_the_stated_rate() -> None:

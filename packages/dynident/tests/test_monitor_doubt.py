@@ -109,7 +109,7 @@ def test_errors_of_the_model_grow_with_its_terms() -> None:
 
     fit = di.MAP().fit(di.Regression.from_log(robot, bent(log))).result_
     monitor = Monitor(fit)
-    plain = Monitor(replace(fit, training_columns=None))  # without a belief there is no such term
+    plain = Monitor(fit.altered(training_columns=None))  # without a belief there is no such term
     for speed, grown in ((0.5, False), (2.0, True)):
         other = bent(swing(robot, 2, speed))
         own, less = (np.nanmedian(m.run(other).threshold, axis=0) for m in (monitor, plain))

@@ -130,13 +130,6 @@ def pseudo_inertia(phi: ArrayLike) -> Array:
     return P
 
 
-def from_pseudo_inertia(P: ArrayLike) -> Array:
-    """Return phi from the pseudo-inertia: I = tr(Sigma) 1 - Sigma."""
-    matrix = np.asarray(P, dtype=np.float64)
-    sigma = matrix[:3, :3]
-    return _pack(float(matrix[3, 3]), matrix[:3, 3], np.trace(sigma) * np.eye(3) - sigma)
-
-
 def moved(phi: Sequence[S], R: Square[S], r: Triple[S]) -> tuple[S, ...]:
     """Return inertial parameters seen from another frame, x' = R x + r, as expressions or numbers.
 

@@ -1,5 +1,5 @@
-from .level import false_alarm_rate as false_alarm_rate
-from .level import level_for as level_for
+from .false_alarms import alarm_threshold as alarm_threshold
+from .false_alarms import false_alarm_rate as false_alarm_rate
 from .monitor import Monitor as Monitor
 from .monitor import Reading as Reading
 from .record import Event as Event
@@ -10,6 +10,6 @@ __all__ = [
     "Monitor",
     "MonitorRecord",
     "Reading",
+    "alarm_threshold",
     "false_alarm_rate",
-    "level_for",
 ]

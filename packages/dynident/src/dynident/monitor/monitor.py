@@ -20,7 +20,7 @@ from dynident.mechanics.functions import cached, coordinates
 from dynident.mechanics.kinematics import jacobian
 from dynident.mechanism.mechanism import Mechanism
 from dynident.monitor.equations import terms_of
-from dynident.monitor.level import false_alarm_rate, level_for
+from dynident.monitor.false_alarms import alarm_threshold, false_alarm_rate
 from dynident.monitor.model import Model, model_of
 from dynident.monitor.step import BEYOND, CONFIRM, FILTER, GAP, HEAD, HOLD, LEFT, LEVEL, SETTLED, WORST, Layout, Machine
 
@@ -166,7 +166,7 @@ class Monitor:
             gains,
             model.sigma**2 * wider,
             np.ones(n),
-            level_for(number("false_alarms", false_alarms, above=0.0), gains[watched]),
+            alarm_threshold(number("false_alarms", false_alarms, above=0.0), gains[watched]),
             confirm,
             hold,
             number("rest", rest, above=0.0, unit="rad/s, m/s"),

@@ -36,7 +36,7 @@ def false_alarm_rate(z: float, gains: ArrayLike) -> float:
     return float(HOUR * np.sum(K) / (np.sqrt(2.0) * np.pi) * np.exp(-0.5 * z * z))
 
 
-def level_for(rate: float, gains: ArrayLike) -> float:
+def alarm_threshold(rate: float, gains: ArrayLike) -> float:
     """Return the threshold of a rate of false alarms, the inverse of `false_alarm_rate`.
 
     Parameters
