@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from dynident.errors import IdentificationError
 from dynident.identify import Regression
-from dynident.identify.estimators.least_squares import LeastSquares, group_sigma
-from dynident.identify.regression.factor import CONTAINED, ROUND_OFF, Solution
+from dynident.identify.estimators.least_squares import LeastSquares
+from dynident.identify.regression.factor import CONTAINED, ROUND_OFF, Solution, group_sigma
 
 Array = NDArray[np.float64]
 

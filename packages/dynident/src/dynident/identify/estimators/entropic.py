@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from dynident.errors import IdentificationError
 from dynident.friction.terms import term_of
 from dynident.identify.base import natural_spread
-from dynident.identify.estimators.least_squares import WLS, Estimator, constrained_sigma, relative_error
+from dynident.identify.estimators.least_squares import WLS, Estimator
 from dynident.identify.fit import Fit
 from dynident.identify.posterior.physical import spread_beside, whitener
-from dynident.identify.regression.factor import triangle
+from dynident.identify.regression.factor import constrained_sigma, relative_error, triangle
 from dynident.identify.regression.regression import Regression
 from dynident.mechanism.inertia import pseudo_inertia
 

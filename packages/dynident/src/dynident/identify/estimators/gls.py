@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import DynidentWarning, warn
-from dynident.identify.estimators.least_squares import WLS, LeastSquares, free_rows, group_sigma
+from dynident.identify.estimators.least_squares import WLS, LeastSquares
 from dynident.identify.estimators.statistics import ORDER, coloured_covariance, noise_filters
-from dynident.identify.regression.factor import Solution, solve
+from dynident.identify.regression.factor import Solution, free_rows, group_sigma, solve
 from dynident.identify.regression.regression import Regression
 from dynident.identify.regression.sampled import SampledRegression, Stretch, sampled
 

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import DynidentWarning, IdentificationError, warn
-from dynident.identify.estimators.least_squares import WLS, LeastSquares, group_sigma
+from dynident.identify.estimators.least_squares import WLS, LeastSquares
 from dynident.identify.estimators.statistics import embedded, influence_covariance
-from dynident.identify.regression.factor import RowGroup, Solution, solve
+from dynident.identify.regression.factor import RowGroup, Solution, group_sigma, solve
 from dynident.identify.regression.regression import Regression, robot_motion
 from dynident.identify.regression.sampled import SampledRegression, Stretch, rows_along, sampled
 from dynident.mechanics.motion import Motion

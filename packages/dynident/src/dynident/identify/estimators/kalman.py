@@ -21,12 +21,12 @@ from numpy.typing import NDArray
 
 from dynident.errors import IdentificationError
 from dynident.friction.terms import term_of
-from dynident.identify.estimators.least_squares import WLS, LeastSquares, group_sigma
+from dynident.identify.estimators.least_squares import WLS, LeastSquares
 from dynident.identify.estimators.map import MAP
 from dynident.identify.estimators.statistics import effort_share, jumping
 from dynident.identify.posterior.inflation import inflation
 from dynident.identify.posterior.prior import prior_of
-from dynident.identify.regression.factor import Solution
+from dynident.identify.regression.factor import Solution, group_sigma
 from dynident.identify.regression.regression import Regression
 from dynident.identify.regression.rows import Rows
 from dynident.identify.regression.sampled import SampledRegression, Stretch, sampled

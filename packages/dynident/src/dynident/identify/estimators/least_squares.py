@@ -13,7 +13,14 @@ from dynident.identify.base import recover_standard
 from dynident.identify.fit import Fit, Posterior
 from dynident.identify.posterior.inflation import at_least_jackknife, least_squares_left_out
 from dynident.identify.posterior.physical import physical_parameters
-from dynident.identify.regression.factor import Solution, solve
+from dynident.identify.regression.factor import (
+    Solution,
+    constrained_sigma,
+    group_sigma,
+    relative_error,
+    solve,
+    training_std,
+)
 from dynident.identify.regression.regression import Regression
 from dynident.parallel import one_blas_thread
 
@@ -147,70 +154,6 @@ class LeastSquares(Estimator):
             value = getattr(self, name)
             if value is not None and not value >= low:
                 raise IdentificationError(f"{type(self).__name__}: {name} is {value}; it must be {low:g} or more")
-
-
-def free_rows(regression: Regression, solution: Solution) -> Array:
-    """Return the independent rows of every group less its share of the parameters, at least one.
-
-    Groups pay for a parameter in proportion to their rows that show it: the shares add up to the number of parameters.
-    """
-    seen = np.zeros((len(regression.groups), regression.base.rank))
-    for i, group in enumerate(regression.groups):
-        seen[i, np.intersect1d(group.columns, solution.solved)] = group.count
-    share = np.sum(seen / np.maximum(seen.sum(axis=0), 1.0), axis=1)
-    rows = np.array([group.count * group.independence for group in regression.groups])
-    return np.asarray(np.maximum(rows - share, 1.0))
-
-
-def group_sigma(regression: Regression, solution: Solution) -> Array:
-    """Return the noise standard deviation of each row group, sigma_g^2 = RSS_g / free rows."""
-    # A residual of exactly zero (data made by the model, a joint at rest) must not become an infinite weight.
-    typical = sum(group.effort_square for group in regression.groups) / regression.rows
-    floor = [1e-26 * (group.effort_square / group.count or typical or 1.0) for group in regression.groups]
-    square = np.array([group.residual(solution.beta) for group in regression.groups])
-    return np.asarray(np.sqrt(np.maximum(square / free_rows(regression, solution), floor)))
-
-
-def constrained_sigma(regression: Regression, sigma: Array, free: Array, values: Array) -> Array:
-    """Return the deviations of the rows about constrained parameters: larger, as the residuals of every group are."""
-    floor = [1e-26 * (group.effort_square or 1.0) for group in regression.groups]
-    before, after = (np.array([group.residual(beta) for group in regression.groups]) for beta in (free, values))
-    return np.asarray(sigma * np.sqrt(np.maximum(after, floor) / np.maximum(np.minimum(before, after), floor)))
-
-
-def relative_error(regression: Regression, beta: Array) -> float:
-    """Return ||W beta - tau|| / ||tau|| over all rows."""
-    total = sum(group.effort_square for group in regression.groups)
-    return float(np.sqrt(sum(group.residual(beta) for group in regression.groups) / total)) if total > 0 else float("nan")
-
-
-def training_std(regression: Regression, covariance: Array) -> Array:
-    """Return the root mean square of w cov w^T over the training rows of every joint."""
-    parts = []
-    for group in regression.groups:
-        W = group.R[:, :-1]
-        C = covariance[np.ix_(group.columns, group.columns)]
-        parts.append(np.sqrt(max(float(np.einsum("ti,ij,tj->", W, C, W)), 0.0) / max(group.count, 1)))
-    return np.array(parts)
-
-
-def training_columns(regression: Regression) -> Array:
-    """Return the root mean square of every column over the training rows of every joint, (groups, b)."""
-    result = np.zeros((len(regression.groups), regression.base.rank))
-    for own, group in zip(result, regression.groups, strict=True):
-        own[group.columns] = np.linalg.norm(group.R[:, :-1], axis=0) / np.sqrt(max(group.count, 1))
-    return result
-
-
-def typical_speeds(regression: Regression) -> dict[str, float]:
-    """Return the root mean square speed of the joints whose viscous term shows it."""
-    speeds = {}
-    leaders = regression.base.leaders
-    for group in regression.groups:
-        for k, column in enumerate(group.columns):
-            if leaders[column] == f"fv_{group.name}":
-                speeds[group.name] = float(np.linalg.norm(group.R[:, k]) / np.sqrt(max(group.count, 1)))
-    return speeds
 
 
 @dataclass(kw_only=True, eq=False)

@@ -24,10 +24,10 @@ from dynident.identify.base import natural_spread
 from dynident.identify.estimators.direct import Loop, check_loop, filtered_motion, model_of
 from dynident.identify.estimators.gls import filtered
 from dynident.identify.estimators.instrumental import IV
-from dynident.identify.estimators.least_squares import LeastSquares, group_sigma
+from dynident.identify.estimators.least_squares import LeastSquares
 from dynident.identify.estimators.statistics import ENOUGH, ORDER, RING, autocovariance, autoregression
 from dynident.identify.fit import Fit
-from dynident.identify.regression.factor import RowGroup, Solution, solve, triangle
+from dynident.identify.regression.factor import RowGroup, Solution, group_sigma, solve, triangle
 from dynident.identify.regression.regression import Regression
 from dynident.identify.regression.sampled import SampledRegression, Stretch, rows_along, sampled
 from dynident.identify.tables import GAINS

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import IdentificationError
-from dynident.identify.estimators.least_squares import WLS, LeastSquares, free_rows
-from dynident.identify.regression.factor import Solution, solve
+from dynident.identify.estimators.least_squares import WLS, LeastSquares
+from dynident.identify.regression.factor import Solution, free_rows, solve
 from dynident.identify.regression.regression import Regression
 from dynident.identify.regression.sampled import SampledRegression, sampled
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dynident.identify.estimators.least_squares import WLS, LeastSquares, group_sigma
+from dynident.identify.estimators.least_squares import WLS, LeastSquares
 from dynident.identify.estimators.statistics import DRAWS, coloured_covariance, row_noise
-from dynident.identify.regression.factor import Solution, solve
+from dynident.identify.regression.factor import Solution, group_sigma, solve
 from dynident.identify.regression.regression import Regression
 from dynident.identify.regression.sampled import sampled
 

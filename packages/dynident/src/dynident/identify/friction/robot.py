@@ -24,7 +24,7 @@ from dynident.friction.law import Friction, FrictionLaw
 from dynident.friction.laws import TemperatureDependent
 from dynident.friction.text import law_of
 from dynident.identify.base import BaseParameters, base_parameters
-from dynident.identify.estimators.least_squares import WLS, fit_of, relative_error
+from dynident.identify.estimators.least_squares import WLS, fit_of
 from dynident.identify.estimators.map import MAP
 from dynident.identify.fit import Fit
 from dynident.identify.friction.axis import covariance, shape_notes
@@ -32,6 +32,7 @@ from dynident.identify.friction.problem import Assembly, Recording, assemble, sk
 from dynident.identify.friction.search import Found, Progress, search, shape_bounds
 from dynident.identify.posterior.posterior import estimate
 from dynident.identify.posterior.prior import Knowledge, prior_of
+from dynident.identify.regression.factor import relative_error
 from dynident.identify.regression.matching import match
 from dynident.identify.regression.regression import Regression, dead_efforts, prepared_for, robot_motion
 from dynident.identify.regression.rest import resting_of
