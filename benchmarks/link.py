@@ -43,8 +43,8 @@ from dynident_lab.link import (
 )
 from dynident_lab.link import lynx_messages as lynx
 from dynident_lab.link.lynx_server import LynxTask
-from dynident_lab.link.real_time import PRIORITY
-from dynident_lab.link.simple_task import FeedbackTask, MotionTask
+from dynident_lab.link.plant import PRIORITY
+from dynident_lab.link.simple_server import FeedbackTask, MotionTask
 from dynident_papers.robots import er3a_c60
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "packages/dynident-lab/tests"))

@@ -9,7 +9,7 @@ from warm_robots import warm_arm6
 import dynident as di
 from dynident.errors import DynidentError, LinkError
 from dynident_lab.link import Plant
-from dynident_lab.link.real_time import PlantProcess
+from dynident_lab.link.plant import PlantProcess
 from dynident_lab.link.setpoints import on_ticks, sampled
 
 PERIOD = 0.004

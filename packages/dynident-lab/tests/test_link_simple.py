@@ -15,7 +15,7 @@ from warm_robots import balanced_machine
 import dynident as di
 from dynident.errors import LinkError
 from dynident_lab.link import Emulator, Message, Plant, SimpleClient, SimpleServer, decode, encode
-from dynident_lab.link.simple_task import MotionTask
+from dynident_lab.link.simple_server import MotionTask
 
 PERIOD = 0.004
 WAY = np.array([0.3, 0.2, -0.2, 0.4, 0.2, 0.5])

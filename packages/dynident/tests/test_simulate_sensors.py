@@ -8,7 +8,7 @@ import pytest
 from dynident.drive.encoder import counted
 from dynident.errors import DynidentError
 from dynident.simulate import Sensors
-from dynident.simulate.results import means
+from dynident.simulate.record import means
 from dynident.simulate.sensors import at_times, kept_rows, noisy, sample_times, streams
 
 

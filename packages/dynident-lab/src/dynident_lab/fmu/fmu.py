@@ -4,7 +4,7 @@
     model exchange:  d/dt x = f(x, u), dry friction sticks and slides in events
 
 Co-simulation is the code of the simulation itself, controller, dry friction and temperatures included, so both give the same
-numbers (`fmu_source`). In model exchange the solver outside steps, so nothing in the machine may count steps.
+numbers (`source`). In model exchange the solver outside steps, so nothing in the machine may count steps.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import tempfile
 import zipfile
+from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
 
@@ -25,17 +26,17 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.control import OpenLoop
 from dynident.drive import Drive, Motor, Transmission
 from dynident.errors import SimulationError
-from dynident.files import write_atomic
-from dynident.graph.printing import identifier
+from dynident.files import visible, write_atomic, xml_text
+from dynident.graph.printing import identifier, identifiers
 from dynident.mechanism import Mechanism
 from dynident.simulate import VirtualRobot
 from dynident.simulate.laws import COMPILED
 from dynident.simulate.machine import Machine
 from dynident.simulate.run import machine_of
+from dynident.simulate.schedule import loop_cycles
 from dynident.simulate.standard import home_of
 from dynident.simulate.start import start_state
-from dynident_lab.fmu.description import description
-from dynident_lab.fmu.source import Content, machine_source
+from dynident_lab.fmu.source import ORDER, Content, machine_source
 
 Array = NDArray[np.float64]
 
@@ -158,3 +159,109 @@ def _compiled(source: str, name: str) -> bytes | None:
             return (Path(folder) / "library").read_bytes()
     except (OSError, subprocess.TimeoutExpired) as error:
         raise SimulationError(f"the C compiler '{compiler}' did not finish: {error}") from error
+
+
+# ---- modelDescription.xml --------------------------------------------------------------------------------------------
+
+
+Pairs = Sequence[tuple[str, str]]  # identifiers and names
+SIGNALS = {
+    "q": ("q", "position"),
+    "v": ("v", "velocity"),
+    "a": ("a", "acceleration"),
+    "torques": ("tau", "torque behind the gear"),
+    "current": ("i", "motor current"),
+}
+
+
+class _Variables:
+    """Variables with ascending value references."""
+
+    def __init__(self) -> None:
+        self.rows = ['    <Float64 name="time" valueReference="0" causality="independent" variability="continuous"/>']
+
+    def add(self, name: str, about: str, attributes: str) -> int:
+        """Add one and return its reference."""
+        reference = len(self.rows)
+        self.rows.append(
+            f'    <Float64 name="{name}" valueReference="{reference}" {attributes} description="{xml_text(about)}"/>'
+        )
+        return reference
+
+
+def description(content: Content, name: str, token: str) -> str:
+    """Return the text of modelDescription.xml."""
+    robot, variables = content.robot, _Variables()
+    joints, motors = robot.mechanism.coordinate_names, [drive.actuator for drive in robot.drives]
+    labels, wheels = identifiers(joints), identifiers(motors)
+    outputs = []
+    calculated = 'causality="output" variability="continuous" initial="calculated"'
+    for signal in content.shown:
+        symbol, meaning = SIGNALS[signal]
+        for own, what in zip(labels, joints, strict=True) if signal in "qva" else zip(wheels, motors, strict=True):
+            outputs.append(variables.add(f"{symbol}_{own}", f"{meaning} of {what}", calculated))
+    if content.heat is not None:
+        zones = list(content.heat.heating)
+        for own, what in zip(identifiers(zones), zones, strict=True):
+            outputs.append(variables.add(f"T_{own}", f"temperature of {what} in degree Celsius", calculated))
+    _inputs(content, variables, list(zip(labels, joints, strict=True)), list(zip(wheels, motors, strict=True)))
+    for symbol, meaning, values in (("q0", "position", content.start), ("v0", "velocity", 0.0 * content.start)):
+        for own, what, x in zip(labels, joints, values, strict=True):
+            fixed = f'causality="parameter" variability="fixed" initial="exact" start="{float(x)!r}"'
+            variables.add(f"{symbol}_{own}", f"{meaning} of {what} at the start", fixed)
+    states, rates, indicators = _states(content, variables) if content.exchange else ([], [], [])
+    parts = {"Output": outputs, "ContinuousStateDerivative": rates, "InitialUnknown": [*outputs, *states, *rates]}
+    parts["EventIndicator"] = indicators
+    structure = [f'    <{kind} valueReference="{r}"/>' for kind, references in parts.items() for r in references]
+    return _document(content, name, token, variables.rows, structure)
+
+
+def _inputs(content: Content, variables: _Variables, joints: Pairs, motors: Pairs) -> None:
+    """Add commands of the actuators, or the wanted motion."""
+    entering = 'causality="input" variability="continuous" start="{!r}"'
+    if content.driven:
+        command = getattr(content.robot.controller, "command", "torque")
+        for own, what in motors:
+            variables.add(f"u_{own}", f"{command} of {what}", entering.format(0.0))
+        return
+    for symbol, meaning in (("q", "position"), ("v", "velocity"), ("a", "acceleration")):
+        for (own, what), x in zip(joints, content.start, strict=True):
+            held = float(x) if symbol == "q" else 0.0
+            variables.add(f"{symbol}_ref_{own}", f"wanted {meaning} of {what}", entering.format(held))
+
+
+def _states(content: Content, variables: _Variables) -> tuple[list[int], list[int], list[int]]:
+    """Add the states of model exchange, their derivatives and event indicators; return their references."""
+    memory = content.machine.memory
+    names = [f"{field}_{i}" for field in ("q", "v", "theta", "omega", "coil") for i in range(memory.state.count(field))]
+    if content.heat is not None:
+        names += [f"heat_{zone}_{i}" for zone in range(len(content.heat.heating)) for i in range(ORDER)]
+    local = 'causality="local" variability="continuous" initial="calculated"'
+    states = [variables.add(f"x_{name}", "continuous state", local) for name in names]
+    rates = [
+        variables.add(f"der_x_{name}", "its derivative", f'{local} derivative="{state}"')
+        for name, state in zip(names, states, strict=True)
+    ]
+    count = 2 * len(content.machine.shape.jumping)
+    return states, rates, [variables.add(f"z_{i}", "event indicator of dry friction", local) for i in range(count)]
+
+
+def _document(content: Content, name: str, token: str, variables: Sequence[str], structure: Sequence[str]) -> str:
+    step = content.robot.step
+    cycle = min(loop_cycles(content.robot.controller).values(), default=step)
+    kept = 'canGetAndSetFMUState="true" canSerializeFMUState="true"'
+    fixed = "" if content.divisible else f' fixedInternalStepSize="{step!r}"'
+    exchange = f'  <ModelExchange modelIdentifier="{name}" {kept}/>'
+    lines = [
+        '<?xml version="1.0" encoding="UTF-8"?>',
+        f'<fmiModelDescription fmiVersion="3.0" modelName="{xml_text(content.robot.mechanism.name)}" '
+        f'instantiationToken="{token}" generationTool="dynident">',
+        *([exchange] if content.exchange else []),
+        f'  <CoSimulation modelIdentifier="{name}" canHandleVariableCommunicationStepSize="true" {kept}{fixed}/>',
+        f'  <DefaultExperiment startTime="0.0" stopTime="1.0" stepSize="{cycle!r}"/>',
+        *("  <ModelVariables>", *variables, "  </ModelVariables>"),
+        *("  <ModelStructure>", *structure, "  </ModelStructure>"),
+        "</fmiModelDescription>",
+        "",
+    ]
+    return visible("\n".join(lines))

@@ -1,4 +1,3 @@
-from .addresses import open_controller as open_controller
 from .campaign import AbortedError as AbortedError
 from .campaign import Campaign as Campaign
 from .controller import Identity as Identity
@@ -6,6 +5,7 @@ from .controller import RemoteController as RemoteController
 from .controller import Samples as Samples
 from .controller import Status as Status
 from .controller import UnreachableError as UnreachableError
+from .controller import open_controller as open_controller
 from .emulator import Emulator as Emulator
 from .exports import export_text as export_text
 from .exports import mcap_writer as mcap_writer
@@ -19,7 +19,7 @@ from .live import ThermalObserver as ThermalObserver
 from .lynx_client import LynxClient as LynxClient
 from .lynx_server import LynxServer as LynxServer
 from .plant import Plant as Plant
-from .real_time import prepare_timing as prepare_timing
+from .plant import prepare_timing as prepare_timing
 from .recorder import DiskFullError as DiskFullError
 from .recorder import Recorder as Recorder
 from .schedule import Settings as Settings

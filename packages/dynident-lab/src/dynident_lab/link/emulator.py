@@ -23,8 +23,17 @@ from dynident.errors import DynidentError, LinkError
 from dynident.mechanics import Motion
 from dynident.simulate import VirtualRobot
 from dynident_lab.link.controller import ALARMS, APPROACH
-from dynident_lab.link.plant import MOST_SETTLING, SHORTEST, Plant, facts_of, joint_limits, settling_periods, tick_of
-from dynident_lab.link.real_time import Outbox, PlantProcess
+from dynident_lab.link.plant import (
+    MOST_SETTLING,
+    SHORTEST,
+    Outbox,
+    Plant,
+    PlantProcess,
+    facts_of,
+    joint_limits,
+    settling_periods,
+    tick_of,
+)
 from dynident_lab.link.setpoints import Point, Setpoints
 
 Array = NDArray[np.float64]

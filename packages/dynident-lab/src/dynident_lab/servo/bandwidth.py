@@ -32,7 +32,7 @@ from dynident.mechanism import Actuator, Body, Joint, Mechanism
 from dynident.parallel import threads
 from dynident.results import Result
 from dynident.simulate import VirtualRobot
-from dynident.simulate.results import notify
+from dynident.simulate.record import notify
 from dynident.simulate.schedule import loop_cycles
 from dynident.simulate.standard import home_of
 from dynident_lab.servo.bode import Bode, plot_bode

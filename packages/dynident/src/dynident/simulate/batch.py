@@ -15,8 +15,7 @@ from dynident.errors import DynidentError, SimulationError, require
 from dynident.files import jsonable
 from dynident.parallel import completed, threads
 from dynident.results import Result
-from dynident.simulate.record import Run
-from dynident.simulate.results import COLLECTED
+from dynident.simulate.record import COLLECTED, Run
 from dynident.simulate.robot import VirtualRobot
 
 if TYPE_CHECKING:

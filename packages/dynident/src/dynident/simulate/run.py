@@ -18,9 +18,8 @@ from dynident.mechanics.motion import Motion
 from dynident.simulate.inputs import Disturbance, Reference, wrench_tables
 from dynident.simulate.laws import COMPILED, believed, fed_with_voltage
 from dynident.simulate.machine import Machine, Tables
-from dynident.simulate.record import Run, Truth
+from dynident.simulate.record import NOTICEABLE, Run, Truth, energies, means, notes_of
 from dynident.simulate.reference import table_of
-from dynident.simulate.results import NOTICEABLE, energies, means, notes_of
 from dynident.simulate.schedule import End, Options, Schedule, loop_cycles, schedule
 from dynident.simulate.sensors import Readings, record, streams
 from dynident.simulate.shape import FINE

@@ -38,7 +38,7 @@ from dynident.mechanism.mechanism import Mechanism
 from dynident.simulate.drives_file import beside_drives
 from dynident.simulate.inputs import Reference
 from dynident.simulate.model import identified_model, joint_side
-from dynident.simulate.results import notify
+from dynident.simulate.record import notify
 from dynident.simulate.robot import VirtualRobot
 from dynident.simulate.sensors import Sensors
 
