@@ -16,10 +16,11 @@ from link_process import plan
 import dynident as di
 from dynident.__main__ import main
 from dynident.cli import run as here
+from dynident.examples import arm6
 from dynident.excitation import Plan, Stage
 from dynident.trajectory import friction_plateaus
-from dynident_papers.robots import er3a_c60
 
+ROBOT = str(arm6().source)
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(di.__file__).parents[1])}
 
 
@@ -33,7 +34,7 @@ def run(*words: object) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def address():
-    words = command("controller", "er3a_c60", "--motion-port", 0, "--state-port", 0, "--speed", 20, "--json", "--quiet")
+    words = command("controller", ROBOT, "--motion-port", 0, "--state-port", 0, "--speed", 20, "--json", "--quiet")
     with subprocess.Popen(words, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True) as process:
         text = ""
         for line in process.stdout or ():
@@ -47,7 +48,7 @@ def address():
 
 def rough_fit() -> di.Fit:
     """Return a fit of the robot with so much noise that its monitor stays calm."""
-    robot, rng = er3a_c60.mechanism(), np.random.default_rng(0)
+    robot, rng = di.Mechanism.from_urdf(ROBOT), np.random.default_rng(0)
     motion = di.Motion(np.arange(600.0), *(rng.uniform(-x, x, (600, 6)) for x in (3.0, 2.0, 8.0)))
     effort = di.inverse_dynamics(robot, motion) + 30.0 * rng.normal(size=(600, 6))
     return di.WLS().fit(di.Regression.from_motion(robot, motion, effort)).result_
@@ -56,7 +57,7 @@ def rough_fit() -> di.Fit:
 def test_a_plan_is_recorded_by_two_commands(address, tmp_path, capsys) -> None:
     plan(1).save(tmp_path / "plan" / "plan.json")
     rough_fit().save(tmp_path / "fit.json")
-    watched = ("--model", "er3a_c60", "--monitor", tmp_path / "fit.json", "--live-fit", tmp_path / "live.json")
+    watched = ("--model", ROBOT, "--monitor", tmp_path / "fit.json", "--live-fit", tmp_path / "live.json")
     done = run("record", tmp_path / "plan", "--controller", address, "-o", tmp_path / "campaign", "--json", *watched)
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
@@ -75,12 +76,12 @@ def test_a_plan_a_controller_and_a_record_make_a_friction_study(address, tmp_pat
     """The whole study in small: two cycles of plateaus of all joints become a page and a file about every joint."""
     low, high = np.array([[-1.0], [1.0]]) * np.full(6, 0.9)
     stage = Stage("friction", "friction", friction_plateaus(low, high, np.ones(6), np.full(6, 8.0), (0.3, 0.9), 0.5))
-    joints = tuple(f"joint_{i}" for i in range(1, 7))
-    Plan("ER3A-C60", joints, [stage], 2, 125.0, 3.0, 10.0, np.zeros(6)).save(tmp_path / "plan" / "plan.json")
+    joints = tuple(f"joint{i}" for i in range(1, 7))
+    Plan("arm6", joints, [stage], 2, 125.0, 3.0, 10.0, np.zeros(6)).save(tmp_path / "plan" / "plan.json")
     done = run("record", tmp_path / "plan", "--controller", address, "-o", tmp_path / "campaign", "--json")
     assert done.returncode == 0, done.stderr
     files = str(tmp_path / "campaign"), "--by", "all", "-o", str(tmp_path / "study")
-    assert here(("friction", "er3a_c60", *files, "--quiet")) == 0
+    assert here(("friction", ROBOT, *files, "--quiet")) == 0
     assert (tmp_path / "study" / "friction.html").exists()
     found = json.loads((tmp_path / "study" / "friction.json").read_text(encoding="utf-8"))
     assert all(name in json.dumps(found) for name in joints)
@@ -99,10 +100,9 @@ def test_a_dry_run_says_what_and_how_long(tmp_path, capsys) -> None:
     ("words", "sentence"),
     [
         (["controller", "nobody"], "nobody"),
-        (["controller", "er3a_c60", "--protocol", "morse"], "simple_message or lynx"),
-        (["controller", "er3a_c60", "--rate", "0"], "--rate is 0"),
-        (["controller", "er3a_c60", "--key-file", "missing"], "cannot be read"),
-        (["controller", "er3a_c60", "--drives", "mine.toml"], "has drives of its own"),
+        (["controller", ROBOT, "--protocol", "morse"], "simple_message or lynx"),
+        (["controller", ROBOT, "--rate", "0"], "--rate is 0"),
+        (["controller", ROBOT, "--key-file", "missing"], "cannot be read"),
         (["record"], "give a plan"),
         (["record", "missing"], "does not exist"),
         (["record", "--resume", "missing"], "is no campaign"),

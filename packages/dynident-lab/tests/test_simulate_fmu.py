@@ -16,6 +16,8 @@ from defusedxml import ElementTree as ET
 from mechanism_oracles import quietly
 from simulate_cases import arm as small_arm
 from simulate_cases import cascade, geared_arm
+from small_robots import five_bar_machine, platform
+from warm_robots import warm_arm6
 
 import dynident as di
 from dynident.control import PID, CurrentLoop, OpenLoop, TaskPID, ToolSpace
@@ -27,7 +29,6 @@ from dynident.graph.printing import identifiers
 from dynident.simulate import Heating, VirtualRobot
 from dynident_lab.fmu import torque_driven, write_fmu
 from dynident_lab.thermal import FirstOrder
-from dynident_papers.robots import dualv, er3a_c60, five_bar
 
 DEMO = Path(__file__).resolve().parents[3] / "examples" / "demo" / "robot.urdf"
 CYCLE, CYCLES = 0.01, 30
@@ -181,7 +182,7 @@ def everything() -> VirtualRobot:
 
 def loops() -> VirtualRobot:
     """Return a five-bar linkage with its cascade."""
-    return five_bar.machine()
+    return five_bar_machine()
 
 
 def feedforward() -> VirtualRobot:
@@ -194,10 +195,10 @@ def feedforward() -> VirtualRobot:
 
 def redundant() -> VirtualRobot:
     """Return four motors for three freedoms with loops, a PID and the feed-forward of a model of other lengths."""
-    robot = dualv.mechanism()
+    robot = platform()
     drives = [Drive(a.name, Motor(1.0), encoder=Encoder(2.0 * np.pi / 20000)) for a in robot.actuators]
     friction = {robot.actuators[0].name: Viscous().using(fv=0.05), robot.coordinate_names[1]: Coulomb().using(fc=0.2)}
-    believed = dualv.mechanism(r_p=0.111)
+    believed = platform(1.01)
     law = PID(200.0, 5.0, 10.0, cycle=1e-3, feedforward=believed, friction=friction)
     return VirtualRobot(robot, drives, law, step=2.5e-4)
 
@@ -261,7 +262,7 @@ def test_errors_are_told_by_the_fmu(tmp_path: Path, capfd: pytest.CaptureFixture
 
 def test_a_machine_without_a_controller_warms_up(tmp_path: Path) -> None:
     torque = np.array([150.0, 150.0, 100.0, 20.0, 15.0, 10.0])
-    machine = replace(er3a_c60.machine(), controller=OpenLoop(torque=torque), ambient=10.0)
+    machine = replace(warm_arm6(), controller=OpenLoop(torque=torque), ambient=10.0)
     assert machine.thermal
     slave = Slave(write_fmu(machine, tmp_path / "machine.fmu"))
     slave.set(torque)

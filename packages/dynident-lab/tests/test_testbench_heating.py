@@ -10,6 +10,7 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
+from small_robots import arm6_limits
 
 import dynident as di
 from dynident.errors import DynidentError
@@ -19,12 +20,9 @@ from dynident.friction import LuGre
 from dynident.trajectory import Moves
 from dynident_lab import testbench as bench
 from dynident_lab.thermal import AdvancedSecondOrder, FirstOrder, SecondOrder, cooling_test, heating_test
-from dynident_papers.robots import er3a_c60, five_bar
-from dynident_papers.thermal import TwoPole, mean_power, rms_power
-from dynident_papers.workspace import singularity_indices
 
 GCC = shutil.which("gcc")
-AXIS4 = SecondOrder(**er3a_c60.AXIS_4)
+AXIS4 = SecondOrder(alpha=-0.014, beta=1.0, K1=4.4, K2=4.6, C1=740.0, C2=9200.0)
 
 
 def test_friction_power_of_a_sine_is_its_closed_form():
@@ -40,8 +38,6 @@ def test_friction_power_of_a_sine_is_its_closed_form():
     v = A * np.cos(w * t)
     power = np.abs(v) * np.polynomial.polynomial.polyval(np.abs(v), a)
     assert parts.rms_power("axis", a) == pytest.approx(np.full(6, np.sqrt(np.mean(power**2))), rel=1e-2)
-    assert rms_power(t, power / v, v) == pytest.approx(np.sqrt(np.mean(power**2)), rel=1e-4)  # trapezoids leave half a sample
-    assert rms_power([0.0, 1.0], [2.0, 2.0], [3.0, 3.0]) == mean_power([0.0, 1.0], [2.0, 2.0], [3.0, 3.0]) == 6.0
     with pytest.raises(DynidentError, match="no speeds of joint 'elbow'"):
         parts.power("elbow", a)
 
@@ -90,15 +86,6 @@ def test_the_advanced_model_is_fitted_by_global_search():
         bench.fit_thermal(bench.ThermalTest(t, ratio, 97.65), AdvancedSecondOrder)
 
 
-def test_models_compare_as_table_6_does():
-    t = 60.0 * np.arange(0.0, 240.0, 2.5)
-    test = bench.ThermalTest(t, AXIS4.simulate(t, er3a_c60.POWER_4).ratio, er3a_c60.POWER_4)
-    rows = {kind: bench.fit_thermal(test, kind).errors(er3a_c60.FRICTION_4) for kind in (FirstOrder, SecondOrder, TwoPole)}
-    assert rows[FirstOrder]["abs mean"][0] == pytest.approx(0.229, abs=0.01)  # of a single exponential over 240 min
-    assert rows[FirstOrder]["abs max"][0] == pytest.approx(2.42, abs=0.05)
-    assert max(rows[SecondOrder]["abs max"][0], rows[TwoPole]["abs max"][0]) < 1e-3
-
-
 def test_compensation_follows_the_temperature():
     law = (5.0, 3.0, -0.4, 0.05)
     study = bench.FrictionCompensation(("axis",), (law,), (AXIS4,))
@@ -119,35 +106,33 @@ def test_compensation_follows_the_temperature():
         study.step([1.0, 2.0], dt, state)
 
 
-def test_the_complete_test_of_the_er3a_is_that_of_section_2_4():
-    limits = er3a_c60.limits()
+def test_a_complete_test_has_plateaus_of_every_joint_and_warms_each():
+    limits = arm6_limits()
     middle = 0.5 * (limits.lower + limits.upper)
     motion = Moves([middle, middle + 0.2, middle], [2.0, 2.0])
-    plan = complete_test("ER3A-C60", limits, motion, 100.0)
+    plan = complete_test("arm6", limits, motion, 100.0)
     assert min(check_plan(plan, limits).values()) >= -1e-2
     assert (plan.cycles, plan.period, plan.stages[-1].curve.duration) == (24, 300.0, 180.0)
     friction = next(s.curve for s in plan.stages if s.name == "friction")
-    for j, speed in enumerate(er3a_c60.SPEEDS):
+    for j, speed in enumerate(limits.velocity):
         found = sorted({round(abs(v) / speed, 6) for k, v, _, _ in friction.plateaus if k == j})
-        assert found == list(er3a_c60.PLATEAUS)
-        assert min(end - begin for k, _, begin, end in friction.plateaus if k == j) > 0.3  # the study asks for 0.25 s
-    for name, shares in complete_shares(plan, limits).items():
-        assert shares["full_speed"] == pytest.approx(1.0, abs=2e-3) and shares["warming_speed"] == pytest.approx(1.0)
-        if name != "joint_2":  # it would hit the floor
-            assert shares["warming_range"] == pytest.approx(0.8)
+        assert found == [0.05, 0.2, 0.4, 0.6, 0.8, 1.0]
+        assert min(end - begin for k, _, begin, end in friction.plateaus if k == j) > 0.25  # the study asks for 0.25 s
+    for shares in complete_shares(plan, limits).values():
+        assert shares["warming_speed"] == pytest.approx(1.0)
 
 
 def test_thermal_tests_heat_one_joint_at_their_duty_and_cool_every_five_minutes():
-    limits = er3a_c60.limits()
+    limits = arm6_limits()
     for duty in (0.2, 1.0):
-        plan = heating_test("ER3A-C60", limits, "joint_4", duty=duty, cycles=3, power="on")
+        plan = heating_test("arm6", limits, "joint4", duty=duty, cycles=3, power="on")
         assert plan.notes["campaign"] == {"idle": 7200.0} and plan.notes["protocol"]["duty"] == duty
         warm = plan.stages[1].curve.sample(50.0)
         moving = np.abs(warm.v[:, 3]) > 1e-6
         assert moving.mean() == pytest.approx(duty, rel=0.02) and np.ptp(np.delete(warm.q, 3, axis=1), axis=0).max() == 0.0
-        assert np.abs(warm.v[:, 3]).max() == pytest.approx(er3a_c60.SPEEDS[3], rel=1e-3)
+        assert np.abs(warm.v[:, 3]).max() == pytest.approx(limits.velocity[3], rel=1e-3)
         assert plan.stages[1].curve.duration == pytest.approx(120.0, abs=1e-9)
-    cold = cooling_test("ER3A-C60", limits, "joint_4", cycles=4)
+    cold = cooling_test("arm6", limits, "joint4", cycles=4)
     assert cold.period == 300.0 and [s.purpose for s in cold.stages] == ["friction"]
     for bad, words in (
         ({"joint": "elbow"}, "no joint 'elbow'"),
@@ -155,7 +140,7 @@ def test_thermal_tests_heat_one_joint_at_their_duty_and_cool_every_five_minutes(
         ({"power": "half"}, "power is 'half'"),
     ):
         with pytest.raises(DynidentError, match=words):
-            heating_test("ER3A-C60", limits, **{"joint": "joint_1", **bad})
+            heating_test("arm6", limits, **{"joint": "joint1", **bad})
 
 
 def test_a_robot_is_checked_against_its_baseline():
@@ -173,7 +158,7 @@ def test_a_robot_is_checked_against_its_baseline():
         return bench.FrictionStudy("r", 0.6, 0.02, tuple(joints), (), ())
 
     healthy = [study(1.0, k) for k in (1, 2, 3)]
-    found = bench.check_robot(study(er3a_c60.FAULT, 9), healthy)
+    found = bench.check_robot(study(1.32, 9), healthy)
     assert found.alarms == ("one",) and found.compensation == "temperature"
     assert found.joints[0].size == pytest.approx(0.32, abs=0.01) and found.joints[0].onset == 3600.0
     assert bench.check_robot(study(1.0, 10), healthy).alarms == ()
@@ -222,6 +207,3 @@ def test_what_holds_curves_draws_them():
     assert lines[0].get_ydata()[0] == pytest.approx(-7.0) and lines[1].get_ydata()[-1] == pytest.approx(7.0)
     response = LuGre(sigma0=1e3, sigma1=10.0, fc=1.0, fs=1.5, vs=0.1, fv=0.4).simulate(t[:50] / 600.0, np.full(50, 0.2))
     assert np.array_equal(response.plot().axes[0].lines[0].get_ydata(), response.force)
-    robot = five_bar.mechanism(coordinates="platform")
-    found = singularity_indices(robot, [[0.0, 0.9], [0.0, 1.2]], "platform")
-    assert np.array_equal(found.plot().axes[0].lines[0].get_ydata(), found.type1)

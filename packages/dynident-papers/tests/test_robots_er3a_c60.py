@@ -6,10 +6,17 @@ import numpy as np
 import pytest
 
 import dynident as di
+from dynident.excitation import check_plan
 from dynident.excitation.limits import State, all_excess, all_names
+from dynident.excitation.stages import complete_shares, complete_test
 from dynident.mechanics import forward_kinematics
 from dynident.mechanism import check_consistency
+from dynident.trajectory import Moves
+from dynident_lab import testbench as bench
+from dynident_lab.thermal import FirstOrder, SecondOrder
+from dynident_papers.robots import er3a_c60
 from dynident_papers.robots import er3a_c60 as er
+from dynident_papers.thermal import TwoPole
 
 
 @pytest.fixture(scope="module")
@@ -82,3 +89,33 @@ def test_limits_leave_room_and_hold_everything(arm):
     free = all_excess(limits.all, State(q, still, still, still)).max(axis=1) <= -limits.margin
     assert 0.4 < free.mean() < 0.95
     assert limits.margin == 0.02 and all_excess(limits.all, State(*np.zeros((4, 1, 6)))).max() < -0.1
+
+
+AXIS4 = SecondOrder(**er3a_c60.AXIS_4)
+
+
+def test_models_compare_as_table_6_does():
+    t = 60.0 * np.arange(0.0, 240.0, 2.5)
+    test = bench.ThermalTest(t, AXIS4.simulate(t, er3a_c60.POWER_4).ratio, er3a_c60.POWER_4)
+    rows = {kind: bench.fit_thermal(test, kind).errors(er3a_c60.FRICTION_4) for kind in (FirstOrder, SecondOrder, TwoPole)}
+    assert rows[FirstOrder]["abs mean"][0] == pytest.approx(0.229, abs=0.01)  # of a single exponential over 240 min
+    assert rows[FirstOrder]["abs max"][0] == pytest.approx(2.42, abs=0.05)
+    assert max(rows[SecondOrder]["abs max"][0], rows[TwoPole]["abs max"][0]) < 1e-3
+
+
+def test_the_complete_test_of_the_er3a_is_that_of_section_2_4():
+    limits = er3a_c60.limits()
+    middle = 0.5 * (limits.lower + limits.upper)
+    motion = Moves([middle, middle + 0.2, middle], [2.0, 2.0])
+    plan = complete_test("ER3A-C60", limits, motion, 100.0)
+    assert min(check_plan(plan, limits).values()) >= -1e-2
+    assert (plan.cycles, plan.period, plan.stages[-1].curve.duration) == (24, 300.0, 180.0)
+    friction = next(s.curve for s in plan.stages if s.name == "friction")
+    for j, speed in enumerate(er3a_c60.SPEEDS):
+        found = sorted({round(abs(v) / speed, 6) for k, v, _, _ in friction.plateaus if k == j})
+        assert found == list(er3a_c60.PLATEAUS)
+        assert min(end - begin for k, _, begin, end in friction.plateaus if k == j) > 0.3  # the study asks for 0.25 s
+    for name, shares in complete_shares(plan, limits).items():
+        assert shares["full_speed"] == pytest.approx(1.0, abs=2e-3) and shares["warming_speed"] == pytest.approx(1.0)
+        if name != "joint_2":  # it would hit the floor
+            assert shares["warming_range"] == pytest.approx(0.8)

@@ -6,10 +6,21 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
-from dynident.errors import DescriptionError, LogError
+from dynident.errors import DescriptionError, IdentificationError, LogError
 from dynident.friction import Coulomb, Viscous
+from dynident_lab.testbench import ThermalTest, fit_thermal
+from dynident_lab.testbench.thermal import _Curves
 from dynident_lab.thermal import AdvancedSecondOrder, FirstOrder, SecondOrder, Thermal
-from dynident_papers.thermal import Fractional, TwoPole, copper_losses, duty_cycle, iron_losses, mean_power, winding_resistance
+from dynident_papers.thermal import (
+    Fractional,
+    TwoPole,
+    copper_losses,
+    duty_cycle,
+    iron_losses,
+    mean_power,
+    rms_power,
+    winding_resistance,
+)
 
 FULL = 97.65  # W, cold friction power of axis 4 at full duty
 AXIS4 = SecondOrder(alpha=-0.0141, beta=0.9971, K1=4.41, K2=4.57, C1=737.61, C2=9163.45)  # [Pagani2022, eq. 130]
@@ -152,3 +163,39 @@ def test_bad_input_gets_one_sentence(call, error, words) -> None:  # type: ignor
     with pytest.raises(error, match=words) as caught:
         call()
     assert "\n" not in str(caught.value)
+
+
+# ---- fits by the test bench ---------------------------------------------------------------------------------------------
+def heated(minutes: float, duty: float = 1.0, noise: float = 0.002) -> ThermalTest:
+    t = np.arange(0.0, minutes * 60 + 1, 120.0)
+    scatter = 1.0 + noise * np.random.default_rng(0).normal(size=t.size)
+    return ThermalTest(t, AXIS4.simulate(t, FULL * duty).ratio * scatter, FULL * duty)
+
+
+def test_other_models_are_fitted_as_those_of_lab() -> None:
+    fits = {kind: fit_thermal(heated(80.0), kind) for kind in (FirstOrder, SecondOrder, TwoPole, Fractional)}
+    assert fits[TwoPole].rss == pytest.approx(fits[SecondOrder].rss, rel=1e-6)  # the same transfer function
+    assert fits[SecondOrder].mean_error < fits[Fractional].mean_error < fits[FirstOrder].mean_error
+    poles = fit_thermal([heated(100.0, duty, 0.0) for duty in (1.0, 0.4)], TwoPole, alpha=-0.0141).model
+    np.testing.assert_allclose(poles.values, TwoPole.from_zones(AXIS4).values, rtol=1e-3)
+    t = np.arange(0.0, 3600.0, 120.0)
+    with pytest.raises(IdentificationError, match="constant power"):
+        fit_thermal(ThermalTest(t, np.ones(t.size), np.where(t < 1000, 5.0, 0.0)), Fractional)
+
+
+def test_derivatives_of_a_fractional_fit_are_those_of_differences() -> None:
+    test = heated(30.0)
+    curves = _Curves(Fractional, [test], -1.0, [np.ones(test.t.size, dtype=bool)])
+    u = np.log([110.0, 6000.0, 0.5])
+    J = curves.jacobian(u)
+    for i, d in enumerate(np.eye(u.size)):
+        finite = (curves.residual(u + 1e-6 * d) - curves.residual(u - 1e-6 * d)) / 2e-6
+        np.testing.assert_allclose(J[:, i], finite, atol=2e-7)
+
+
+def test_mean_powers_of_a_sine_and_of_constants() -> None:
+    t = np.arange(0.0, 60.0, 0.004)
+    v = 2.0 * np.cos(2.0 * np.pi * t)
+    power = np.abs(v) * np.polynomial.polynomial.polyval(np.abs(v), (3.0, 2.0, -0.5, 0.1))
+    assert rms_power(t, power / v, v) == pytest.approx(np.sqrt(np.mean(power**2)), rel=1e-4)  # trapezoids leave half a sample
+    assert rms_power([0.0, 1.0], [2.0, 2.0], [3.0, 3.0]) == mean_power([0.0, 1.0], [2.0, 2.0], [3.0, 3.0]) == 6.0

@@ -235,8 +235,8 @@ def platform_torques(motion: di.Motion, values: Mapping[str, float]) -> np.ndarr
     return np.einsum("tkn,tn->tk", A, np.linalg.solve(A.transpose(0, 2, 1) @ A, force[..., None])[..., 0])
 
 
-def platform() -> di.Mechanism:
-    """Return the robot without friction, in a horizontal plane, with the platform's x, y and rz as coordinates."""
+def platform(size: float = 1.0) -> di.Mechanism:
+    """Return the robot without friction, in a horizontal plane, with x, y and rz as coordinates; `size` scales its corners."""
     mass, com, moment = PLATFORM
     bodies = [di.Body("base"), di.Body("platform", from_com(mass, [*com, 0.0], np.diag([0.5, 0.5, 1.0]) * moment))]
     joints, loops, actuators, home = [di.Joint("platform", "planar", "base", "platform")], [], [], {}
@@ -247,7 +247,7 @@ def platform() -> di.Mechanism:
         joints.append(di.Joint(f"q1_{leg}", "revolute", "base", names[0], at(*ANCHORS[i]), terms=terms[0]))
         joints.append(di.Joint(f"q2_{leg}", "revolute", names[0], names[1], at(LEG), terms=terms[1]))
         home |= {f"q1_{leg}": float(one), f"q2_{leg}": float(two - one)}
-        loops.append(di.Loop(f"C{leg}", "revolute", names[1], "platform", at(LEG), at(*CORNERS[i])))
+        loops.append(di.Loop(f"C{leg}", "revolute", names[1], "platform", at(LEG), at(*(size * CORNERS[i]))))
         actuators.append(di.Actuator(f"motor_{leg}", {f"q1_{leg}": 1.0}))
     return di.Mechanism(
         "platform",
