@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dynident as di
-from dynident.identify.regression.rest import shares
+from dynident.identify.regression.stretches import shares
 
 RATE, MOVE, REST = 200.0, 1.0, 0.5
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from dynident.errors import DynidentError, LogError
 from dynident.files import BYTES, parsed, read_regular
 from dynident.signals import Log
-from dynident.signals.log_parts import MINIMUM_SAMPLES
+from dynident.signals.log import MINIMUM_SAMPLES
 from dynident_lab.campaigns.segments import LogSegment, read_segment
 
 Array = NDArray[np.float64]

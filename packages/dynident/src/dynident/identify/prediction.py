@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dynident.errors import DynidentError
 from dynident.friction.law import State
-from dynident.identify.regression.rest import SLOW, nearness, shares
+from dynident.identify.regression.stretches import SLOW, nearness, shares
 from dynident.mechanics.closure import closure_starts
 from dynident.mechanics.motion import Motion
 from dynident.results import Result

@@ -29,7 +29,7 @@ from rosbags.rosbag1 import Reader
 
 from dynident.errors import LogError
 from dynident.files import hash_bytes
-from dynident.signals.log_parts import FIELDS
+from dynident.signals.log import FIELDS
 from dynident.signals.messages import MESSAGE, Kind, Stream, Topic
 from dynident.signals.tables import GROWTH, LARGEST, NOT_TAKEN, ROOM, Table, check_room, own_metadata, printable
 

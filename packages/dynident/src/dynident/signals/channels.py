@@ -35,8 +35,7 @@ from numpy.typing import NDArray
 from dynident.checks import shown
 from dynident.errors import LogError
 from dynident.files import read_toml
-from dynident.signals.column_names import AS_COMMANDED, ROLES, Name, is_time, parse_column, split_unit
-from dynident.signals.tables import NOT_READ, NOT_TAKEN, Table
+from dynident.signals.tables import AS_COMMANDED, NOT_READ, NOT_TAKEN, ROLES, Name, Table, is_time, parse_column, split_unit
 
 Array = NDArray[np.float64]
 REQUIRED = ("position", "effort")

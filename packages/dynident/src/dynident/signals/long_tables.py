@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.errors import LogError
-from dynident.signals.column_names import parse_column, split_unit
 from dynident.signals.reading import time_column
-from dynident.signals.tables import EPISODES, JOINT_KEYS, VARIABLE_KEYS, Words, plain_key
+from dynident.signals.tables import EPISODES, JOINT_KEYS, VARIABLE_KEYS, Words, parse_column, plain_key, split_unit
 
 Array = NDArray[np.float64]
 VALUES = ("value", "values", "val", "reading")

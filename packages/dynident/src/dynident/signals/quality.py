@@ -15,8 +15,7 @@ from dynident.errors import LogError, require
 from dynident.results import Result
 from dynident.signals.cutoff import automatic_cutoff, stands_still
 from dynident.signals.filters import UNIFORM, butterworth
-from dynident.signals.log import Log
-from dynident.signals.log_parts import FIELDS
+from dynident.signals.log import FIELDS, Log
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]

@@ -14,11 +14,9 @@ from numpy.typing import NDArray
 from dynident.errors import LogError
 from dynident.plugins import LOG_READERS, reader_of
 from dynident.signals.channels import REQUIRED, Found, files_beside, find_channels, rules_of, unwrap
-from dynident.signals.column_names import ROLES, is_time, split_unit, time_name
 from dynident.signals.formats import has_format, read_table
-from dynident.signals.log import Log, check_effort_kind
-from dynident.signals.log_parts import FIELDS
-from dynident.signals.tables import NOT_READ, Table, is_key
+from dynident.signals.log import FIELDS, Log, check_effort_kind
+from dynident.signals.tables import NOT_READ, ROLES, Table, is_key, is_time, split_unit, time_name
 from dynident.signals.units import canonical, to_si
 
 Array = NDArray[np.float64]

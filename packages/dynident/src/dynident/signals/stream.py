@@ -10,8 +10,7 @@ from pathlib import Path
 from dynident.errors import LogError
 from dynident.signals.channels import rules_of
 from dynident.signals.formats import bags, guarded, is_bag
-from dynident.signals.log import Log
-from dynident.signals.log_parts import MINIMUM_SAMPLES
+from dynident.signals.log import MINIMUM_SAMPLES, Log
 from dynident.signals.reading import log_of, read_log, topics_of
 from dynident.signals.tables import Table
 

@@ -7,14 +7,16 @@ and 16 levels, and it is refused with a sentence before that memory is taken.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from dynident.errors import LogError
-from dynident.signals.column_names import parse_column
+from dynident.signals.units import is_time_unit, is_unit
 
 COLUMNS = 10_000  #: a file with more is refused
 #: Bytes that any file may become in memory, how many times its own size, and the size up to which a file is read at once.
@@ -183,3 +185,217 @@ def own_metadata(line: str) -> Mapping[str, Any] | None:
     except (ValueError, RecursionError) as error:
         raise LogError(f"the metadata line is damaged ({str(error)[:80]}); write the log again") from error
     return content if isinstance(content, dict) else None
+
+
+ROLES = ("position", "velocity", "acceleration", "effort", "temperature", "reference")
+#: role -> family -> words. A family is one way to measure the role: two families of effort are not interchangeable.
+WORDS: dict[str, dict[str, tuple[str, ...]]] = {
+    "position": {"position": ("positions?", "pos", "angles?", "qpos", "qm", "q", "theta", "winkel")},
+    "velocity": {
+        "velocity": ("velocity", "velocities", "speeds?", "vel", "qvel", "dq", "qd", "dtheta", "geschwindigkeit", "v")
+    },
+    "acceleration": {"acceleration": ("accelerations?", "acc", "qacc", "ddq", "qdd", "a")},
+    "effort": {
+        "torque": ("torques?", "moments?", "tau_j", "tau", "trq", "tq", "drehmoment", "qfrc_actuator"),
+        "force": ("forces?",),
+        "current": ("currents?", "cur", "strom", "i"),
+        "voltage": ("voltages?", "u"),
+        "effort": ("efforts?", "eff"),
+    },
+    "temperature": {"temperature": ("temperatures?", "temperatur", "temps?")},
+}
+AS_COMMANDED = " (commanded)"
+_MEASURED = (
+    "actual",
+    "act",
+    "applied",
+    "measured",
+    "meas",
+    "msr",
+    "feedback",
+    "fb",
+    "present",
+    "observation",
+    "observed",
+    "est",
+    "estimated",
+    "ai",
+    "ma",
+)
+_COMMANDED = ("target", "desired", "des", "reference", "ref", "commanded", "command", "cmd", "setpoint", "goal")
+_SEP = r"[_.\s/]"
+_NO_QUANTITY = (*_MEASURED, "joint", "joints", "jnt", "motor", "axis")
+_BEFORE = rf"(?:(?:(?P<commanded>{'|'.join(_COMMANDED)})|{'|'.join(_NO_QUANTITY)}){_SEP}*)*"
+_NUMBER = rf"(?:{_SEP}*[\[({{]?(?P<number>\d+)[\])}}]?)"
+#: A mark between the word and the number: q_meas[0], joint_position_measured[0], q_d[0] of libfranka ("d" is desired).
+_MARK = re.compile(
+    rf"(?P<head>.*[A-Za-z]){_SEP}(?P<mark>d|{'|'.join((*_MEASURED, *_COMMANDED))})(?P<number>[\[({{_.]\d+[\])}}]?)", re.I
+)
+#: Torques that others exert on the robot are no efforts of its motors.
+_EXTERNAL = re.compile(rf"(^|{_SEP})(ext|external)({_SEP}|[\[(]|$)|^ext_?(tau|torque|trq|moment)", re.I)
+#: Cartesian quantities, and the layout of a ROS array, have the same words and are no joints.
+_CARTESIAN = re.compile(rf"(^|{_SEP})(tcp|tool|ee|cartesian|pose|wrench|imu|gps|layout)({_SEP}|$)|tcp", re.I)
+#: Columns of LeRobot datasets: what was measured, and what was asked for.
+_LEROBOT = {"observation.state": ("position", "position"), "action": ("reference", "position")}
+#: Units that an underscore may tie to a name; single letters (q_a, tau_m) would be mistaken for joints.
+_SUFFIXES = (
+    "deg|degrees?|rad|radians?|mrad|rev|mm|cm|um|rpm|N_?m|mN_?m|N_?cm|kN_?m|kN|mN|mA|mV|degC|celsius|counts?|ticks?"
+    "|(?:deg|rad|rev|mm|m)(?:_per_|_|/|p)s(?:ec)?(?:_?\\^?2)?"
+)
+_TIME_SUFFIXES = "s|ms|us|ns|secs?|m?seconds?|msec|usec|nsecs?|nanosecs?|nanoseconds?|microseconds?|milliseconds?"
+_UNIT = re.compile(_SUFFIXES, re.I)
+_ELECTRIC, _EFFORT = (re.compile(units, re.I) for units in ("m[AV]", "[mk]?N(_?c?m)?|m[AV]"))
+_SUFFIX = re.compile(rf"(?P<name>.*[A-Za-z0-9\])}}])[_\s]+(?P<unit>{_SUFFIXES})", re.I)
+_TIME_SUFFIX = re.compile(rf"(?P<name>.*[A-Za-z])[_\s]+(?P<unit>{_TIME_SUFFIXES})", re.I)
+_LETTER = re.compile(r"(?P<name>.*[0-9\])}])[_\s]+(?P<unit>[AVNKC])")  # after a number: tau1_N, current_2_A
+_BRACKETS = re.compile(r"(?P<name>.*\S)\s*(?:\[(?P<a>[^\[\]]*[^\d\[\]][^\[\]]*)\]|\((?P<b>[^()]*[^\d()][^()]*)\))")
+_TIME_NAMES = (
+    "t|tm|times?|zeit|duration|tout|x_value|time_?stamps?|stamps?"
+    "|seconds|secs?|ts|elapsed|elapsed[_ ]time|time_elapsed|date_?time|epoch"
+    "|(?:robot|controller|ros)_time|header_stamp|rosbag_?timestamp"
+)
+_TICK = re.compile(r"(?:.*[./])?(?:time[_ ]?)?ticks?", re.I)  # a controller's count, mostly of ms
+_TIME_NAME = re.compile(rf"(?P<path>.*[./])?(?P<name>{_TIME_NAMES})", re.I)
+
+
+# ---------------------------------------------------------------------- what a name says
+def _patterns() -> list[tuple[str, str, str, str]]:
+    """Role, family, plain word and expression; the joint is what remains before or after the word."""
+    result = []
+    for role, families in WORDS.items():
+        for family, words in families.items():
+            for word in words:
+                # A bare letter says too little (i is often a counter): it needs a joint; q alone is the array of all.
+                bare = "?" if len(word) > 1 or word == "q" else ""
+                after = rf"(?:{_NUMBER}(?:[_.\s]+(?P<mark>[a-z]+))?|[_.\s/]+(?P<joint>\S.*)){bare}"
+                result.append((role, family, word.removesuffix("s?"), rf"{_BEFORE}{word}{after}"))
+                if not bare:
+                    continue
+                result.append((role, family, word.removesuffix("s?"), rf"(?P<joint>.*[^_.\s/])[_.\s/]+{word}{_NUMBER}?"))
+                if len(word) > 2:  # Joint1Angle
+                    result.append((role, family, word.removesuffix("s?"), rf"(?P<joint>(?:joint|axis|motor|j|a)\d+){word}"))
+    return result
+
+
+_PATTERNS = _patterns()
+_ANY_WORD = "|".join(word for families in WORDS.values() for words in families.values() for word in words if len(word) > 2)
+
+
+@cache
+def _compiled(expression: str) -> re.Pattern[str]:
+    """Return an expression ready for use: compiling all of them takes as long as reading a log."""
+    return re.compile(expression, re.I)
+
+
+@dataclass(frozen=True)
+class Name:
+    """What the name of a column says; the joint is "" for an array of all joints, "1", "2", ... for a numbered one."""
+
+    role: str
+    family: str
+    joint: str
+    unit: str | None
+
+
+def parse_column(column: str) -> Name | None:
+    """Return what a conventional column name says, None if it says nothing."""
+    text = re.sub(r"^[^A-Za-z]+", "", column.strip())
+    named = _parse_column(*split_unit(text))
+    if named is None or named.unit is None or named.family.removesuffix(AS_COMMANDED) in ("current", "voltage", "effort"):
+        return named
+    not_its_own = _ELECTRIC if named.role == "effort" else _EFFORT
+    return _parse_column(text, None) if not_its_own.fullmatch(named.unit) else named  # q_ma: as measured, not in milliamperes
+
+
+def _parse_column(text: str, unit: str | None) -> Name | None:
+    """Return what a name without its unit says."""
+    text = re.sub(r"[/.](data|values?)(?=[\[({]|$)", "", text, flags=re.I)  # the only field of a message
+    if text.lower() in _LEROBOT:
+        return Name(*_LEROBOT[text.lower()], "", unit)
+    if _CARTESIAN.search(text):
+        return None
+    between = _MARK.fullmatch(text)
+    plain = _parse_column(between["head"] + between["number"], unit) if between else None
+    if between and plain is not None:
+        return _commanded(plain) if between["mark"].lower() in ("d", *_COMMANDED) else plain
+    lower = text.lower()
+    for role, family, word, expression in _PATTERNS:
+        match = _compiled(expression).fullmatch(text) if word.lower() in lower else None
+        if not match:
+            continue
+        groups = match.groupdict()
+        mark, commanded = (groups.get("mark") or "").lower(), groups.get("commanded") is not None
+        if mark and mark not in (*_COMMANDED, *_MEASURED):
+            continue
+        joint, marked, inner = _without_marks(groups.get("joint") or "")
+        if "/" in joint and _compiled(_ANY_WORD).fullmatch(joint.rpartition("/")[2]):
+            continue  # the last part of a path says what it is: /torques/elbow/position
+        number = groups.get("number")
+        if number is not None:  # what stands before a numbered word is a path, not a joint
+            joint = f"{joint}/{number}" if joint else number
+        if role == "effort" and _EXTERNAL.search(text):
+            return None
+        found = Name(role, family, joint, unit or inner)
+        return _commanded(found) if commanded or marked or mark in _COMMANDED else found
+    # out.q_meas, data/q_meas: the last part of a path says what it is, the rest where it is from.
+    path, dot, last = text.rpartition("/" if text.rfind("/") > text.rfind(".") else ".")
+    known = parse_column(last) if dot and path else None
+    return replace(known, joint=path, unit=unit) if known is not None and not known.joint else None
+
+
+def _commanded(name: Name) -> Name | None:
+    """What was asked for, not measured: a position is the reference, an effort a commanded one, others are not kept."""
+    if name.role == "position":
+        return replace(name, role="reference")
+    if name.role != "effort" or name.family.endswith(AS_COMMANDED):
+        return name if name.role in ("effort", "reference") else None
+    return replace(name, family=name.family + AS_COMMANDED)
+
+
+def _without_marks(joint: str) -> tuple[str, bool, str | None]:
+    """Take "target", "actual", "deg", ... off both ends of a joint's name; say whether it was a command, and the unit."""
+    commanded, unit = False, None
+    for end, cut in ((r"^(?P<mark>[A-Za-z]+)(?:[_.\s/]+|$)", 0), (r"(?:^|[_.\s/]+)(?P<mark>[A-Za-z]+)$", -1)):
+        match = re.search(end, joint)
+        word = match["mark"].lower() if match else ""
+        if match and word in (*_COMMANDED, *_MEASURED):
+            commanded = commanded or word in _COMMANDED
+            joint = joint[match.end() :] if cut == 0 else joint[: match.start()]
+        elif match and cut == 0 and _UNIT.fullmatch(word) and match.end() < len(joint):
+            unit, joint = match["mark"], joint[match.end() :]
+    return joint.strip(), commanded, unit
+
+
+def split_unit(column: str, time: bool = False) -> tuple[str, str | None]:
+    """Return a column's name and the unit written in it: 'q1 [deg]', 'q1_deg', 'q1 (rad/s)', 'tau1, Nm', 'stamp_ns'."""
+    text = column.strip()
+    match = _BRACKETS.fullmatch(text)
+    if match:
+        unit = match["a"] if match["a"] is not None else match["b"]
+        return match["name"].rstrip(" _"), unit.strip()
+    match = (_TIME_SUFFIX if time else _SUFFIX).fullmatch(text) or (None if time else _LETTER.fullmatch(text))
+    if match:
+        return match["name"], match["unit"]
+    name, comma, unit = text.rpartition(",")
+    return (name.strip(), unit.strip()) if comma and is_unit(unit) else (text, None)
+
+
+def time_name(column: str) -> tuple[int, str | None] | None:
+    """Rank and unit of a column that names the clock, or None.
+
+    0: the sensor's own stamp, 1: bare, 2: inside a structure, 3: ticks, where there is nothing else.
+    """
+    text = re.sub(r"^[^A-Za-z]+", "", column.strip())
+    for name, unit in (split_unit(text, time=True), (text, None)):
+        match = _TIME_NAME.fullmatch(name)
+        if match and (unit is None or is_time_unit(unit)):
+            stamp = re.search(r"header[./_]stamp$", name, re.I)
+            return 0 if stamp else 2 if match["path"] else 1, unit
+        if _TICK.fullmatch(name) and (unit is None or is_time_unit(unit)):
+            return 3, unit
+    return None
+
+
+def is_time(column: str) -> bool:
+    """Whether the name says that the column is the clock."""
+    return time_name(column) is not None

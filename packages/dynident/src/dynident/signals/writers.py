@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 
 from dynident.errors import LogError, missing_extra
 from dynident.files import jsonable, write_atomic
-from dynident.signals.log import Log
-from dynident.signals.log_parts import FIELDS
+from dynident.signals.log import FIELDS, Log
 
 Array = NDArray[np.float64]
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dynident.checks import choice, number
 from dynident.control.laws import OpenLoop
 from dynident.errors import SimulationError
-from dynident.signals.log_parts import MINIMUM_SAMPLES
+from dynident.signals.log import MINIMUM_SAMPLES
 from dynident.simulate.laws import loops_of, whole_steps
 from dynident.simulate.start import Start
 from dynident.simulate.thermal import Heat

@@ -13,8 +13,7 @@ from dynident.checks import choice, flag, gain, per_actuator, whole
 from dynident.drive.encoder import sensed_current, sensed_position
 from dynident.errors import SimulationError
 from dynident.mechanism.mechanism import Mechanism
-from dynident.signals.log import Log
-from dynident.signals.log_parts import MINIMUM_SAMPLES
+from dynident.signals.log import MINIMUM_SAMPLES, Log
 
 if TYPE_CHECKING:
     from dynident.simulate.record import Truth

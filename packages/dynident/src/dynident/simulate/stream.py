@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from dynident.errors import SimulationError
 from dynident.files import to_json, write_atomic
-from dynident.signals.log import Log
-from dynident.signals.log_parts import MINIMUM_SAMPLES
+from dynident.signals.log import MINIMUM_SAMPLES, Log
 from dynident.simulate.run import run_machine
 from dynident.simulate.schedule import log_every
 

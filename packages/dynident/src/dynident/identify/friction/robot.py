@@ -35,8 +35,8 @@ from dynident.identify.posterior.prior import Knowledge, prior_of
 from dynident.identify.regression.factor import relative_error
 from dynident.identify.regression.matching import match
 from dynident.identify.regression.regression import Regression, dead_efforts, prepared_for, robot_motion
-from dynident.identify.regression.rest import resting_of
 from dynident.identify.regression.rows import Projection, Rows, check_projection
+from dynident.identify.regression.stretches import resting_of
 from dynident.mechanics.functions import tree_motion
 from dynident.mechanics.motion import MotionLike, as_motion
 from dynident.mechanism.mechanism import Mechanism

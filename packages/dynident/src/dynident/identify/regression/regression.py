@@ -22,9 +22,8 @@ from dynident.identify.base import BaseParameters, base_parameters, columns_of
 from dynident.identify.partitions import warn_of_projection
 from dynident.identify.regression.factor import RowGroup, factors_of, triangle
 from dynident.identify.regression.matching import Matched, match
-from dynident.identify.regression.rest import added, resting_of
 from dynident.identify.regression.rows import Projection, Rows, check_projection, checked_efforts
-from dynident.identify.regression.stretches import Repeats
+from dynident.identify.regression.stretches import Repeats, added, resting_of
 from dynident.mechanics.closure import motion_from_actuators
 from dynident.mechanics.motion import Motion, MotionLike, as_motion
 from dynident.mechanism.mechanism import Mechanism
