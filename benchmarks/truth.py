@@ -16,7 +16,7 @@ import argparse
 import time
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
@@ -65,7 +65,7 @@ def judged(robot: di.Mechanism, train: Sequence[di.Log], tests: Iterable[di.Log]
     evidence = di.Regression.from_logs(robot, list(train))
     fit = di.MAP().fit(evidence).result_
     free = di.WLS().fit(evidence).result_
-    described = replace(free, values=evidence.base.values(evidence.mechanism.parameters.values))
+    described = free.altered(values=evidence.base.values(evidence.mechanism.parameters.values))
     rows = []
     for log in tests:
         score, *others = (model.score(log) for model in (fit, free, described))
