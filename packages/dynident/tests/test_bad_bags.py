@@ -106,9 +106,8 @@ def test_a_database_runs_nothing(tmp_path, tables, sentence):
         di.Log.read(tmp_path / "log.db3")
 
 
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
+def test_options_beyond_sense(tmp_path, monkeypatch, subtests):
+    for words, sentence in [
         (("schedule", "er3a_c60", "--joint", "joint_4", "--interval", "1e-30", "-o", "x"), "a time of at least 1 s"),
         (("track", "mast", "--seed=-1"), "--seed is -1"),
         (("controller", "mast", "--duration", "1e30"), "--duration is 1e.30; give 0 to"),
@@ -116,12 +115,11 @@ def test_a_database_runs_nothing(tmp_path, tables, sentence):
         (("describe", "nothing.urdf", "--rank-tolerance", "1e308"), "--rank-tolerance is 1e.308; give a number of a size"),
         (("identify", "nothing.urdf", "run.csv", "--period", "2", "-o", "x"), "--period is for the estimator iv"),
         (("reproduce", "cft-table-6", "--workers", "99999999999999999999"), "1 to 1024"),
-    ],
-)
-def test_options_beyond_sense(tmp_path, monkeypatch, words, sentence):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(DynidentError, match=sentence):
-        run(words)
+    ]:
+        with subtests.test(str(sentence)):
+            monkeypatch.chdir(tmp_path)
+            with pytest.raises(DynidentError, match=sentence):
+                run(words)
 
 
 def test_files_that_are_not_locked_yet_are_made_again(tmp_path, monkeypatch):

@@ -30,9 +30,8 @@ def test_good_values_pass() -> None:
     np.testing.assert_array_equal(checks.signal("v", 2.0, 3), [2.0, 2.0, 2.0])
 
 
-@pytest.mark.parametrize(
-    ("call", "error", "words"),
-    [
+def test_bad_values_get_one_sentence(subtests: pytest.Subtests) -> None:
+    for call, error, words in [
         (lambda: checks.number("mass", "3"), DescriptionError, "mass is '3'; give a number"),
         (lambda: checks.number("mass", True), DescriptionError, "mass is True"),
         (
@@ -71,9 +70,8 @@ def test_good_values_pass() -> None:
         (lambda: checks.signal("v", [1.0, 2.0], 3), LogError, r"v has the shape \(2,\), but there are 3 times"),
         (lambda: checks.signal("v", np.nan, 3), LogError, "v is not a finite number"),
         (lambda: checks.step_length(0.0), LogError, "dt = 0.0 s must be above zero"),
-    ],
-)
-def test_bad_values_get_one_sentence(call, error, words) -> None:  # type: ignore[no-untyped-def]
-    with pytest.raises(error, match=words) as caught:
-        call()
-    assert "\n" not in str(caught.value)
+    ]:
+        with subtests.test(str(words)):
+            with pytest.raises(error, match=words) as caught:
+                call()
+            assert "\n" not in str(caught.value)

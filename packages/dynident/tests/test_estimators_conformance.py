@@ -137,9 +137,8 @@ def test_who_needs_rows_says_so(name, noisy):
         ESTIMATORS[name]().fit(bare)
 
 
-@pytest.mark.parametrize(
-    ("estimator", "sentence"),
-    [
+def test_bad_options_get_a_sentence(noisy, subtests):
+    for estimator, sentence in [
         (IRLS(loss="cauchy"), "loss is 'cauchy'"),
         (IRLS(constant=-1.0), "constant is -1"),
         (IRLS(iterations=0), "iterations is 0"),
@@ -163,11 +162,9 @@ def test_who_needs_rows_says_so(name, noisy):
         (Entropic(gamma=0.0), "gamma is 0"),
         (DIDIM(), "simulates the closed loop"),
         (OutputError(), "simulates the closed loop"),
-    ],
-)
-def test_bad_options_get_a_sentence(estimator, sentence, noisy):
-    with pytest.raises(IdentificationError, match=sentence):
-        estimator.fit(noisy[0])
+    ]:
+        with subtests.test(str(sentence)), pytest.raises(IdentificationError, match=sentence):
+            estimator.fit(noisy[0])
 
 
 # ---- truth -------------------------------------------------------------------------------------------------------------

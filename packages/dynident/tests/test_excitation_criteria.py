@@ -253,9 +253,8 @@ def test_function_equations():
     assert again.cost(start(f)) == f.cost(start(f))
 
 
-@pytest.mark.parametrize(
-    ("make", "words"),
-    [
+def test_bad_input(subtests):
+    for make, words in [
         (lambda: Criterion.parse("x"), "criterion is 'x'"),
         (lambda: Criterion.parse("d:-1"), "weight"),
         (lambda: Criterion.parse("d:k"), "weight of criterion 'd' is 'k'"),
@@ -263,8 +262,6 @@ def test_function_equations():
         (lambda: objective(arm(RRR), "d", scale=[1.0]).value(start(objective(arm(RRR)))), "scale has 1"),
         (lambda: objective(arm(RRR), "d", goal=[99]).value(start(objective(arm(RRR)))), "goal"),
         (lambda: replace(objective(arm(RRR)), noise=np.zeros(3)), "noise"),
-    ],
-)
-def test_bad_input(make, words):
-    with pytest.raises(DynidentError, match=words):
-        make()
+    ]:
+        with subtests.test(str(words)), pytest.raises(DynidentError, match=words):
+            make()

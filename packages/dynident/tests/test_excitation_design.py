@@ -218,9 +218,8 @@ def run(robot, settings, **kw):
     return design(robot, settings, "d", 2.0, kw.pop("family", FAMILY), starts=1, workers=1, samples=40, **kw)
 
 
-@pytest.mark.parametrize(
-    ("settings", "options", "words"),
-    [
+def test_bad_input_is_answered_in_a_sentence(robot, subtests):
+    for settings, options, words in [
         ({}, {}, "has no position limits"),
         ({"default": {"lower": -1, "upper": 1}}, {}, "neither a velocity nor an acceleration"),
         ({"default": {**BOX, "lower": 2.0}}, {}, "which is empty"),
@@ -238,11 +237,9 @@ def run(robot, settings, **kw):
         ({"default": {**BOX, "velocity": "fast"}}, {}, "give a number"),
         ({"default": BOX, "margin": 1.5}, {}, "margin is 1.5"),
         ({"default": BOX, "polygon": [{"joints": ["x", "y"], "vertices": []}]}, {}, "polygon"),
-    ],
-)
-def test_bad_input_is_answered_in_a_sentence(robot, settings, options, words):
-    with pytest.raises(DynidentError, match=words):
-        run(robot, settings, **options)
+    ]:
+        with subtests.test(str(words)), pytest.raises(DynidentError, match=words):
+            run(robot, settings, **options)
 
 
 def test_bad_files(robot, tmp_path):

@@ -72,9 +72,8 @@ def put(*path, value):
     return change
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
+def test_wrong_content_of_a_plan_is_one_sentence(plan, tmp_path, subtests):
+    for change, words in [
         (put("cycles", value=float("inf")), "cycles of the plan is inf; give a whole number"),
         (put("cycles", value=2.5), "cycles of the plan is 2.5"),
         (put("cycles", value=10**12), "cycles of the plan is 1000000000000"),
@@ -110,12 +109,11 @@ def put(*path, value):
             "cannot be read",
         ),
         (lambda data: data.pop("rate"), "'rate' is missing"),
-    ],
-)
-def test_wrong_content_of_a_plan_is_one_sentence(plan, tmp_path, change, words):
-    with pytest.raises(DynidentError, match=words) as told:
-        load_with(plan, tmp_path, change)
-    assert "\n" not in str(told.value) and len(str(told.value)) < 500
+    ]:
+        with subtests.test(str(words)):
+            with pytest.raises(DynidentError, match=words) as told:
+                load_with(plan, tmp_path, change)
+            assert "\n" not in str(told.value) and len(str(told.value)) < 500
 
 
 def test_files_that_are_no_plan(plan, tmp_path):
@@ -135,9 +133,8 @@ def test_files_that_are_no_plan(plan, tmp_path):
         cycle_from_spec({"stages": [{"motion": motion, "repetitions": 1}]})
 
 
-@pytest.mark.parametrize(
-    ("toml", "words"),
-    [
+def test_wrong_content_of_limits_is_one_sentence(robot, tmp_path, subtests):
+    for toml, words in [
         ("[joints.joint_1]\nupper = 99999999999999999999\n", "write numbers beyond 64 bits with a decimal point"),
         ("margin = " + "9" * 5000 + "\n", "cannot read limits"),
         ("margin = 1" + "0" * 400 + "\n", "hundreds of digits: .margin = 1000"),
@@ -156,18 +153,16 @@ def test_files_that_are_no_plan(plan, tmp_path):
         ("[tool]\nframe = 'base'\nx = 3\n", "incomplete or wrong"),
         ("collision = 5\n[[capsule]]\nlink = 'base'\nfrom = [0, 0, 0]\nto = [0, 0, 0]\nradius = 1\n", "incomplete or wrong"),
         ("default = 3\n", "default is 3; it must be a table"),
-    ],
-)
-def test_wrong_content_of_limits_is_one_sentence(robot, tmp_path, toml, words):
-    (tmp_path / "limits.toml").write_text(toml)
-    with pytest.raises(DynidentError, match=words) as told:
-        read_limits(tmp_path / "limits.toml", robot)
-    assert "\n" not in str(told.value)
+    ]:
+        with subtests.test(str(words)):
+            (tmp_path / "limits.toml").write_text(toml)
+            with pytest.raises(DynidentError, match=words) as told:
+                read_limits(tmp_path / "limits.toml", robot)
+            assert "\n" not in str(told.value)
 
 
-@pytest.mark.parametrize(
-    ("call", "words"),
-    [
+def test_wrong_arguments_are_one_sentence(robot, subtests):
+    for call, words in [
         (lambda r: limits_of(r, 3), "limits are 3"),
         (lambda r: MotionLimits("abc", 0, 1, 1, 1, 1), "coordinates are 'abc'"),
         (lambda r: MotionLimits(("a",), "x", 1, 1, 1, 1), "lower limits"),
@@ -195,11 +190,9 @@ def test_wrong_content_of_limits_is_one_sentence(robot, tmp_path, toml, words):
         (lambda r: optimise(3), "problem is a int"),
         (lambda r: check_motion(limits_of(r, {"default": BOX}), 3), "curve is 3"),
         (lambda r: RobotEquations(base_parameters(r), "x"), "eps is 'x'"),
-    ],
-)
-def test_wrong_arguments_are_one_sentence(robot, call, words):
-    with pytest.raises(DynidentError, match=words):
-        call(robot)
+    ]:
+        with subtests.test(str(words)), pytest.raises(DynidentError, match=words):
+            call(robot)
 
 
 def test_a_plan_is_known_by_its_motion(robot, plan):

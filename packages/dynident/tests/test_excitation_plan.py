@@ -196,24 +196,22 @@ def test_logs_refer_to_the_plan_and_are_cut_and_averaged_by_it(robot, limits):
         average_log(log, plan, "nothing")
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
+def test_bad_plans_are_answered_in_a_sentence(robot, limits, subtests):
+    for change, words in [
         ({"stages": []}, "the plan has no stage"),
         ({"cycles": 0}, "cycles of the plan is 0"),
         ({"rate": np.nan}, "rate of the plan is nan"),
         ({"period": 1.0}, "is planned every 1.0 s"),
         ({"speed": np.full(3, np.nan)}, "speed of the plan holds NaN"),
         ({"coordinates": ("a", "b"), "speed": 1.0, "acceleration": 1.0, "home": 0.0, "lower": None, "upper": None}, "moves 3"),
-    ],
-)
-def test_bad_plans_are_answered_in_a_sentence(robot, limits, change, words):
-    plan = plan_within(
-        "arm", limits, [Stage("excitation", "training", motion_of(robot, {"default": BOX}, Fourier(0.25, 4)))], 100.0
-    )
-    with pytest.raises(DynidentError, match=words):
-        replace(plan, **change)
-    with pytest.raises(DynidentError, match="purpose is 'x'"):
-        Stage("s", "x", plan.stages[0].curve)
-    with pytest.raises(DynidentError, match="repetitions is 0"):
-        Stage("s", "training", plan.stages[0].curve, 0)
+    ]:
+        with subtests.test(str(words)):
+            plan = plan_within(
+                "arm", limits, [Stage("excitation", "training", motion_of(robot, {"default": BOX}, Fourier(0.25, 4)))], 100.0
+            )
+            with pytest.raises(DynidentError, match=words):
+                replace(plan, **change)
+            with pytest.raises(DynidentError, match="purpose is 'x'"):
+                Stage("s", "x", plan.stages[0].curve)
+            with pytest.raises(DynidentError, match="repetitions is 0"):
+                Stage("s", "training", plan.stages[0].curve, 0)

@@ -151,9 +151,8 @@ def test_relative_scale(six):
     assert one.objective.value(x)["a"] == pytest.approx(np.sum(np.diag(np.linalg.inv(R.T @ R)) / size**2), rel=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("changes", "options", "words"),
-    [
+def test_bad_input(six, subtests):
+    for changes, options, words in [
         ({"tool": {"frame": "link6", "height": 2.0}}, {}, "no feasible motion: limit 'position of link6.z' cannot be kept"),
         ({"margin": 0.99}, {}, "no feasible motion"),
         ({"bandwidth": 0.4}, {}, "frequencies up to 0.5 Hz but the drives follow 0.4 Hz only"),
@@ -162,12 +161,11 @@ def test_relative_scale(six):
         ({}, {"start": np.zeros(4)}, "start has shape"),
         ({}, {"starts": 0}, "starts is 0; give a whole number from 1"),
         ({}, {"scale": "relativ"}, "scale is 'relativ'"),
-    ],
-)
-def test_bad_input(six, changes, options, words):
-    robot, _, base = six
-    with pytest.raises(DynidentError, match=words):
-        design(robot, arm6_limits(robot, **changes), "d", 2.0, FAMILY, base=base, samples=60, workers=1, **options)
+    ]:
+        with subtests.test(str(words)):
+            robot, _, base = six
+            with pytest.raises(DynidentError, match=words):
+                design(robot, arm6_limits(robot, **changes), "d", 2.0, FAMILY, base=base, samples=60, workers=1, **options)
 
 
 def test_limits_are_needed(six):

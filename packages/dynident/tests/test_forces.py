@@ -75,9 +75,8 @@ def test_texts_mean_what_numpy_means_and_come_back(text, value) -> None:
     assert parse(graph, write_text(node), symbols) is node
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_texts_that_are_no_expressions_are_refused_in_one_sentence(subtests: pytest.Subtests) -> None:
+    for text in [
         "__import__('os').system('x')",
         "q.real",
         "(lambda: 1)()",
@@ -94,17 +93,15 @@ def test_texts_mean_what_numpy_means_and_come_back(text, value) -> None:
         "",
         "-" * 200 + "q",
         "q[joint_1" + "+ q" * 3000 + "]",
-    ],
-)
-def test_texts_that_are_no_expressions_are_refused_in_one_sentence(text) -> None:
-    with pytest.raises(DescriptionError) as error:
-        di.Force("own", "joint_1", text)
-    assert "force 'own'" in str(error.value) or "expression" in str(error.value)
+    ]:
+        with subtests.test(str(text)):
+            with pytest.raises(DescriptionError) as error:
+                di.Force("own", "joint_1", text)
+            assert "force 'own'" in str(error.value) or "expression" in str(error.value)
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
+def test_bad_forces_are_told(subtests: pytest.Subtests) -> None:
+    for make, message in [
         (lambda: di.Force("k_spring", "joint_1", "q"), "begins like the parameter 'k'"),
         (lambda: di.Force("a b", "joint_1", "q"), "letters, digits"),
         (lambda: di.Force("own", "joint_1"), "give a coordinate with its expression"),
@@ -122,11 +119,9 @@ def test_texts_that_are_no_expressions_are_refused_in_one_sentence(text) -> None
         (lambda: di.mass_matrix(arm().with_forces(di.Force("own", "joint_1", "a")), [0.0, 0.0]), "depends on accelerations"),
         (lambda: di.Columns(("one",)).evaluate(*np.zeros((3, 4, 2))), "not known along other motions"),
         (lambda: di.Columns(("one",), lambda q, v, a: q).evaluate(*np.zeros((3, 4, 2))), "must return"),
-    ],
-)
-def test_bad_forces_are_told(make, message) -> None:
-    with pytest.raises(DescriptionError, match=message):
-        make()
+    ]:
+        with subtests.test(str(message)), pytest.raises(DescriptionError, match=message):
+            make()
 
 
 # ---- mechanics --------------------------------------------------------------------------------------------------------
@@ -217,9 +212,8 @@ def test_a_sidecar_says_forces_laws_and_terms_of_single_joints(tmp_path: Path) -
         np.testing.assert_allclose(di.inverse_dynamics(other, motion), di.inverse_dynamics(robot, motion), rtol=1e-13)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
+def test_bad_sidecars_are_told(tmp_path: Path, subtests: pytest.Subtests) -> None:
+    for text, message in [
         ('[[force]]\nname = "x"\njoint = "joint_1"\nexpression = 3', r"\[\[force\]\] number 1: expression is 3"),
         ('[[force]]\nname = "x"\njoint = "joint_1"\nexpression = "q"\ngain = 2', "unknown key 'gain'"),
         ('[[force]]\nname = "x"\njoint = "joint_1"\nexpression = "q +"', "no expression"),
@@ -230,13 +224,12 @@ def test_a_sidecar_says_forces_laws_and_terms_of_single_joints(tmp_path: Path) -
         ('[[friction]]\njoint = "joint_1"\nlaw = "tanh"\nvalues = { fc = 1.0 }', "lacks a value for beta"),
         ('[joint_terms]\njoint_1 = ["glue"]', "unknown joint term 'glue'"),
         ('[joint_terms]\nelbow = ["ia"]', "elbow"),
-    ],
-)
-def test_bad_sidecars_are_told(tmp_path: Path, text, message) -> None:
-    path = tmp_path / "bad.toml"
-    path.write_text(text, encoding="utf-8")
-    with pytest.raises(DescriptionError, match=message):
-        apply_sidecar(arm(), path)
+    ]:
+        with subtests.test(str(message)):
+            path = tmp_path / "bad.toml"
+            path.write_text(text, encoding="utf-8")
+            with pytest.raises(DescriptionError, match=message):
+                apply_sidecar(arm(), path)
 
 
 def test_exported_numpy_computes_the_same(tmp_path: Path) -> None:

@@ -197,9 +197,8 @@ def test_passivity_is_told_per_speed() -> None:
     assert LuGre(1e5, 0.0, 1.0, 1.5, 0.01).passive()
 
 
-@pytest.mark.parametrize(
-    ("call", "error", "words"),
-    [
+def test_bad_input_gets_one_sentence(subtests: pytest.Subtests) -> None:
+    for call, error, words in [
         (lambda: LuGre(-1.0, 0.0, 1.0, 1.0, 0.1), DescriptionError, "sigma0 = -1.0"),
         (lambda: LuGre(1.0, -0.1, 1.0, 1.0, 0.1), DescriptionError, "sigma1 = -0.1"),
         (lambda: Dahl(1.0, float("nan")), DescriptionError, "fc = nan"),
@@ -212,9 +211,8 @@ def test_passivity_is_told_per_speed() -> None:
         (lambda: DAHL.simulate([0.0, np.inf], 0.0), LogError, "time at sample 1 is inf"),
         (lambda: DAHL.simulate([0.0, 1.0], 0.0, start=[0.0, 0.0]), LogError, "1 finite numbers"),
         (lambda: LUGRE.advance([0.0], 0.0, 1.0, -1e-3), LogError, "dt = -0.001"),
-    ],
-)
-def test_bad_input_gets_one_sentence(call, error, words) -> None:  # type: ignore[no-untyped-def]
-    with pytest.raises(error, match=words) as caught:
-        call()
-    assert "\n" not in str(caught.value)
+    ]:
+        with subtests.test(str(words)):
+            with pytest.raises(error, match=words) as caught:
+                call()
+            assert "\n" not in str(caught.value)

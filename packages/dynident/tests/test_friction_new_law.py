@@ -248,9 +248,8 @@ class Wrong(FrictionLaw):
         ]()
 
 
-@pytest.mark.parametrize(
-    ("call", "words"),
-    [
+def test_laws_and_terms_that_cannot_be_get_one_sentence(subtests: pytest.Subtests) -> None:
+    for call, words in [
         (lambda: Wrong("product").columns(1.0, [1.0]), "not linear in a, b"),
         (lambda: Wrong("rest").columns(1.0, [1.0]), "no linear parameter multiplies"),
         (lambda: Wrong("name").columns(1.0, [1.0]), "none v, q, tau, T"),
@@ -262,12 +261,11 @@ class Wrong(FrictionLaw):
         (lambda: register(JointTerm("m", "mass", "", "", lambda q, v, a: v)), "'m' exists already"),
         (lambda: register(JointTerm("fx", "half", "", "", lambda q, v, a: v, mirrored="fy")), "mirrored by 'fy'"),
         (lambda: JointTerm("f_x", "x", "", "", lambda q, v, a: v), "letters and digits"),
-    ],
-)
-def test_laws_and_terms_that_cannot_be_get_one_sentence(call, words: str) -> None:  # type: ignore[no-untyped-def]
-    with pytest.raises(DescriptionError, match=words) as caught:
-        call()
-    assert "\n" not in str(caught.value)
+    ]:
+        with subtests.test(str(words)):
+            with pytest.raises(DescriptionError, match=words) as caught:
+                call()
+            assert "\n" not in str(caught.value)
 
 
 @pytest.fixture

@@ -276,9 +276,8 @@ def test_temperature_scales_the_whole_law() -> None:
     np.testing.assert_allclose(law.value(state, {"fc": 2.0, "fv": 1.0, "alpha": -0.01}), [3.0, -4.0 * 0.8])
 
 
-@pytest.mark.parametrize(
-    ("call", "error", "words"),
-    [
+def test_bad_input_gets_one_sentence(subtests: pytest.Subtests) -> None:
+    for call, error, words in [
         (lambda: Polynomial(degree=12), DescriptionError, "degree = 12"),
         (lambda: Stribeck(exponent=-1.0), DescriptionError, "exponent = -1.0"),
         (lambda: Sigmoid(terms=0), DescriptionError, "terms = 0"),
@@ -301,12 +300,11 @@ def test_temperature_scales_the_whole_law() -> None:
         (lambda: TemperatureDependent(Coulomb()).columns([1.0], [0.1]), LogError, "needs T"),
         (lambda: State(np.zeros(3), q=np.zeros(2)), LogError, r"q has the shape \(2,\)"),
         (lambda: Coulomb().columns([np.nan]), LogError, "not finite"),
-    ],
-)
-def test_bad_input_gets_one_sentence(call, error, words) -> None:  # type: ignore[no-untyped-def]
-    with pytest.raises(error, match=words) as caught:
-        call()
-    assert "\n" not in str(caught.value)
+    ]:
+        with subtests.test(str(words)):
+            with pytest.raises(error, match=words) as caught:
+                call()
+            assert "\n" not in str(caught.value)
 
 
 def test_only_laws_can_be_added() -> None:

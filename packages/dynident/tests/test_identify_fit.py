@@ -113,11 +113,12 @@ def test_json_of_another_robot_is_refused(fit):
             Fit.from_dict(data, other)
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", "nonsense", '{"kind": "identify.Score"}', '{"kind": "identify.Fit"}'])
-def test_json_that_is_no_fit_is_refused(robot, text, tmp_path):
-    (tmp_path / "fit.json").write_text(text)
-    with pytest.raises(DynidentError, match=r"not a fit written by dynident|cannot read a fit from"):
-        Fit.load(tmp_path / "fit.json", robot)
+def test_json_that_is_no_fit_is_refused(robot, tmp_path, subtests):
+    for text in ["", "[]", "{}", "nonsense", '{"kind": "identify.Score"}', '{"kind": "identify.Fit"}']:
+        with subtests.test(str(text)):
+            (tmp_path / "fit.json").write_text(text)
+            with pytest.raises(DynidentError, match=r"not a fit written by dynident|cannot read a fit from"):
+                Fit.load(tmp_path / "fit.json", robot)
 
 
 # ---- scoring ---------------------------------------------------------------------------------------------------------

@@ -266,9 +266,8 @@ def test_sigmoid_values_are_said_not_to_be_identifiable() -> None:
     assert any("(-Bf, -w)" in note for note in fit.notes)
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
+def test_bad_axis_input(subtests: pytest.Subtests) -> None:
+    for call, message in [
         (lambda v: fit_axis(v[:3], Viscous() + Tanh(), v[:3]), "cannot determine"),
         (lambda v: fit_axis(v[:-1], Viscous(), v), "one-dimensional"),
         (lambda v: fit_axis(v * np.nan, Viscous(), v), "not finite"),
@@ -276,11 +275,9 @@ def test_sigmoid_values_are_said_not_to_be_identifiable() -> None:
         (lambda v: fit_axis(v, Tanh(), 0 * v), "never moves"),
         (lambda v: fit_axis(v, Tanh(), v, start=[-1.0]), "start is"),
         (lambda v: fit_axis(v, Tanh(), v, {"J": v**2}).predict(v, {}), "columns J are missing"),
-    ],
-)
-def test_bad_axis_input(call, message) -> None:
-    with pytest.raises(IdentificationError, match=message):
-        call(np.sin(np.arange(200) * 0.1))
+    ]:
+        with subtests.test(str(message)), pytest.raises(IdentificationError, match=message):
+            call(np.sin(np.arange(200) * 0.1))
 
 
 def test_bad_robot_input() -> None:

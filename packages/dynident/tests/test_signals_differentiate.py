@@ -105,19 +105,20 @@ def test_smoothing_spline_takes_irregular_times():
         butterworth(t, q, 40.0)
 
 
-@pytest.mark.parametrize("method", ALL)
-def test_bad_input(method):
-    q = motion(T)[0]
-    for cutoff, words in ((500.0, "Nyquist frequency 500"), (0.0, "positive"), (np.nan, "positive"), ("x", "positive")):
-        with pytest.raises(LogError, match=words):
-            method(RATE, q, cutoff)
-    bad = q.copy()
-    bad[77] = np.nan
-    with pytest.raises(LogError, match="sample 77"):
-        method(RATE, bad, 20.0)
-    with pytest.raises(LogError, match="times have shape"):
-        method(T[:-1], q, 20.0)
-    with pytest.raises(LogError, match="shape"):
-        method(RATE, q[:10], 20.0)
-    with pytest.raises(LogError, match="positive number of Hz"):
-        method(-1.0, q, 20.0)
+def test_bad_input(subtests):
+    for method in ALL:
+        with subtests.test(str(method)):
+            q = motion(T)[0]
+            for cutoff, words in ((500.0, "Nyquist frequency 500"), (0.0, "positive"), (np.nan, "positive"), ("x", "positive")):
+                with pytest.raises(LogError, match=words):
+                    method(RATE, q, cutoff)
+            bad = q.copy()
+            bad[77] = np.nan
+            with pytest.raises(LogError, match="sample 77"):
+                method(RATE, bad, 20.0)
+            with pytest.raises(LogError, match="times have shape"):
+                method(T[:-1], q, 20.0)
+            with pytest.raises(LogError, match="shape"):
+                method(RATE, q[:10], 20.0)
+            with pytest.raises(LogError, match="positive number of Hz"):
+                method(-1.0, q, 20.0)

@@ -36,9 +36,8 @@ def test_effort_kind_is_required_and_checked():
         assert make(effort_kind=kind).effort_kind == kind
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
+def test_bad_fields_are_named(subtests):
+    for changes, words in [
         ({"position": np.zeros((199, 2))}, r"'position' has shape \(199, 2\), but \(200, 2\)"),
         ({"effort": np.zeros((200, 3))}, r"'effort' has shape \(200, 3\), but \(200, 2\)"),
         ({"velocity": np.zeros(200)}, r"'velocity' has shape \(200,\)"),
@@ -52,11 +51,9 @@ def test_effort_kind_is_required_and_checked():
         ({"position": [["x", "y"]] * 200}, "not numeric"),
         ({"position_side": "load"}, "'joint' or 'motor'"),
         ({"t": np.zeros(3)}, "at least 4"),
-    ],
-)
-def test_bad_fields_are_named(changes, words):
-    with pytest.raises(LogError, match=words):
-        make(**changes)
+    ]:
+        with subtests.test(str(words)), pytest.raises(LogError, match=words):
+            make(**changes)
 
 
 def test_clock_must_run_forward():

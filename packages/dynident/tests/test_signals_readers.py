@@ -116,9 +116,8 @@ def test_counts_and_factors(tmp_path):
         Log.read(file, "joint_torque", units={"position": "counts"})
 
 
-@pytest.mark.parametrize(
-    ("units", "words"),
-    [
+def test_wrong_units(tmp_path, subtests):
+    for units, words in [
         ({"position": "degree_s"}, "'degree_s', which is unknown; known: rad"),
         ({"effort": "A"}, "effort kind is 'joint_torque'"),
         ({"force": "N"}, "no quantities"),
@@ -126,12 +125,11 @@ def test_counts_and_factors(tmp_path):
         ({"position": 0.0}, "not zero"),
         ({"position": None, "effort": {}}, "unit name or a number"),
         ("deg", "give a mapping"),
-    ],
-)
-def test_wrong_units(tmp_path, units, words):
-    file = write(tmp_path / "a.csv", ["t", "q_a", "q_b", "tau_a", "tau_b"], np.column_stack([T, Q, TAU]))
-    with pytest.raises(LogError, match=words):
-        Log.read(file, "joint_torque", units=units)
+    ]:
+        with subtests.test(str(words)):
+            file = write(tmp_path / "a.csv", ["t", "q_a", "q_b", "tau_a", "tau_b"], np.column_stack([T, Q, TAU]))
+            with pytest.raises(LogError, match=words):
+                Log.read(file, "joint_torque", units=units)
 
 
 def test_clock_rules(tmp_path):

@@ -90,9 +90,8 @@ def test_lost_samples_have_their_share_and_never_are_the_ends() -> None:
     assert kept_rows(Sensors(), 10, np.random.default_rng(0)).all()
 
 
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
+def test_wrong_settings_are_refused_in_one_sentence(subtests: pytest.Subtests) -> None:
+    for options, sentence in [
         ({"position_noise": -1.0}, "position_noise = -1.0"),
         ({"velocity_noise": np.nan}, "velocity_noise = nan"),
         ({"effort_noise": "much"}, "not an array of real numbers"),
@@ -107,12 +106,11 @@ def test_lost_samples_have_their_share_and_never_are_the_ends() -> None:
         ({"averaged": 1}, "must be True or False"),
         ({"missing": "zero"}, "it is one of rows"),
         ({"temperature_noise": np.inf}, "temperature_noise = inf"),
-    ],
-)
-def test_wrong_settings_are_refused_in_one_sentence(options: dict[str, object], sentence: str) -> None:
-    with pytest.raises(DynidentError, match=sentence) as caught:
-        Sensors(**options)  # type: ignore[arg-type]
-    assert "\n" not in str(caught.value)
+    ]:
+        with subtests.test(str(sentence)):
+            with pytest.raises(DynidentError, match=sentence) as caught:
+                Sensors(**options)  # type: ignore[arg-type]
+            assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("seed", [-1, 1.5, "one", True])

@@ -128,9 +128,8 @@ def test_the_pose_of_a_platform_is_solved_through_the_loops() -> None:
     assert np.allclose(forward_kinematics(robot, x, "platform")[1][0], target, atol=1e-8)
 
 
-@pytest.mark.parametrize(
-    ("start", "sentence"),
-    [
+def test_impossible_starts_are_refused_in_one_sentence(subtests: pytest.Subtests) -> None:
+    for start, sentence in [
         ([0.0, 0.0, 0.0], "give a mapping"),
         ({}, "give one of q, actuators, pose"),
         ({"q": [0, 0, 0], "pose": [0, 0, 0]}, "give one of"),
@@ -144,12 +143,11 @@ def test_the_pose_of_a_platform_is_solved_through_the_loops() -> None:
         ({"pose": [5.0, 0.0, 0.0]}, "outside the reach"),
         ({"pose": np.eye(3)}, "give a position"),
         ({"pose": [0.3, 0.1, 0.4], "velocity": [0.0, 0.0, 0.0, 1.0, 1.0, 1.0]}, "cannot move"),
-    ],
-)
-def test_impossible_starts_are_refused_in_one_sentence(start: object, sentence: str) -> None:
-    with pytest.raises(SimulationError, match=sentence) as caught:
-        start_state(arm(), start, FIRST)  # type: ignore[arg-type]
-    assert "\n" not in str(caught.value)
+    ]:
+        with subtests.test(str(sentence)):
+            with pytest.raises(SimulationError, match=sentence) as caught:
+                start_state(arm(), start, FIRST)  # type: ignore[arg-type]
+            assert "\n" not in str(caught.value)
 
 
 def test_starts_outside_the_limits_or_where_loops_cannot_close_are_refused() -> None:

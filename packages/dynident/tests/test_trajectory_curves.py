@@ -204,9 +204,8 @@ def test_leads_go_along_the_motion_and_keep_its_limits():
         Lead(CURVES["b-spline"])
 
 
-@pytest.mark.parametrize(
-    ("make", "words"),
-    [
+def test_bad_input_is_answered_in_a_sentence(subtests):
+    for make, words in [
         (lambda: Moves([[0.0, 1.0]], []), "points have shape"),
         (lambda: Moves([[0.0], [1.0]], [0.0]), "durations are"),
         (lambda: Moves.within([[0.0], [1.0]], 1.0, 1.0, "magic"), "profile is 'magic'"),
@@ -214,8 +213,6 @@ def test_leads_go_along_the_motion_and_keep_its_limits():
         (lambda: Interpolated(3), "at least two samples"),
         (lambda: Lead(trajectory(RUNNING), 0), "periods of a lead is 0"),
         (lambda: from_spec({"kind": "moves", "points": [[0]]}), "cannot be read"),
-    ],
-)
-def test_bad_input_is_answered_in_a_sentence(make, words):
-    with pytest.raises(DynidentError, match=words):
-        make()
+    ]:
+        with subtests.test(str(words)), pytest.raises(DynidentError, match=words):
+            make()

@@ -178,9 +178,8 @@ def test_export_and_back(tmp_path):
     assert message["points"][150]["positions"] == m.q[150].tolist() and isinstance(m, Motion)
 
 
-@pytest.mark.parametrize(
-    ("make", "words"),
-    [
+def test_bad_input_is_answered_in_a_sentence(subtests):
+    for make, words in [
         (lambda: Fourier(0.0, 3), "frequency is 0.0"),
         (lambda: Fourier(0.1, 1), "harmonics is 1"),
         (lambda: Fourier(0.1, 3, convention="x"), "convention"),
@@ -197,11 +196,9 @@ def test_export_and_back(tmp_path):
         (lambda: to_ros(trajectory(BSpline(1.0, 5)), ["a", "b"]), "rate is missing"),
         (lambda: to_ros(trajectory(BSpline(1.0, 5)), ["a"], 10.0), "give one each"),
         (lambda: join([], 1.0, 1.0), "no curve"),
-    ],
-)
-def test_bad_input_is_answered_in_a_sentence(make, words):
-    with pytest.raises(DynidentError, match=words):
-        make()
+    ]:
+        with subtests.test(str(words)), pytest.raises(DynidentError, match=words):
+            make()
 
 
 def test_bounds_of_sines_hold_and_are_those_of_a_single_sine():
