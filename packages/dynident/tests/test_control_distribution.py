@@ -112,9 +112,8 @@ def test_gear_ratios_are_taken_out() -> None:
     np.testing.assert_allclose(actuator_rows(replace(arm, actuators=motors), np.zeros((1, 2)))[0], np.eye(2))
 
 
-@pytest.mark.parametrize(
-    ("call", "sentence"),
-    [
+def test_bad_input_is_refused(A: np.ndarray, subtests: pytest.Subtests) -> None:
+    for call, sentence in [
         (
             lambda A: minimum_norm(A, np.ones(3), [1, 1, 0, 1]),
             r"weights are \[1.0, 1.0, 0.0, 1.0\]; give one number above zero",
@@ -126,8 +125,6 @@ def test_gear_ratios_are_taken_out() -> None:
         (lambda A: minimum_norm(np.ones((2, 3)), np.ones(3)), r"A has shape \(2, 3\)"),
         (lambda A: minimum_norm(np.ones((4, 3)), np.ones(3)), "do not hold the robot at sample 0"),
         (lambda A: minimum_norm(np.full((4, 3), np.inf), np.ones(3)), "A is not finite at sample 0"),
-    ],
-)
-def test_bad_input_is_refused(A: np.ndarray, call: object, sentence: str) -> None:
-    with pytest.raises(DynidentError, match=sentence):
-        call(A)  # type: ignore[operator]
+    ]:
+        with subtests.test(str(sentence)), pytest.raises(DynidentError, match=sentence):
+            call(A)  # type: ignore[operator]

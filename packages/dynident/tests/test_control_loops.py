@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -40,9 +39,8 @@ def test_gains_are_scalars_or_one_per_actuator() -> None:
         per_actuator(law.kp, 3, "kp")
 
 
-@pytest.mark.parametrize(
-    ("make", "sentence"),
-    [
+def test_bad_numbers_are_refused_in_one_sentence(subtests: pytest.Subtests) -> None:
+    for make, sentence in [
         (lambda: cascade(position_cycle=0.0), "position_cycle is 0; give a number [s] above 0"),
         (lambda: cascade(velocity_cycle=float("nan")), "velocity_cycle is nan; give a number [s] above 0"),
         (lambda: cascade(position_cycle=[1e-3, 2e-3]), "position_cycle is [0.001, 0.002]; give a number [s]"),
@@ -71,12 +69,11 @@ def test_gains_are_scalars_or_one_per_actuator() -> None:
         (lambda: OpenLoop(torque=[1.0], voltage=[1.0]), "torque and voltage is given"),
         (lambda: OpenLoop(current=[[1.0], [np.inf]]), "current is not finite at sample 1"),
         (lambda: OpenLoop(torque=np.zeros((2, 2, 2))), "torque has shape (2, 2, 2); give (samples, actuators)"),
-    ],
-)
-def test_bad_numbers_are_refused_in_one_sentence(make: Callable[[], object], sentence: str) -> None:
-    with pytest.raises(DynidentError, match=re.escape(sentence)) as caught:
-        make()
-    assert "\n" not in str(caught.value)
+    ]:
+        with subtests.test(str(sentence)):
+            with pytest.raises(DynidentError, match=re.escape(sentence)) as caught:
+                make()
+            assert "\n" not in str(caught.value)
 
 
 def test_an_infinite_speed_limit_and_a_negative_preload_are_meant() -> None:

@@ -290,9 +290,8 @@ def test_a_current_loop_makes_voltages_at_its_own_cycle(arm: Mechanism) -> None:
         np.testing.assert_allclose(run.truth.voltage[k], amps * (2.0 + 100.0 * 2.5e-4 * (k + 1)), rtol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("call", "sentence"),
-    [
+def test_bad_input_is_refused(arm: Mechanism, subtests: pytest.Subtests) -> None:
+    for call, sentence in [
         (lambda arm: ToolSpace(rows=("x", "w")), r"rows are \('x', 'w'\)"),
         (lambda arm: ToolSpace("nowhere").bind(arm), "has no link 'nowhere'"),
         (lambda arm: ToolSpace(arm.root).bind(arm), "does not move"),
@@ -314,11 +313,9 @@ def test_a_current_loop_makes_voltages_at_its_own_cycle(arm: Mechanism) -> None:
             lambda arm: machine(arm, TaskComputedTorque(ToolSpace(rows="xyz"), arm3(), 1.0, 1.0, cycle=1e-3)).simulate(REST),
             "its model .* has the coordinates",
         ),
-    ],
-)
-def test_bad_input_is_refused(arm: Mechanism, call: Any, sentence: str) -> None:
-    with pytest.raises(DynidentError, match=sentence):
-        call(arm)
+    ]:
+        with subtests.test(str(sentence)), pytest.raises(DynidentError, match=sentence):
+            call(arm)
 
 
 def test_a_singular_place_is_said_in_one_sentence() -> None:

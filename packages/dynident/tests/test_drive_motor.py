@@ -207,9 +207,9 @@ WRONG: dict[str, tuple[Callable[[], object], str]] = {
 }
 
 
-@pytest.mark.parametrize("case", WRONG)
-def test_wrong_numbers_are_one_sentence(case: str) -> None:
-    call, words = WRONG[case]
-    with pytest.raises(DynidentError, match=words) as caught:
-        call()
-    sentence(caught.value)
+def test_wrong_numbers_are_one_sentence(subtests: pytest.Subtests) -> None:
+    for case, (call, words) in WRONG.items():
+        with subtests.test(case):
+            with pytest.raises(DynidentError, match=words) as caught:
+                call()
+            sentence(caught.value)

@@ -122,9 +122,8 @@ def test_mappings_trees_and_limits():
     assert np.allclose(here.translation, T[:3, 3])
 
 
-@pytest.mark.parametrize(
-    ("rows", "convention", "word"),
-    [
+def test_wrong_tables_are_refused_in_one_sentence(subtests):
+    for rows, convention, word in [
         ([], "standard", "one row per joint"),
         ("abcd", "standard", "one row per joint"),
         ([(1, 2, 3)], "standard", "DH row 1"),
@@ -141,9 +140,8 @@ def test_mappings_trees_and_limits():
         ([{"limits": (1, -1)}], "modified", "swap"),
         ([{"joint": "a"}, {"joint": "a"}], "modified", "twice"),
         ([(0, 0, 0, 0)], "khalil", "'standard' or 'modified'"),
-    ],
-)
-def test_wrong_tables_are_refused_in_one_sentence(rows, convention, word):
-    with pytest.raises(DescriptionError, match=word) as caught:
-        read_dh(rows, convention)
-    assert "\n" not in str(caught.value)
+    ]:
+        with subtests.test(str(word)):
+            with pytest.raises(DescriptionError, match=word) as caught:
+                read_dh(rows, convention)
+            assert "\n" not in str(caught.value)

@@ -208,9 +208,8 @@ def test_two_joints_with_one_coordinate_name_are_refused():
         Mechanism("r", bodies, (Joint("a", "spherical", "b", "l"), Joint("a.rx", "revolute", "l", "k")))
 
 
-@pytest.mark.parametrize(
-    ("make", "word"),
-    [
+def test_wrong_elements_are_refused_in_one_sentence(subtests):
+    for make, word in [
         (lambda: Mechanism("r", (), ()), "no body"),
         (lambda: Mechanism("r", (Body("a"), Body("a")), ()), "twice"),
         (lambda: Mechanism("r", (Body("a"), Body("b")), ()), "2 bases"),
@@ -229,12 +228,11 @@ def test_two_joints_with_one_coordinate_name_are_refused():
         (lambda: Actuator("m", {"a": 1.0}, 0.0), "gear ratio"),
         (lambda: Coupling("a", {}), "ratios"),
         (lambda: Parameters(("a", "a"), np.zeros(2)), "twice"),
-    ],
-)
-def test_wrong_elements_are_refused_in_one_sentence(make, word):
-    with pytest.raises(DescriptionError, match=word) as caught:
-        make()
-    assert "\n" not in str(caught.value)
+    ]:
+        with subtests.test(str(word)):
+            with pytest.raises(DescriptionError, match=word) as caught:
+                make()
+            assert "\n" not in str(caught.value)
 
 
 def test_a_robot_hangs_as_it_stands():

@@ -96,9 +96,8 @@ def test_a_loop_is_closed(tmp_path):
     np.testing.assert_allclose(tau, inertia * a + gravity, atol=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "words"),
-    [
+def test_what_is_wrong_is_one_sentence(tmp_path, subtests):
+    for old, new, words in [
         ('type="continuous"', 'type="screw"', "joint 'wrist': type is 'screw'; known types are"),
         ("<parent>fore</parent>", "<parent>gone</parent>", "parent link 'gone' does not exist"),
         ('relative_to="upper"', 'relative_to="elbow"', "refers to itself"),
@@ -111,12 +110,11 @@ def test_a_loop_is_closed(tmp_path):
             '<joint name="wrist" type="continuous"><pose relative_to="no"/>',
             "no link, joint or frame 'no'",
         ),
-    ],
-)
-def test_what_is_wrong_is_one_sentence(old, new, words, tmp_path):
-    assert old in ARM
-    with pytest.raises(DescriptionError, match=words):
-        di.Mechanism.from_sdf(write(tmp_path, ARM.replace(old, new)))
+    ]:
+        with subtests.test(str(words)):
+            assert old in ARM
+            with pytest.raises(DescriptionError, match=words):
+                di.Mechanism.from_sdf(write(tmp_path, ARM.replace(old, new)))
 
 
 def torques(robot, other):

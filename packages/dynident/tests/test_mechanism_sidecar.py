@@ -110,9 +110,8 @@ def test_rpy_gives_the_rotation_back(angles):
     assert np.allclose(matrix(rpy_of(matrix(angles))), matrix(angles), atol=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("text", "word"),
-    [
+def test_wrong_sidecars_are_refused_in_one_sentence(robot, subtests):
+    for text, word in [
         ("", "empty"),
         ("gravity = [0, 0", "not valid TOML"),
         ("speed = 3", "unknown key 'speed'; known keys are gravity"),
@@ -138,13 +137,12 @@ def test_rpy_gives_the_rotation_back(angles):
         (SIDECAR.replace("ratio = 100", f"ratio = 1{'0' * 400}"), "hundreds of digits: .ratio = "),
         (SIDECAR.replace("gain = 0.05", "gain = inf"), "gain is inf"),
         (SIDECAR + '[[actuator]]\nname = "shoulder"\ncoupling = { q1 = 1 }', "used twice"),
-    ],
-)
-def test_wrong_sidecars_are_refused_in_one_sentence(robot, text, word):
-    with pytest.raises(DescriptionError, match=word) as caught:
-        read(robot, text)
-    assert "robot.toml" in str(caught.value)
-    assert "\n" not in str(caught.value)
+    ]:
+        with subtests.test(str(word)):
+            with pytest.raises(DescriptionError, match=word) as caught:
+                read(robot, text)
+            assert "robot.toml" in str(caught.value)
+            assert "\n" not in str(caught.value)
 
 
 def test_missing_and_binary_sidecars(robot):

@@ -281,15 +281,15 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("case", BAD)
-def test_bad_files_are_refused_in_one_sentence(tmp_path, case):
-    content, word = BAD[case]
-    with pytest.raises(DescriptionError, match=word) as caught:
-        quietly(read_urdf, write(tmp_path, content))
-    sentence = str(caught.value)
-    assert "robot.urdf" in sentence
-    assert "\n" not in sentence
-    assert ";" in sentence  # the remedy
+def test_bad_files_are_refused_in_one_sentence(tmp_path, subtests):
+    for case, (content, word) in BAD.items():
+        with subtests.test(case):
+            with pytest.raises(DescriptionError, match=word) as caught:
+                quietly(read_urdf, write(tmp_path, content))
+            sentence = str(caught.value)
+            assert "robot.urdf" in sentence
+            assert "\n" not in sentence
+            assert ";" in sentence  # the remedy
 
 
 def test_missing_files_and_folders(tmp_path):
