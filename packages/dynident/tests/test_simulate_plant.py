@@ -83,6 +83,7 @@ def test_a_coupling_function_is_simulated() -> None:
 # ---- energy and order ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore:.*outside its limits")  # nothing drives it
 @pytest.mark.parametrize(
     ("robot", "x", "v"),
     [
