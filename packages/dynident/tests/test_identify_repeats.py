@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import dynident as di
+from dynident.identify.regression.stretches import period_of
 
 RATE = 100.0
 TABLE = [(0.0, np.pi / 2, 0.4, 0.0), (0.5, 0.0, 0.0, 0.0), (0.4, 0.0, 0.0, 0.0)]
@@ -106,3 +107,16 @@ def test_masses_that_only_stand_in_for_a_description_are_none(held_out: di.Log, 
     robot = robot.with_parameters(robot.parameters.replace(values))
     score = di.MAP().fit(di.Regression.from_logs(robot, [train])).result_.score(held_out)
     assert score.metrics.relative < 1.1 * score.free
+
+
+@pytest.mark.parametrize("hold", [3, 7, 10, 25])
+def test_periods_of_signals_that_are_held_are_within_the_samples(hold):
+    """Sample and hold makes steps, whose differences have minima that a parabola does not describe."""
+    rng = np.random.default_rng(hold)
+    for _ in range(60):
+        N, period = int(rng.integers(300, 2500)), float(rng.uniform(60.0, 900.0))
+        t = np.arange(N)
+        x = sum(np.sin(2 * np.pi * k * t / period + rng.uniform(0, 6)) / k for k in (1, 2, 3))
+        held = np.repeat(x[::hold], hold)[:N, None]
+        found = period_of(held, np.gradient(held, axis=0))
+        assert found == np.inf or 0.0 < found <= N / 2 + 2

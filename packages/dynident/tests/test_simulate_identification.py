@@ -12,11 +12,12 @@ import dynident as di
 from dynident.control import ComputedTorque, gains_for
 from dynident.drive import Drive, Encoder, Motor, Transmission
 from dynident.errors import IdentificationError, LogError, SignalWarning
-from dynident.friction import Coulomb, Polynomial, Tanh, Viscous
+from dynident.friction import Coulomb, Friction, Polynomial, Tanh, Viscous
 from dynident.identify import fit_log
 from dynident.mechanism import from_com
 from dynident.signals.filters import Decimator
 from dynident.simulate import VirtualRobot, with_noise
+from dynident.simulate.model import terms_of
 from dynident.trajectory import random_motion
 
 STANDSTILL = 0.1
@@ -166,3 +167,11 @@ def test_too_little_left_is_told(five_bar_logs):
         di.Regression.from_motion(arm().model, motion, motion.q, moving=np.zeros_like(motion.q, dtype=bool))
     with pytest.raises(IdentificationError, match="moving has shape"):
         di.Regression.from_motion(arm().model, motion, motion.q, moving=np.ones((3, 3), dtype=bool))
+
+
+def test_tanh_friction_with_a_negative_slope_is_coulomb_friction_of_the_same_curve():
+    """(fc, beta) and (-fc, -beta) are the same curve, so their Coulomb terms must be the same."""
+    plain, turned = (Friction(Tanh() + Viscous(), [k * 4.0, 0.5, k * 20.0]) for k in (1.0, -1.0))
+    v = np.array([-2.0, 0.3, 1.5])
+    np.testing.assert_allclose(plain(v), turned(v))
+    assert terms_of(plain)[0] == terms_of(turned)[0] == {"fc": 4.0, "fv": 0.5}

@@ -86,3 +86,26 @@ def test_the_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixt
 
     assert run(str(ARM3), "--samples", "20", "--strict") == 0
     assert "arm3: all properties hold" in capsys.readouterr().out
+
+
+def test_the_bound_of_the_coriolis_matrix_is_its_maximum_over_all_velocities():
+    """For two joints the direction of v is an angle, so that the maximum can be found by trying all of them."""
+    robot = di.Mechanism.from_dh([(0.4, 0.2, 0, 0.3), (0.3, 0.1, 0, 0)], gravity=(0, -9.81, 0))
+    rng = np.random.default_rng(3)
+    robot = robot.with_parameters(robot.parameters.replace(rng.normal(size=len(robot.parameters)) + 2.0))
+    found = di.check(robot, samples=20)
+    tried = np.linspace(0.0, np.pi, 2001)
+    largest = 0.0
+    for angle in tried:
+        v = np.broadcast_to([np.cos(angle), np.sin(angle)], found.q.shape)
+        largest = max(largest, np.linalg.norm(di.coriolis_matrix(robot, found.q, v), 2, axis=(1, 2)).max())
+    assert found.bounds["C_M"] == pytest.approx(largest, rel=1e-5)
+
+
+def test_no_velocity_exceeds_the_bound_of_the_coriolis_matrix():
+    robot = di.examples.arm6().robot
+    found, rng = di.check(robot, samples=10), np.random.default_rng(0)
+    for _ in range(300):
+        v = rng.normal(size=found.q.shape)
+        norms = np.linalg.norm(di.coriolis_matrix(robot, found.q, v), 2, axis=(1, 2)) / np.linalg.norm(v, axis=1)
+        assert norms.max() <= found.bounds["C_M"] * (1.0 + 1e-9)

@@ -70,8 +70,10 @@ def _member_terms(law: FrictionLaw, own: Mapping[str, float]) -> tuple[dict[str,
     if isinstance(law, Polynomial):
         kept = {symbol: own[name] for symbol, name in (("fc", "a0"), ("fv", "a1")) if name in own}
         return kept, law.degree <= 1
-    if isinstance(law, Stribeck | Tanh | SmoothStribeck):
+    if isinstance(law, Stribeck):
         return {"fc": own["fc"]}, False
+    if isinstance(law, Tanh | SmoothStribeck):  # fc tanh(beta v) becomes fc sign(beta) sign(v)
+        return {"fc": own["fc"] * np.sign(own["beta"])}, False
     if isinstance(law, TemperatureDependent):
         return terms_of(law.law.using({name: own[name] for name in law.law.parameters}))[0], False
     return {}, False

@@ -150,7 +150,9 @@ def _lowest(d: Array, lag: int) -> tuple[float, float]:
     curvature = left + right - 2.0 * middle
     if curvature <= 0.0:
         return float(lag), float(middle)
-    return lag + 0.5 * float((left - right) / curvature), float(middle - 0.125 * (left - right) ** 2 / curvature)
+    # The vertex of a minimum is within half a sample; beside one that is further off, the parabola says nothing.
+    offset = float(np.clip(0.5 * (left - right) / curvature, -0.5, 0.5))
+    return lag + offset, float(middle - 0.5 * (left - right) * offset + 0.5 * curvature * offset**2)
 
 
 def repeated_stretches(logs: Sequence[Log], found: Cutoff, count: int) -> tuple[Repeats, ...] | None:
