@@ -183,6 +183,8 @@ def _stored_factors(data: Mapping[str, Any], joints: Sequence[str], rank: int) -
         if table["joint"] != joint or not known or not np.all(np.abs(R) < LARGEST):
             raise IdentificationError(f"this is not a whole fit: the factor of joint '{joint}' is damaged; identify again")
         found.append(RowGroup(joint, columns, R, int(table["count"]), float(table["independence"])))
+    if data["rows"] != sum(group.count for group in found):
+        raise IdentificationError("this is not a whole fit: 'rows' is not the number of its equations; identify again")
     return tuple(found)
 
 
