@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 from scipy.integrate import solve_ivp
 
+from dynident.arrays import Complex
 from dynident.drive import Chain, Drive, Motor, Transmission
 from dynident.drive.drive import linear_drive
 from dynident.errors import DynidentError
@@ -26,8 +26,6 @@ from dynident_lab.servo.chain import (
     transfer_functions,
     transmissibility,
 )
-
-Complex = NDArray[np.complex128]
 
 MAST = Chain((2.028e-5, 2.0526e-6), (67.702,), (3.0e-8,))  # motor and carriage of [Roldan2017, table 4.2]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
+from dynident.arrays import Array, Complex
 from dynident.drive import Chain, Encoder
 from dynident.drive.encoder import quantise
 from dynident.errors import DynidentError, IdentificationError
@@ -15,9 +15,6 @@ from dynident_lab.servo.chain import modes, receptance, resonances
 from dynident_papers.robots import five_bar
 from dynident_papers.robots.mast import data as mast
 from dynident_papers.servo import ActuatorFit, fit_actuator, fit_modal
-
-Array = NDArray[np.float64]
-Complex = NDArray[np.complex128]
 
 TRUTH = np.array([mast.J_1, mast.J_2, mast.TABLE_4_2["k_t"], mast.TABLE_4_2["c_t"]])
 LINES = np.arange(50.0, 1600.0, 2.0)

@@ -8,13 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 import dynident as di
+from dynident.arrays import Array
 from dynident.mechanics import actuator_torques
 from dynident_papers.robots import five_bar, mast
-
-Array = NDArray[np.float64]
 
 
 def _derivatives(f: Callable[[float], Array], h: float) -> tuple[Array, Array]:

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.signal import butter, sosfiltfilt
 
+from dynident.arrays import Array
 from dynident.mechanics import Motion, inverse_dynamics
 from dynident.simulate import VirtualRobot
 from dynident.trajectory import Quintic
@@ -72,7 +73,7 @@ def test_replalink_s_machine_has_the_15_parameters_of_the_thesis_once_and_follow
     assert np.all(torque < 34.8), torque  # the largest of the optimised motion, which is not printed
 
 
-def _up_and_down(robot: VirtualRobot, s: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _up_and_down(robot: VirtualRobot, s: float) -> tuple[Array, Array]:
     """Return sliders and their forces on a slow way up by s and back."""
     up, down = _to(np.zeros(3), np.full(3, s), 1.0), _to(np.full(3, s), np.full(3, -s), 1.0)
     way = (np.concatenate([getattr(up, x), getattr(down, x)[1:]]) for x in "qva")

@@ -7,10 +7,10 @@ from functools import cache
 import numpy as np
 import pytest
 from mechanism_oracles import loop_gaps
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 import dynident as di
+from dynident.arrays import Array
 from dynident.errors import DynidentError
 from dynident.mechanics import (
     actuator_jacobian,
@@ -29,8 +29,6 @@ from dynident.trajectory import random_motion
 from dynident_lab.servo import bandwidth, delayed_integrator
 from dynident_papers.robots import mast, tripod
 from dynident_papers.robots.tripod_dynamics import body_jacobians
-
-Array = NDArray[np.float64]
 
 MODES = ("below", "above", (1, -1, 1))
 PASSIVE = dict(zip(MODES, ("modelled", "ideal", "ideal"), strict=True))  # both spanning trees are the same robot

@@ -6,15 +6,13 @@ from functools import cache
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 import dynident as di
+from dynident.arrays import Array
 from dynident.errors import DynidentError
 from dynident.mechanics import actuator_jacobian, actuator_torques, close_motion, coordinates_from_actuators
 from dynident.mechanism import Mechanism
 from dynident_papers.robots import prs3, tripod, tripod_dynamics
-
-Array = NDArray[np.float64]
 
 MODES = ("inward", "outward", (1, -1, 1))
 PASSIVE = dict(zip(MODES, ("modelled", "ideal", "ideal"), strict=True))  # both spanning trees are the same robot

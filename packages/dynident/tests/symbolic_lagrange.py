@@ -12,14 +12,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from optional import optional
 
+from dynident.arrays import Array
 from dynident.mechanism import Joint, Mechanism
 
 sympy = optional("sympy")
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,12 +21,12 @@ from result_checks import check_drawn, check_former_kinds, check_kinds, check_re
 from small_robots import platform
 
 import dynident as di
+from dynident.arrays import Array
 from dynident.files import _huge, parsed, read_packed
 from dynident.friction import Coulomb, FrictionLaw, Viscous
 from dynident.results import Result
 from dynident.validate import CrossValidation
 
-Array = NDArray[np.float64]
 FOLDS = CrossValidation(("a", "b"), np.array([0.1, 1.0 / 3.0]), np.array([[1.0, np.nan], [np.inf, 2.0]]), 0.2)
 
 

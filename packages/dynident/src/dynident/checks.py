@@ -11,11 +11,11 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dynident.arrays import Array
 from dynident.errors import DescriptionError, DynidentError, LogError
 
-Array = NDArray[np.float64]
 Kind = type[DynidentError]
 
 HUGE = 10**300  # integers beyond it are no float64

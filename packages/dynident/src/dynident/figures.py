@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.errors import missing_extra
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Array = NDArray[np.float64]
 
 # Okabe and Ito's palette, which readers with any colour vision can tell apart; ink and grid are greys.
 BLUE, ORANGE, GREEN, SKY = "#0072B2", "#D55E00", "#009E73", "#A6D3EE"

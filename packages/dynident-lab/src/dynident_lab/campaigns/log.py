@@ -18,13 +18,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.errors import DynidentError, LogError
 from dynident.files import BYTES, parsed, read_regular
 from dynident.signals import Log
 from dynident.signals.log import MINIMUM_SAMPLES
 from dynident_lab.campaigns.segments import LogSegment, read_segment
-
-Array = NDArray[np.float64]
 
 FORMAT = "dynident-campaign-1"
 ABOUT = "campaign.json"

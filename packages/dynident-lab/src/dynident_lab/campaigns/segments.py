@@ -18,13 +18,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.errors import LogError, MissingExtraError, missing_extra
 from dynident.files import parsed, read_regular, write_atomic
 from dynident.signals.tables import GROWTH, ROOM
-
-Array = NDArray[np.float64]
 
 MAGIC = b"DYNSEG1\n"
 KEY = "dynident_segment"  # of the header in Parquet files

@@ -17,10 +17,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.errors import DynidentError
 from dynident_lab.fleet.effect import Effect, Fleet, estimate, precision, scores, start
 
-Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 SEARCH = 0.1  # share of the rate of false alarms for robots that hide each other

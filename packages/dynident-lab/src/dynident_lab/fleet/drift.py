@@ -15,13 +15,12 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.friction.terms import term_of
 from dynident.identify import BaseParameters
 from dynident_lab.fleet.alarms import MEDIAN, limits_of, normal, probability, step_up
 from dynident_lab.fleet.effect import RANGE
 from dynident_lab.fleet.results import Deviation, RobotEstimate, alike
-
-Array = NDArray[np.float64]
 
 PERIODS = 3  # of a robot: fewer tell no slope
 MANY = 50  # robots from which on the fleet's own scatter of slopes is trusted

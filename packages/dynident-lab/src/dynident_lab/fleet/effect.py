@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.friction.terms import term_of
 from dynident.identify import BaseParameters
 from dynident_lab.fleet.results import RobotEstimate
 
-Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 FEWEST = 5  # robots: fewer tell no spread

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.identify import BaseParameters, Population, recover_standard
 from dynident.parallel import one_core
 from dynident_lab.fleet.alarms import Alarms, alarms_of, check_rate, normal, own_deviates, probability
@@ -14,7 +15,6 @@ from dynident_lab.fleet.drift import drifts_of
 from dynident_lab.fleet.effect import FEWEST, RANGE, Effect, Fleet, estimate, scaled, scores
 from dynident_lab.fleet.results import Deviation, FleetType, RobotEstimate, alike
 
-Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 TOLD = 5  # deviations of one robot at most

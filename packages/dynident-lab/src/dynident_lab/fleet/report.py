@@ -9,14 +9,12 @@ from pathlib import Path
 from urllib.parse import quote
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dynident import __version__
+from dynident.arrays import Array
 from dynident.files import write_atomic
 from dynident.pages import Html, badge, date, escape, join, number, page, percent, section, several, table, tag
 from dynident_lab.fleet.results import Deviation, FleetResult, FleetType, RobotEstimate, file_name, told
-
-Array = NDArray[np.float64]
 
 BINS, WIDTH, HEIGHT = 24, 120, 28  # of a histogram [px]
 LARGEST = 300  # rows of the tables of deviations and of logs

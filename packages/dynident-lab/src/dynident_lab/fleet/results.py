@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.errors import DynidentError
 from dynident.identify import Fit, Population, Regression, base_parameters
 from dynident.mechanism import Mechanism
@@ -18,8 +18,6 @@ from dynident.pages import several
 from dynident.results import Result, load
 from dynident.validate import Verdict
 from dynident_lab.fleet.storage import fingerprint
-
-Array = NDArray[np.float64]
 
 ALIKE = 4.0  # difference of z^2 up to which parameters are not told apart
 

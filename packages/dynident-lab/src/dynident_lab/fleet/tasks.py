@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.errors import DynidentError, DynidentWarning, IdentificationError
 from dynident.identify import MAP, WLS, BaseParameters, Regression, base_parameters
 from dynident.mechanism import Mechanism
@@ -29,8 +29,6 @@ from dynident_lab.fleet.engine import keep_freed_memory, refuse_other, worker_me
 from dynident_lab.fleet.results import RobotEstimate, RobotPeriod
 from dynident_lab.fleet.split import Layout, beginning, layout_of, one_source, piece_evidence
 from dynident_lab.fleet.storage import local_copy, size_of
-
-Array = NDArray[np.float64]
 
 STRETCHES = 4  # of a log whose evidence is kept apart: three logs of a robot have twelve
 BAND_LOGS = 3  # logs that choose the band of a type

@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.errors import DynidentError
 from dynident_lab.testbench.history import FrictionHistory
 from dynident_lab.testbench.warmup import Warmup, fit_warmup
 from dynident_lab.thermal.models import ThermalModel
-
-Array = NDArray[np.float64]
 
 
 class Compensation(Protocol):

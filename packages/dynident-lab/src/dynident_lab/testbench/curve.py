@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.errors import IdentificationError
 from dynident.friction import FrictionLaw, Polynomial
 from dynident.results import Result
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.errors import IdentificationError
 from dynident.results import Result
 from dynident.signals.dependence import effective_samples
@@ -23,8 +24,6 @@ from dynident_lab.testbench.plateaus import Plateaus, SpeedPlateau, nearest_leve
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.errors import IdentificationError
 from dynident.friction import FrictionLaw, Polynomial
 from dynident.identify import Fit, fit_log
@@ -23,7 +23,6 @@ from dynident_lab.testbench.repeatability_study import Estimate, Repeatability, 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Array = NDArray[np.float64]
 
 TRAINING = ("training",)  # purposes of the stages that are fitted: friction plateaus are run later, at other temperatures
 STANDSTILL = 0.1  # speeds below this share of a joint's RMS speed are left out: there it may stick

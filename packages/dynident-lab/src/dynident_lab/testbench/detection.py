@@ -10,10 +10,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.signals import Log
 from dynident.signals.quality import fill_holes
-
-Array = NDArray[np.float64]
 
 #: Smoothing window of the speed, as a part of the shortest plateau.
 WINDOW = 0.25

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dynident.arrays import Array
 from dynident.checks import numbers, step_length
 from dynident.errors import IdentificationError
 from dynident.files import write_atomic
@@ -31,8 +32,6 @@ from dynident_lab.thermal.models import FirstOrder, SecondOrder
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-Array = NDArray[np.float64]
 
 
 SAMPLES, STEP = 40, 60.0  # of the self-test; steps of a minute let the joints warm up [s]

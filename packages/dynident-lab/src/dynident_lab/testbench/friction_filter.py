@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dynident.arrays import Array
 from dynident.checks import real, signal, step_length, time_axis
 from dynident.errors import DynidentError, IdentificationError
 from dynident.friction import Friction, Offset, Sigmoid
@@ -28,7 +29,6 @@ from dynident_lab.testbench.friction_filter_steps import Steps, steps_of
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Array = NDArray[np.float64]
 
 #: First guesses of w off line, as factors.
 GUESSES = (1.0, 0.3, 3.0)

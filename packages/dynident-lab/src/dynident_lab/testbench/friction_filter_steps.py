@@ -12,8 +12,8 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.friction import Sigmoid
 from dynident.friction.law import Point
 from dynident.graph import (
@@ -36,7 +36,6 @@ from dynident.graph.expression import Node, total
 from dynident.graph.print_llvm import compile_routines
 from dynident.graph.routine import Routine
 
-Array = NDArray[np.float64]
 Matrix = list[list[Node]]
 
 #: Product of the stiffness |da/dv| and the step of integration, and the largest number of such steps per sample.

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.errors import IdentificationError
 from dynident.friction import FrictionLaw, Polynomial
 from dynident.results import Result
@@ -26,7 +26,6 @@ from dynident_lab.testbench.plateaus import Plateaus, SpeedPlateau
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Array = NDArray[np.float64]
 
 #: Joint chi-square limit of (Q_a, Q_b) above which gravity is there: 0.1 % of axes without gravity exceed it.
 SIGNIFICANT = 13.8

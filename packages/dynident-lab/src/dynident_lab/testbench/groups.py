@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.errors import IdentificationError
 from dynident_lab.testbench.plateaus import SpeedPlateau, nearest_level, speed_levels
 
-Array = NDArray[np.float64]
 Groups = list[NDArray[np.int64]]
 
 #: Temperatures closer than this are one [K]; sensors of robots resolve about 1 K.

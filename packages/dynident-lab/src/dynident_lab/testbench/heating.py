@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.errors import DynidentError, IdentificationError
 from dynident.identify.regression.matching import match
 from dynident.mechanism import Mechanism
@@ -32,8 +32,6 @@ from dynident_lab.thermal.models import FirstOrder, SecondOrder
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-Array = NDArray[np.float64]
 
 
 def normalised_friction(curves: FrictionCurves, clocks: Sequence[tuple[float, float]]) -> tuple[Array, Array, Array]:

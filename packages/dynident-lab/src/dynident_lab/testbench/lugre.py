@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.arrays import Array
 from dynident.checks import signal, time_axis
 from dynident.errors import IdentificationError
 from dynident.friction import LuGre, Stribeck, Viscous
@@ -26,7 +27,6 @@ from dynident.results import Result
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Array = NDArray[np.float64]
 
 #: Samples that must fall into the deflection of the bristles after a reversal for sigma0 to be seen.
 RESOLVED = 5

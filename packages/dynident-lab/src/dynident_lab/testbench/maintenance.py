@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.errors import DynidentError
 from dynident.results import Result
 from dynident_lab.testbench.compensation import Compensation
@@ -25,7 +25,6 @@ from dynident_lab.testbench.history import FrictionHistory
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Array = NDArray[np.float64]
 
 #: Healthy tests that are simulated for the threshold.
 DRAWS = 40000

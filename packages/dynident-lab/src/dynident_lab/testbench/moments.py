@@ -9,13 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.errors import IdentificationError
 from dynident.signals import Log
 from dynident_lab.testbench.detection import smooth_speeds
-
-Array = NDArray[np.float64]
 
 BIN = 15.0  # over which friction power is averaged [s]
 SMOOTH = 0.25  # over which speeds are smoothed, times a quarter [s]

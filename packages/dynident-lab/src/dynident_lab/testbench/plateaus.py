@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.errors import IdentificationError, LogError
 from dynident.results import Result
 from dynident.signals import Log
@@ -22,7 +23,6 @@ from dynident_lab.testbench.detection import constant_speeds, smooth_speeds
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Array = NDArray[np.float64]
 
 #: Standard deviations of the speed's noise that the band always admits.
 NOISE = 4.0

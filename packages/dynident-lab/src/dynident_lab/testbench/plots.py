@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.figures import BLUE, GREEN, INK, MUTED, ORANGE, finish, label, new_figure, one_axes, per_second
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from dynident_lab.testbench.thermal_data import ThermalFit
     from dynident_lab.testbench.warmup import Warmup
 
-Array = NDArray[np.float64]
 
 #: Cold to hot; the ends differ in lightness too, so that the order survives in grey.
 COLD_HOT = ("#08519C", "#4292C6", "#8C96A8", "#F4A261", "#E4572E", "#99160B")

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dynident.errors import IdentificationError
 from dynident.friction import Coulomb, FrictionLaw, TemperatureDependent, Viscous
@@ -18,8 +17,6 @@ from dynident.signals import Log
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

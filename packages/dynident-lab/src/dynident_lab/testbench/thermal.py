@@ -23,13 +23,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.arrays import Array
 from dynident.errors import IdentificationError, SignalWarning, warn
 from dynident.identify import choose
 from dynident.identify.friction.choice import Choice
 from dynident_lab.testbench.thermal_data import ThermalFit, ThermalTest
 from dynident_lab.thermal.models import AdvancedSecondOrder, FirstOrder, SecondOrder, ThermalModel, Weakening
 
-Array = NDArray[np.float64]
 Kind = type[Weakening]
 
 #: Random points per parameter of the global search, and how many of the best are followed to the end.

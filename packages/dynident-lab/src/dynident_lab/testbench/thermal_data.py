@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.checks import signal, time_axis
 from dynident.errors import IdentificationError
 from dynident.results import Result
@@ -16,7 +17,6 @@ from dynident_lab.thermal.models import Weakening
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Array = NDArray[np.float64]
 
 #: Ratios may turn back by this many standard deviations of their scatter before a constant power is doubted.
 TURN = 6.0

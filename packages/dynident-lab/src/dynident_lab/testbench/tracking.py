@@ -14,7 +14,7 @@ from operator import add
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dynident.control import PID, Cascade, ComputedTorque, feedforward_torques
 from dynident.control.feedforward import actuator_motion
@@ -32,7 +32,6 @@ from dynident.simulate.record import tool_of
 from dynident.simulate.standard import actuator_inertia
 from dynident_lab.testbench.tracking_result import ALONE, CATALOGUE, IDENTIFIED, STIFFNESS, TrackingProof, TrackingTrial
 
-Array = NDArray[np.float64]
 Law = PID | ComputedTorque | Cascade
 
 LEAD = 1e-3  # s, between the samples of a reference that leads

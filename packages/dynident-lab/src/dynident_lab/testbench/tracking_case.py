@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.drive import Drive
 from dynident.errors import DynidentError
 from dynident.excitation import MotionLimits, assume_limits, limits_of
@@ -19,8 +19,6 @@ from dynident.simulate import VirtualRobot, standard_machine, with_noise
 from dynident.trajectory import random_motion
 from dynident_lab.testbench.tracking import identify_friction, identify_machine, tracking_proof
 from dynident_lab.testbench.tracking_result import TrackingProof
-
-Array = NDArray[np.float64]
 
 BOX = {"rad": 0.4, "m": 0.05}
 """Half-widths of the box of robots without a `BOX` of their own."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.errors import DynidentError
 from dynident.identify import Fit
 from dynident.results import Result
@@ -16,7 +16,6 @@ from dynident.results import Result
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Array = NDArray[np.float64]
 
 ALONE, CATALOGUE, IDENTIFIED = "feedback alone", "catalogue model", "identified model"
 STIFFNESS = "identified, shafts known"

@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dynident.checks import samples
 from dynident.errors import DynidentError
 from dynident.results import Result
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -14,15 +14,15 @@ from itertools import combinations
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dynident.arrays import Array
 from dynident.errors import IdentificationError
 from dynident.results import Result
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Array = NDArray[np.float64]
 
 GRID = 24
 #: Samples of the parameters behind the uncertainty of a warm-up time.

@@ -13,12 +13,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.checks import number
 from dynident.errors import DynidentError
 
-Array = NDArray[np.float64]
 POINTS = 64  # of the quadrature on every piece of the profile
 
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.arrays import Array
 from dynident.errors import IdentificationError
 from dynident.results import Result
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Array = NDArray[np.float64]
 
 KEEP = ("all", "values", "solutions")
 

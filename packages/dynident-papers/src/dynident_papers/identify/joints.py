@@ -12,12 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.errors import IdentificationError
 from dynident.identify import Regression
 from dynident.identify.estimators.least_squares import LeastSquares
 from dynident.identify.regression.factor import CONTAINED, ROUND_OFF, Solution, group_sigma
-
-Array = NDArray[np.float64]
 
 
 def _independent(A: Array, tolerance: float) -> tuple[NDArray[np.int64], float]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.errors import IdentificationError
 from dynident.mechanics import Motion, MotionLike, regressor
 from dynident.mechanism import Mechanism
@@ -23,7 +24,6 @@ from dynident.results import Result
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Array = NDArray[np.float64]
 
 SAMPLES = 400  # random states when no motion is given
 STANDS_OUT = 0.5  # share of the largest entry of V's last column

@@ -24,12 +24,11 @@ from math import comb
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.arrays import Array
 from dynident.errors import IdentificationError
 from dynident.friction.terms import term_of
 from dynident.identify import BaseParameters
 from dynident_papers.identify.individual import Individual
-
-Array = NDArray[np.float64]
 
 REGULAR = 1e-8  # smallest singular value, columns of unit length, below which a square system counts as singular
 LIMIT = 2_000_000  # subsets that are still enumerated

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dynident.figures import BLUE, GREEN, INK, ORANGE, one_axes
 from dynident_lab.testbench import ThermalFit, ThermalTest, fit_thermal
@@ -14,8 +13,6 @@ from dynident_papers.reproduce.registry import Reproduction, Row, Table, reprodu
 from dynident_papers.robots import er3a_c60
 from dynident_papers.thermal.fractional import Fractional
 from dynident_papers.thermal.power import duty_cycle
-
-Array = NDArray[np.float64]
 
 AXIS4 = SecondOrder(**er3a_c60.AXIS_4)
 POWER, COLD, MINUTE = er3a_c60.POWER_4, er3a_c60.FRICTION_4, 60.0

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 import dynident as di
 from dynident.cli.robots import Published
@@ -16,8 +15,6 @@ from dynident.excitation import TaskBox, limits_of
 from dynident.trajectory import Fourier
 from dynident_papers import robots
 from dynident_papers.robots import cft, dualv, er3a_c60
-
-Array = NDArray[np.float64]
 
 MARGIN = 0.001  # share of printed limits that stays unused: the motion is entered from rest, which needs a little room
 

@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dynident.arrays import Array
 from dynident.checks import numbers
 from dynident.control import gains_for
 from dynident.errors import DynidentError
@@ -17,8 +18,6 @@ from dynident.mechanics import Motion
 from dynident.mechanism import Body, Mechanism, Placement, from_com
 from dynident.mechanism.elements import rotation_exp
 from dynident.simulate.standard import actuator_inertia
-
-Array = NDArray[np.float64]
 
 
 class Assumption(NamedTuple):

@@ -18,12 +18,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.errors import DynidentError
 from dynident_papers.robots.shared import check_length
 
-Array = NDArray[np.float64]
 Mode = str | Sequence[int] | None
 
 PLATFORM = ("z", "psi", "theta")

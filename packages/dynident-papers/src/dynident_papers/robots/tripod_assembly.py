@@ -17,8 +17,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.arrays import Array
 from dynident.errors import DynidentError
-from dynident_papers.robots.shared import Array, samples_of
+from dynident_papers.robots.shared import samples_of
 from dynident_papers.robots.tripod import Tripod, leg_motion, platform_joints, platform_motion
 
 DEGREE = 16

@@ -13,12 +13,13 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dynident.arrays import Array
 from dynident.checks import choice
 from dynident.mechanics import Motion
 from dynident.mechanism import Actuator, Body, Joint, Limits, Loop, Mechanism, Placement, from_com
 from dynident.mechanism.elements import rotation_exp
 from dynident_papers.robots import tripod_assembly, tripod_dynamics
-from dynident_papers.robots.shared import Array, samples_of
+from dynident_papers.robots.shared import samples_of
 from dynident_papers.robots.tripod import (
     LegMotion,
     Mode,

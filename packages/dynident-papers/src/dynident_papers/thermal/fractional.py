@@ -13,14 +13,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dynident.arrays import Array
 from dynident.checks import finite, positive, signal, time_axis
 from dynident.errors import DescriptionError, LogError
 from dynident_lab.thermal import Warming, Weakening
 from dynident_papers.thermal.mittag_leffler import mittag_leffler, mittag_leffler_derivatives
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)

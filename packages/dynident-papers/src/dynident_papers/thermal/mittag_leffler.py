@@ -13,9 +13,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.arrays import Array
 from dynident.errors import DescriptionError
 
-Array = NDArray[np.float64]
 Complex = NDArray[np.complexfloating]
 
 #: Nodes in the upper half plane: the error of the rule is e^(-2 pi NODES / 3) = 3e-15, round-off is e^(pi NODES / 12) eps.

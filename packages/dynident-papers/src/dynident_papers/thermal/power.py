@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dynident.arrays import Array
 from dynident.checks import not_negative, number, numbers, positive, signal, time_axis
 from dynident.errors import DescriptionError, LogError
-
-Array = NDArray[np.float64]
 
 COPPER = 0.0039  # change of the resistance of copper with temperature [1/K]
 

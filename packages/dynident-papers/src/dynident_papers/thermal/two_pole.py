@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dynident.arrays import Array
 from dynident.checks import finite, positive, step_length, time_axis
 from dynident_lab.thermal import SecondOrder, ThermalModel, Warming
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,11 @@ O2 + a e(theta) + b e(phi) = O4 + c e(psi),    P = O2 + a e(theta) + (u + i v) e
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dynident.arrays import Array, Complex
 from dynident.checks import number, numbers
 from dynident.errors import DynidentError
-
-Array = NDArray[np.float64]
-Complex = NDArray[np.complex128]
 
 
 class FourBar:

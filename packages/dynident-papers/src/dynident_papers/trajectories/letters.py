@@ -7,13 +7,12 @@ through a few points, in units of the height of an x, and has a continuous tange
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dynident.arrays import Array
 from dynident.errors import DynidentError
 from dynident.trajectory import Line, Quintic, Spline
 from dynident.trajectory.task import Hop, Path, ProfileMaker, Segment, Task, joined, speed_limit
-
-Array = NDArray[np.float64]
 
 # Strokes are separated by semicolons, points by blanks; a small x is from (0, 0) to (0.65, 1).
 GLYPHS: dict[str, str] = {

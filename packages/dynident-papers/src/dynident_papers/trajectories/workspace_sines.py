@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dynident.checks import numbers
 from dynident.errors import DynidentError
 from dynident.trajectory import Multisine
 from dynident.trajectory.family import grid
 from dynident.trajectory.task import TipMotion
-
-Array = NDArray[np.float64]
 
 
 def workspace_sines(

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.arrays import Array
 from dynident.checks import choice, number
 from dynident.errors import DynidentError
 from dynident.graph.expression import Node
@@ -33,7 +34,6 @@ from dynident_lab.joint_reactions import constraint_jacobians
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Array = NDArray[np.float64]
 OUTPUTS = ("pose", "position")
 LARGEST_MAP = 501  # points of an axis
 

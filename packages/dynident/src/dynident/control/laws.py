@@ -21,8 +21,9 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dynident.arrays import Array
 from dynident.checks import choice, finite_rows, flag, gain, number, numbers
 from dynident.errors import DynidentError, require
 from dynident.friction.dynamic import DynamicLaw
@@ -369,6 +370,6 @@ class OpenLoop:
         return "current" if self.current is not None else "voltage"
 
     @property
-    def table(self) -> NDArray[np.float64]:
+    def table(self) -> Array:
         """The commands, (N, k), or (1, k) when held."""
         return np.asarray(getattr(self, self.command))

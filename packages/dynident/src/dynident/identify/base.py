@@ -22,6 +22,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.arrays import Array
 from dynident.errors import ConditionWarning, DynidentError, IdentificationError, require, warn
 from dynident.friction.terms import TERMS, JointTerm, term_of
 from dynident.identify.regression.rows import Rows, law_signals
@@ -34,8 +35,6 @@ from dynident.mechanism.parameters import Parameters
 from dynident.mechanism.tree import FIXED
 from dynident.parallel import one_blas_thread
 from dynident.results import Result
-
-Array = NDArray[np.float64]
 
 RECOVERIES = ("prior", "minimum_norm")
 

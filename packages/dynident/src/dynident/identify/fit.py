@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.arrays import Array
 from dynident.errors import DynidentError, IdentificationError
 from dynident.files import read_packed
 from dynident.identify.base import BaseParameters
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from dynident.identify.score import Metrics, Score
     from dynident.signals.log import Log
 
-Array = NDArray[np.float64]
 
 GOOD, POOR = 0.10, 0.50  # relative standard deviation up to which a parameter is well, or at least roughly, known
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.errors import DynidentError, IdentificationError
 from dynident.identify.base import BaseParameters, base_parameters
 from dynident.identify.fit import Fit, Posterior
@@ -20,8 +21,6 @@ from dynident.mechanism.force import Force
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.sidecar import own_parts, with_own_parts
 from dynident.results import array_of, class_of
-
-Array = NDArray[np.float64]
 
 LARGEST = 1e100  # squares and products of such numbers stay finite
 NUMBERS = ("start", "end", "cutoff", "bandwidth")
@@ -155,9 +154,9 @@ def fit_from_dict(data: Mapping[str, Any], mechanism: Mechanism | None) -> Fit:
         raise IdentificationError(f"this is not a fit written by dynident: {type(error).__name__} {error}") from error
 
 
-def _stored_numbers(values: Any, shape: tuple[int, ...], what: str) -> NDArray[np.float64]:
+def _stored_numbers(values: Any, shape: tuple[int, ...], what: str) -> Array:
     """Return stored numbers as an array after checking their shape and that none is missing."""
-    array: NDArray[np.float64] = array_of(values, what)
+    array: Array = array_of(values, what)
     if array.shape != shape or not np.all(np.abs(array) < LARGEST):  # NaN is not smaller either
         raise IdentificationError(
             f"this is not a whole fit: '{what}' needs {' x '.join(map(str, shape))} finite numbers; identify again"
@@ -188,7 +187,7 @@ def _stored_factors(data: Mapping[str, Any], joints: Sequence[str], rank: int) -
     return tuple(found)
 
 
-def _stored_sigma(values: list[Any]) -> NDArray[np.float64]:
+def _stored_sigma(values: list[Any]) -> Array:
     """Return the deviations of the efforts; NaN for all where none were fitted."""
     if values and np.isnan(array_of(values, "sigma")).all():
         return np.full(len(values), np.nan)

@@ -15,16 +15,15 @@ from itertools import combinations
 from math import comb
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dynident.arrays import Array
 from dynident.errors import IdentificationError, SignalWarning, require, warn
 from dynident.mechanics.actuation import actuator_jacobian
 from dynident.mechanics.functions import coordinates
 from dynident.mechanics.motion import Motion
 from dynident.mechanism.mechanism import Mechanism
 from dynident.results import Result
-
-Array = NDArray[np.float64]
 
 AMPLIFIED = 5.0  # root mean square amplification from which on least squares with constant weights goes astray
 MANY = 1000  # partitions that are tried at most

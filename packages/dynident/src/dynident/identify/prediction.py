@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.errors import DynidentError
 from dynident.friction.law import State
 from dynident.identify.regression.stretches import SLOW, nearness, shares
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from dynident.identify.fit import Fit
 
-Array = NDArray[np.float64]
 
 ROWS = 1024  # samples at a time
 TINY = np.finfo(float).tiny

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.arrays import Array
 from dynident.errors import DynidentError, IdentificationError, SignalWarning, warn
 from dynident.identify.base import columns_of
 from dynident.identify.fit import Fit
@@ -21,8 +22,6 @@ from dynident.signals.log import Log
 from dynident.signals.preparation import Prepared
 from dynident.signals.quality import Quality
 from dynident.tabular import Tabular
-
-Array = NDArray[np.float64]
 
 SMALL = 5e-4  # share of a preload that is not worth a word
 LEAVES = 3.0  # leverage from which on a motion is said to leave what was trained

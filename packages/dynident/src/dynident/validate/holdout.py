@@ -10,8 +10,8 @@ from operator import add
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.errors import DynidentError
 from dynident.figures import BLUE, ORANGE, one_axes
 from dynident.identify.base import base_parameters
@@ -83,9 +83,6 @@ def hold_out(
     first, last = split(log, fraction, gap)
     fit = fit_of(MAP() if estimator is None else estimator, Regression.from_logs(mechanism, [first], **options))
     return HoldOut(fit, fit.score(last))
-
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

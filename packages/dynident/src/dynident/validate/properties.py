@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.arrays import Array
 from dynident.checks import numbers
 from dynident.errors import DynidentError, require
 from dynident.figures import BLUE, ORANGE, label, one_axes
@@ -30,7 +31,6 @@ from dynident.validate.verdict import Check
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Array = NDArray[np.float64]
 
 MOST = 100_000  # poses: their matrices are held in memory together
 ROUNDS = 30  # of the alternating maximum of the Coriolis matrix

@@ -21,8 +21,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.errors import require
 from dynident.files import to_json
 from dynident.friction.law import Friction, State
@@ -458,7 +458,7 @@ ALIKE = 0.02  # spread of factors that are called one
 ENOUGH = 30  # rows
 
 
-def gain_factors(score: Score, noise: NDArray[np.float64]) -> dict[str, float]:
+def gain_factors(score: Score, noise: Array) -> dict[str, float]:
     """Return the factors on measured efforts that explain the residuals, by joint; none where they do not."""
     found = {}
     for joint, m, p, s in zip(score.joints, score.measured.T, score.predicted.T, noise, strict=True):

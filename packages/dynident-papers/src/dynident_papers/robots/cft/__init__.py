@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dynident.arrays import Array
 from dynident.checks import numbers
 from dynident.control import PID, OpenLoop
 from dynident.drive import Drive, Encoder, Motor, Transmission
@@ -27,7 +28,7 @@ from dynident_papers.robots.cft.closed_forms import *
 from dynident_papers.robots.cft.closed_forms import _theta
 from dynident_papers.robots.cft.data import *
 from dynident_papers.robots.cft.verdict import *
-from dynident_papers.robots.shared import Array, columns, servo_gains
+from dynident_papers.robots.shared import columns, servo_gains
 
 __all__ = [
     "ASSUMPTIONS", "CARTESIAN", "ENCODER_FACTORS", "JOINTS", "LIMITS", "LIMITS_DSPACE", "THETA", "THETA_NAMES", "THETA_UNITS",

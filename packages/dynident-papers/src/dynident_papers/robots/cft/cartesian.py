@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dynident.arrays import Array
 from dynident.errors import DynidentError
 from dynident.mechanics.inverse_kinematics_arms import distance_to_curve
 from dynident_papers.robots.cft.data import (
@@ -30,7 +31,7 @@ from dynident_papers.robots.cft.data import (
     TORQUE_CONSTANT,
     TURN,
 )
-from dynident_papers.robots.shared import Array, columns, samples_of
+from dynident_papers.robots.shared import columns, samples_of
 
 UP, REACH = (L4 + L6) / L4, L6 / L4  # 7 and 6: how much the pantograph enlarges the nuts' motions (47)
 

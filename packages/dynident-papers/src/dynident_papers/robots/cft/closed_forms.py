@@ -18,11 +18,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dynident.arrays import Array
 from dynident.checks import numbers
 from dynident.errors import DynidentError
 from dynident_papers.robots.cft.cartesian import cartesian_jacobian, drift, regular
 from dynident_papers.robots.cft.data import D6, D20, GRAVITY, L4, L5, L6, THETA
-from dynident_papers.robots.shared import Array, columns, samples_of
+from dynident_papers.robots.shared import columns, samples_of
 
 Columns = Array | list[Array]  # of samples (q, v) or of parameters (theta), broadcast against each other
 Entries = dict[tuple[int, int], Array]

@@ -8,8 +8,9 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dynident.arrays import Array
 from dynident.checks import numbers
-from dynident_papers.robots.shared import Array, Assumption
+from dynident_papers.robots.shared import Assumption
 
 JOINTS = ("q1", "q2", "q4", "q5")
 """Reduced joint coordinates (57): rail [m], base rotation [rad], pantograph angles [rad]."""

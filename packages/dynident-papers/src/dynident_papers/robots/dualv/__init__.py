@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynident import mechanics
+from dynident.arrays import Array
 from dynident.control import PID, ComputedTorque, gains_for
 from dynident.drive import Drive, Encoder, Motor, Transmission
 from dynident.errors import DynidentError
@@ -28,7 +29,7 @@ from dynident.simulate import VirtualRobot
 from dynident_papers.robots.dualv.closed_forms import *
 from dynident_papers.robots.dualv.data import *
 from dynident_papers.robots.dualv.preload import *
-from dynident_papers.robots.shared import Array, servo_gains
+from dynident_papers.robots.shared import servo_gains
 
 __all__ = [
     "ASSUMPTIONS", "BOX", "COLUMNS", "NOTES", "PAYLOAD_WEIGHED", "RELATIVE_ERROR_NORM", "TABLE_2", "TABLE_3", "TABLE_4",

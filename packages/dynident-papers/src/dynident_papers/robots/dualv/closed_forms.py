@@ -12,9 +12,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dynident.arrays import Array
 from dynident.errors import DynidentError
 from dynident_papers.robots.dualv.data import HALF_TURNS, Geometry
-from dynident_papers.robots.shared import Array, columns
+from dynident_papers.robots.shared import columns
 
 
 class Jacobians(NamedTuple):

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dynident.arrays import Array
 from dynident.errors import DynidentError
 from dynident.identify import Fit
-from dynident_papers.robots.shared import Array, Assumption, check_length
+from dynident_papers.robots.shared import Assumption, check_length
 
 ANCHOR_RADIUS = 0.41  # l_OA, Table 1 [m]
 ANCHOR_ANGLES = np.deg2rad([15.52, 164.48, -164.48, -15.52])  # gamma_i, Table 1

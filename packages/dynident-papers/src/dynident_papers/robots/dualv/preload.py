@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dynident.arrays import Array
 from dynident.errors import DynidentError
 from dynident_papers.robots.dualv.closed_forms import COLUMNS, _opened, jacobians
 from dynident_papers.robots.dualv.data import Geometry
-from dynident_papers.robots.shared import Array, columns
+from dynident_papers.robots.shared import columns
 
 
 def preload_direction(x: ArrayLike, geometry: Geometry | None = None) -> Array:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from dynident.arrays import Array
 from dynident.control import Cascade
 from dynident.drive import Drive, Encoder, Motor, Transmission
 from dynident.excitation import MotionLimits, limits_of
@@ -23,7 +24,7 @@ from dynident.mechanism.elements import rotation_exp
 from dynident.simulate import Sensors, VirtualRobot
 from dynident_lab.thermal import SecondOrder
 from dynident_papers.robots.er3a_c60.data import *
-from dynident_papers.robots.shared import Array, without_terms
+from dynident_papers.robots.shared import without_terms
 
 __all__ = [
     "AMBIENT", "ASSUMPTIONS", "AXIS_4", "CAPSULES", "COLD_OVER_HOT", "CYCLES", "CYCLE_TIME", "FAULT", "FRICTION_4",

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dynident.arrays import Array
 from dynident.errors import DynidentError
 from dynident_papers.robots.five_bar.data import Geometry
-from dynident_papers.robots.shared import Array, columns, direction
+from dynident_papers.robots.shared import columns, direction
 
 
 @dataclass(frozen=True, eq=False)

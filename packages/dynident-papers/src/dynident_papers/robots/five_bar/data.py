@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dynident.arrays import Array
 from dynident.errors import DynidentError
-from dynident_papers.robots.shared import Array, Assumption
+from dynident_papers.robots.shared import Assumption
 
 GEAR = 40.0  # Neugart PLE-160, sec. 4.1
 MOTOR_INERTIA, MOTOR_VISCOUS, MOTOR_COULOMB, MOTOR_BETA = 13e-4, 1.7e-3, 0.478, 10.78

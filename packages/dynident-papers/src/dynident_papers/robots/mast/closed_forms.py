@@ -9,8 +9,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dynident.arrays import Array
 from dynident_papers.robots.mast.data import BAR, BAR_INERTIA, BAR_MASS, PLATFORM_MASS, RADIUS, STROKE, TRIPOD
-from dynident_papers.robots.shared import Array, samples_of
+from dynident_papers.robots.shared import samples_of
 from dynident_papers.robots.tripod import Mode, check_parallel
 from dynident_papers.robots.tripod_dynamics import Bodies
 from dynident_papers.robots.tripod_robot import FRICTION, Design, Leg, TripodRobot, turn

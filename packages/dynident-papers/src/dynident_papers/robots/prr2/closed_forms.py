@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dynident.arrays import Array
 from dynident.checks import choice
 from dynident.errors import DynidentError
 from dynident.mechanics import Motion
@@ -25,7 +26,7 @@ from dynident_papers.robots.prr2.data import (
     THEORETICAL,
     THESIS_EQUATIONS,
 )
-from dynident_papers.robots.shared import Array, fourier, parameter_values, samples_of, system
+from dynident_papers.robots.shared import fourier, parameter_values, samples_of, system
 
 
 def thesis_system() -> tuple[Array, Array]:

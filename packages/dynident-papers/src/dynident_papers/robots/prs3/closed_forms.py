@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dynident.arrays import Array
 from dynident_papers.robots.prs3.data import (
     ALPHA_0,
     BENDING_STIFFNESS,
@@ -21,7 +22,7 @@ from dynident_papers.robots.prs3.data import (
     TORSION_STIFFNESS,
     TRIPOD,
 )
-from dynident_papers.robots.shared import Array, samples_of
+from dynident_papers.robots.shared import samples_of
 from dynident_papers.robots.tripod import Mode
 from dynident_papers.robots.tripod import platform_motion as tripod_motion
 from dynident_papers.robots.tripod_dynamics import Bodies

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dynident.arrays import Array
 from dynident_papers.flexures.hinges import FlexureHinge
 from dynident_papers.robots.prs3.closed_forms import _leg_frames
 from dynident_papers.robots.prs3.data import (
@@ -33,7 +34,7 @@ from dynident_papers.robots.prs3.data import (
     TRIPOD,
     YOUNG,
 )
-from dynident_papers.robots.shared import Array, samples_of
+from dynident_papers.robots.shared import samples_of
 
 REVOLUTE_HINGE = FlexureHinge(REVOLUTE_FLEXURE["t"], REVOLUTE_FLEXURE["R"], SECTION, SECTION, young=YOUNG, poisson=POISSON)
 """Revolute flexure as a beam: 105 N m/rad where finite elements of [Ruiz2016] have 98.37."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dynident.arrays import Array
 from dynident.checks import choice
 from dynident.errors import DynidentError
 from dynident.mechanics import Motion
@@ -24,7 +25,7 @@ from dynident_papers.robots.replalink.data import (
     THESIS_EQUATIONS,
     Geometry,
 )
-from dynident_papers.robots.shared import Array, fourier, parameter_values, samples_of, system
+from dynident_papers.robots.shared import fourier, parameter_values, samples_of, system
 
 
 def thesis_system() -> tuple[Array, Array]:

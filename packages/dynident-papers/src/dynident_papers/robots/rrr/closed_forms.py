@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dynident.arrays import Array
 from dynident.checks import numbers
 from dynident.errors import DynidentError
 from dynident.mechanism import Parameters
 from dynident_papers.robots.rrr.data import GRAVITY, Geometry
-from dynident_papers.robots.shared import Array, samples_of
+from dynident_papers.robots.shared import samples_of
 
 
 def forward_kinematics(q: ArrayLike, geometry: Geometry) -> Array:

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.errors import DynidentError, IdentificationError, require
 from dynident.identify.estimators.instrumental import IV
 from dynident.identify.estimators.least_squares import WLS
@@ -28,8 +28,6 @@ from dynident.identify.regression.factor import Solution
 from dynident.identify.regression.sampled import SampledRegression
 from dynident.results import Result
 from dynident.signals.filters import Decimator
-
-Array = NDArray[np.float64]
 
 LAGS = 10
 SURE = 1e-3  # probability of chance below which a test is believed

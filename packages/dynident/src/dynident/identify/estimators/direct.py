@@ -18,6 +18,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.errors import DynidentWarning, IdentificationError, SimulationError, warn
 from dynident.identify.base import BaseParameters, recover_standard
 from dynident.identify.estimators.least_squares import WLS, LeastSquares
@@ -29,8 +30,6 @@ from dynident.identify.regression.regression import Regression
 from dynident.identify.regression.sampled import SampledRegression, Stretch, differentiated, rows_along, sampled
 from dynident.mechanics.motion import Motion
 from dynident.mechanism.mechanism import Mechanism
-
-Array = NDArray[np.float64]
 
 HALVINGS = 6  # of a step to a robot that cannot be simulated
 

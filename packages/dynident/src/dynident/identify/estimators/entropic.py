@@ -16,6 +16,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.errors import IdentificationError
 from dynident.friction.terms import term_of
 from dynident.identify.base import natural_spread
@@ -25,8 +26,6 @@ from dynident.identify.posterior.physical import spread_beside, whitener
 from dynident.identify.regression.factor import constrained_sigma, relative_error, triangle
 from dynident.identify.regression.regression import Regression
 from dynident.mechanism.inertia import pseudo_inertia
-
-Array = NDArray[np.float64]
 
 UNITS = np.stack([pseudo_inertia(unit) for unit in np.eye(10)])
 BARRIER = 1e-6

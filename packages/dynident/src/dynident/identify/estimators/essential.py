@@ -15,16 +15,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.errors import DynidentWarning, IdentificationError, warn
 from dynident.identify.estimators.least_squares import OLS, WLS
 from dynident.identify.fit import Fit
 from dynident.identify.posterior.inflation import inflation
 from dynident.identify.regression.regression import Regression
 from dynident.identify.tables import REMOVED
-
-Array = NDArray[np.float64]
 
 
 def essential_parameters(

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.errors import DynidentWarning, IdentificationError, warn
 from dynident.identify.estimators.least_squares import WLS, LeastSquares
 from dynident.identify.estimators.statistics import embedded, influence_covariance
@@ -22,7 +23,6 @@ from dynident.identify.regression.regression import Regression, robot_motion
 from dynident.identify.regression.sampled import SampledRegression, Stretch, rows_along, sampled
 from dynident.mechanics.motion import Motion
 
-Array = NDArray[np.float64]
 Instruments = str | Motion | Callable[[int, Stretch], Motion]
 
 WEAK = 0.1  # smallest singular value of the scaled Q_Z^T W over that of W, below which instruments say nothing

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.errors import IdentificationError
 from dynident.friction.terms import term_of
 from dynident.identify.estimators.least_squares import WLS, LeastSquares
@@ -31,8 +32,6 @@ from dynident.identify.regression.regression import Regression
 from dynident.identify.regression.rows import Rows
 from dynident.identify.regression.sampled import SampledRegression, Stretch, sampled
 from dynident.mechanics.motion import Motion
-
-Array = NDArray[np.float64]
 
 KINDS = ("extended", "unscented")
 ALPHA = 0.1  # spread of the unscented points over the standard deviation times sqrt(states)

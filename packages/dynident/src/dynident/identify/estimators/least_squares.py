@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.errors import ConditionWarning, DynidentError, IdentificationError, warn
 from dynident.identify.base import recover_standard
 from dynident.identify.fit import Fit, Posterior
@@ -23,8 +24,6 @@ from dynident.identify.regression.factor import (
 )
 from dynident.identify.regression.regression import Regression
 from dynident.parallel import one_blas_thread
-
-Array = NDArray[np.float64]
 
 BAD_CONDITION = 1e6
 

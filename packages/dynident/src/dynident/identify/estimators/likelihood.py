@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.identify.estimators.least_squares import LeastSquares
 from dynident.identify.estimators.statistics import EDGE, effort_share, embedded, influence_covariance
 from dynident.identify.estimators.total import TLS
@@ -22,8 +23,6 @@ from dynident.identify.regression.factor import Solution
 from dynident.identify.regression.regression import Regression, robot_motion
 from dynident.identify.regression.sampled import SampledRegression, Stretch, differentiated, rows_along, sampled
 from dynident.mechanics.motion import Motion
-
-Array = NDArray[np.float64]
 
 SMALL = 1e-5
 

@@ -8,6 +8,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.errors import IdentificationError
 from dynident.identify.estimators.least_squares import WLS, Estimator
 from dynident.identify.fit import Fit, Posterior
@@ -19,8 +20,6 @@ from dynident.identify.regression.factor import relative_error, training_columns
 from dynident.identify.regression.regression import Regression
 from dynident.identify.tables import REFUTED
 from dynident.parallel import one_blas_thread
-
-Array = NDArray[np.float64]
 
 DETERMINED = 0.5  # of the deviation before the data: a parameter that is known better than this is determined by them
 DOUBTED = 3.0  # deviations below zero at which a term is not called zero

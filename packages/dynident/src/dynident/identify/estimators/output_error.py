@@ -19,6 +19,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.errors import DynidentWarning, IdentificationError, SimulationError, warn
 from dynident.identify.base import natural_spread
 from dynident.identify.estimators.direct import Loop, check_loop, filtered_motion, model_of
@@ -33,8 +34,6 @@ from dynident.identify.regression.sampled import SampledRegression, Stretch, row
 from dynident.identify.tables import GAINS
 from dynident.mechanism.mechanism import Mechanism
 from dynident.results import Result
-
-Array = NDArray[np.float64]
 
 OUTPUTS = ("effort", "position")
 STEP = 1e-3  # of a difference, in units of the parameter's natural size: fine enough to tell what is not seen at all

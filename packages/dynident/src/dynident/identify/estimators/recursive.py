@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.arrays import Array
 from dynident.checks import numbers, per_actuator
 from dynident.errors import IdentificationError, require
 from dynident.identify.base import BaseParameters
@@ -29,7 +30,6 @@ from dynident.mechanics.motion import Motion
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Array = NDArray[np.float64]
 COLUMNS = 4  # of panels in a figure
 
 

@@ -14,13 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.errors import IdentificationError
 from dynident.identify.estimators.least_squares import WLS, LeastSquares
 from dynident.identify.regression.factor import Solution, free_rows, solve
 from dynident.identify.regression.regression import Regression
 from dynident.identify.regression.sampled import SampledRegression, sampled
-
-Array = NDArray[np.float64]
 
 CONSTANTS = {"huber": 1.345, "tukey": 4.685}  # 95 % efficiency where the noise is normal
 MAD = 1.4826  # standard deviation over median absolute value of normal noise

@@ -11,13 +11,12 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.friction.terms import JointTerm, term_of
 from dynident.identify.regression.factor import Solution
 from dynident.identify.regression.regression import robot_motion
 from dynident.identify.regression.sampled import SampledRegression, Stretch, differentiated, rows_along
 from dynident.mechanics.motion import Motion
-
-Array = NDArray[np.float64]
 
 
 def autocovariance(parts: Sequence[tuple[Array, NDArray[np.bool_]]], lags: int) -> Array:

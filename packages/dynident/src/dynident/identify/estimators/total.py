@@ -14,13 +14,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.identify.estimators.least_squares import WLS, LeastSquares
 from dynident.identify.estimators.statistics import DRAWS, coloured_covariance, row_noise
 from dynident.identify.regression.factor import Solution, group_sigma, solve
 from dynident.identify.regression.regression import Regression
 from dynident.identify.regression.sampled import sampled
-
-Array = NDArray[np.float64]
 
 SAFE = 0.8  # part of the smallest eigenvalue that mu may reach
 

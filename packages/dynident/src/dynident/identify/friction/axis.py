@@ -13,8 +13,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dynident.arrays import Array
 from dynident.errors import IdentificationError, SignalWarning, warn
 from dynident.friction.law import Friction, FrictionLaw, State, Sum
 from dynident.friction.laws import Asymmetric, Sigmoid, TemperatureDependent
@@ -25,7 +26,6 @@ from dynident.results import Result
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Array = NDArray[np.float64]
 
 ROWS = 1024
 DOTS = 4000  # samples in a figure, at most about

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.arrays import Array
 from dynident.errors import DynidentError, IdentificationError, SignalWarning
 from dynident.friction.law import FrictionLaw, State
 from dynident.friction.laws import TemperatureDependent
@@ -38,8 +39,6 @@ from dynident.mechanism.mechanism import Mechanism
 from dynident.results import Result
 from dynident.signals.dependence import effective_samples
 from dynident.signals.log import Log
-
-Array = NDArray[np.float64]
 
 BEYOND = 0.2  # share of the record that is held out for its high, and for its low speed
 MOVING = 0.5  # share of its rows that must move for a stretch to be fast or slow

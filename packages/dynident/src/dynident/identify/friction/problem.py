@@ -18,6 +18,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.errors import IdentificationError, SignalWarning, warn
 from dynident.friction.law import Friction
 from dynident.graph.expression import Node
@@ -32,7 +33,6 @@ from dynident.mechanics.motion import Motion
 from dynident.mechanism.mechanism import Mechanism
 from dynident.signals.filters import Decimator
 
-Array = NDArray[np.float64]
 Pair = tuple[int, int]
 Blocks = Callable[[Array, int, Sequence[int]], list[Array]]
 """``blocks(eta, step, groups)``: [W, Phi, dPhi, y] of row groups of one tile, (k + 1, T); every step-th row only."""

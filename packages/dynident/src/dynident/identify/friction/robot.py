@@ -17,8 +17,9 @@ from operator import add
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dynident.arrays import Array
 from dynident.errors import ConditionWarning, IdentificationError, SignalWarning, warn
 from dynident.friction.law import Friction, FrictionLaw
 from dynident.friction.laws import TemperatureDependent
@@ -44,7 +45,6 @@ from dynident.parallel import one_blas_thread
 from dynident.signals.filters import Decimator
 from dynident.signals.log import Log
 
-Array = NDArray[np.float64]
 Law = FrictionLaw | Friction | str
 Laws = Law | Mapping[str, Law]
 

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.errors import IdentificationError
 from dynident.friction.law import FrictionLaw
 from dynident.identify.friction.problem import Problem, Projection
 from dynident.parallel import one_blas_thread
 
-Array = NDArray[np.float64]
 Progress = Callable[[str, int, int], object]  # what is done, how much of it, of how much
 
 #: Rows on which starting points are compared, and how many of the best of them are followed.

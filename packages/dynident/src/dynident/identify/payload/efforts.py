@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.errors import IdentificationError, require
 from dynident.identify.base import BaseParameters, base_parameters, columns_of
 from dynident.identify.fit import Fit
@@ -25,8 +26,6 @@ from dynident.identify.regression.matching import match
 from dynident.identify.regression.regression import Regression, same_band
 from dynident.mechanism.mechanism import Mechanism
 from dynident.signals.log import Log
-
-Array = NDArray[np.float64]
 
 SEEN = 1e-8  # part of a column of unit length below which the data do not show it
 

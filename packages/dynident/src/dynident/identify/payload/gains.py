@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.arrays import Array
 from dynident.errors import IdentificationError, require
 from dynident.identify.base import columns_of
 from dynident.identify.fit import Fit
@@ -29,8 +30,6 @@ from dynident.mechanism.inertia import from_com
 from dynident.mechanism.mechanism import Mechanism
 from dynident.results import Result
 from dynident.signals.log import Log
-
-Array = NDArray[np.float64]
 
 PASSES, CLOSE = 100, 1e-10
 LOOSE = 0.25  # relative deviation from which on a gain is not determined

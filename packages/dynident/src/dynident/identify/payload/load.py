@@ -9,14 +9,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.checks import choice, number
 from dynident.mechanics.inverse_kinematics_damped import robot_size
 from dynident.mechanism.mechanism import Mechanism
 from dynident.results import Result
-
-Array = NDArray[np.float64]
 
 CLEAR = 2.0  # standard deviations beyond which something is sure
 HEAVY = 2.0  # of the described mass of a robot: a load above it is doubted

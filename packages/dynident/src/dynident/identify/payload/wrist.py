@@ -14,6 +14,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.arrays import Array
 from dynident.checks import choice, numbers, time_axis
 from dynident.errors import IdentificationError, LogError
 from dynident.identify.payload.load import Payload, believed
@@ -28,8 +29,6 @@ from dynident.mechanism.mechanism import Mechanism
 from dynident.signals.cutoff import automatic_cutoff
 from dynident.signals.filters import butterworth
 from dynident.signals.formats import read_table
-
-Array = NDArray[np.float64]
 
 SEEN = 1e-7  # part of a column of unit length below which the data do not show it
 PASSES = 30

@@ -14,10 +14,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.identify.regression.factor import RowGroup
 from dynident.identify.regression.stretches import FEWEST_BLOCKS, FEWEST_ROWS
-
-Array = NDArray[np.float64]
 
 ENOUGH_ROWS = FEWEST_BLOCKS * FEWEST_ROWS  # from which on stretches tell how dependent residuals are
 RANK = 1e-9  # eigenvalues of the scaled products below this part of the largest are round-off

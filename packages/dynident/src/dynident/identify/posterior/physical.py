@@ -14,14 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.errors import IdentificationError
 from dynident.identify.base import BaseParameters, joint_terms, natural_spread
 from dynident.identify.regression.factor import triangle
 from dynident.mechanism.inertia import pseudo_inertia
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.parameters import Parameters
-
-Array = NDArray[np.float64]
 
 MARGIN = 1e-5  # smallest eigenvalue of the pseudo-inertia, in units of the body's own mass and radius of gyration
 LAST = 1e-6  # weight of the barrier at the end; the cost is then within this times the number of inequalities of its minimum

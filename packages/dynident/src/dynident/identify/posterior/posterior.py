@@ -19,13 +19,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.identify.posterior.inflation import ENOUGH_ROWS, inflation, squares, stretch_products
 from dynident.identify.posterior.prior import DESCRIBED, UNDESCRIBED, Prior
 from dynident.identify.regression.factor import triangle
 from dynident.identify.regression.regression import Regression
 from dynident.identify.regression.stretches import FEWEST_BLOCKS
-
-Array = NDArray[np.float64]
 
 FLOOR = 1e-6  # of the torque: smaller residuals are not believed
 REWEIGHTINGS = 8

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.errors import IdentificationError
 from dynident.files import read_toml
 from dynident.friction.terms import TERMS
@@ -29,7 +30,6 @@ from dynident.identify.regression.regression import Regression
 from dynident.mechanism.mechanism import Mechanism
 from dynident.results import Result
 
-Array = NDArray[np.float64]
 Value = float | tuple[float, float]
 """A number, or a number with its standard deviation."""
 

@@ -15,8 +15,8 @@ from operator import add
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.errors import IdentificationError
 from dynident.identify.base import BaseParameters, base_parameters
 from dynident.identify.estimators.least_squares import WLS
@@ -33,8 +33,6 @@ from dynident.signals.cutoff import Cutoff
 from dynident.signals.log import Log
 from dynident.signals.preparation import common_cutoff
 from dynident.signals.stream import LogStream
-
-Array = NDArray[np.float64]
 
 STEP = 1.6  # ratio of neighbouring cut-offs that are tried
 FEWEST = 7.0  # band times length of the shortest log: some rows are left when the ends are gone

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.errors import IdentificationError
 from dynident.graph.products import Products
 from dynident.identify.base import BaseParameters, random_motion
@@ -36,7 +37,6 @@ from dynident.signals.filters import Decimator
 if TYPE_CHECKING:
     from dynident.identify.regression.regression import Regression
 
-Array = NDArray[np.float64]
 T = TypeVar("T")
 ROWS = 1024  # samples per tile at most
 CACHE = 260_000  # bytes of rows of a tile: they are read soon after they are written, and should still be in the cache

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.errors import IdentificationError, LogError, SignalWarning, require, warn
 from dynident.mechanism.mechanism import Mechanism
 from dynident.signals.filters import Decimator
@@ -18,7 +19,6 @@ from dynident.signals.preparation import Prepared, prepare
 if TYPE_CHECKING:
     from dynident.identify.regression.rows import Rows
 
-Array = NDArray[np.float64]
 
 AGREE = 0.02  # of the largest motor position, up to which redundant motors agree (shafts twist)
 MOVED = 1e-3  # rad or m: a joint that is left out and moved by more is named

@@ -15,6 +15,7 @@ from zipfile import is_zipfile
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.arrays import Array
 from dynident.checks import numbers
 from dynident.errors import DynidentError, IdentificationError, SignalWarning, require, warn
 from dynident.files import read_regular, write_atomic
@@ -32,8 +33,6 @@ from dynident.signals.log import Log
 from dynident.signals.preparation import Prepared, prepare
 from dynident.signals.quality import split_at_gaps
 from dynident.signals.stream import LogStream
-
-Array = NDArray[np.float64]
 
 
 class Recorded(NamedTuple):

@@ -20,6 +20,7 @@ from functools import reduce
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.arrays import Array
 from dynident.checks import numbers
 from dynident.errors import IdentificationError, LogError
 from dynident.graph.elementary import absolute, maximum, minimum, sqrt
@@ -32,7 +33,6 @@ from dynident.mechanics.motion import Motion
 from dynident.mechanics.solving import solve_general
 from dynident.mechanism.mechanism import Mechanism
 
-Array = NDArray[np.float64]
 Projection = str | tuple[str, ...]
 Writer = Callable[[slice, Array | None], None]
 

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident import signals
+from dynident.arrays import Array
 from dynident.errors import IdentificationError
 from dynident.identify.base import BaseParameters, columns_of
 from dynident.identify.regression.factor import RowGroup, triangle
@@ -32,8 +33,6 @@ from dynident.mechanism.mechanism import Mechanism
 from dynident.signals.filters import Decimator
 from dynident.signals.log import Log
 from dynident.signals.stream import LogStream
-
-Array = NDArray[np.float64]
 
 TILE = 4096  # samples whose regressor is held at once
 

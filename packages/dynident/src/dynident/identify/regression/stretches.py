@@ -21,13 +21,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.identify.base import BaseParameters
 from dynident.identify.regression.rows import Rows, Signals
 from dynident.mechanics.motion import Motion
 from dynident.signals.cutoff import Cutoff
 from dynident.signals.log import Log
-
-Array = NDArray[np.float64]
 
 BLOCKS = 12  # stretches per log ...
 FEWEST_ROWS = 12  # ... each with at least this many rows, ...

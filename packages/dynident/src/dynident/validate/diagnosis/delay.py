@@ -18,12 +18,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.identify.regression.stretches import BLOCKS
 from dynident.signals.preparation import Prepared
 from dynident.signals.quality import Finding
 from dynident.validate.diagnosis.sample import Sample
-
-Array = NDArray[np.float64]
 
 STEPS = 6
 SETTLED = 1e-3  # of a sample

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.mechanics.dynamics import gravity, inverse_dynamics
 from dynident.mechanics.motion import Motion
 from dynident.mechanism.elements import Joint
@@ -14,8 +15,6 @@ from dynident.mechanism.mechanism import Mechanism
 from dynident.signals.quality import Finding
 from dynident.validate.diagnosis.faults import Products, likely_gain, rows_left
 from dynident.validate.diagnosis.sample import Equations, fault
-
-Array = NDArray[np.float64]
 
 SURE = 0.7  # correlation from which a described torque counts as seen
 GAIN = 1.5  # ratio of measured to described torque of all joints alike from which on it is no matter of wrong masses ...

@@ -18,11 +18,10 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.mechanics.motion import Motion
 from dynident.signals.quality import Finding
 from dynident.validate.diagnosis.sample import Equations, fault
-
-Array = NDArray[np.float64]
 
 FALL = 1.5
 CROSSED = 0.6  # of its squared error: so much better each of two exchanged efforts must be explained by the other joint's rows

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.errors import DynidentWarning
 from dynident.identify.base import BaseParameters, base_parameters, columns_of
 from dynident.identify.fit import Fit
@@ -46,8 +47,6 @@ from dynident.validate.diagnosis.description import (
 from dynident.validate.diagnosis.faults import Faults, Products, best_zero, exchanged, find_faults, shifted, wrong_zero
 from dynident.validate.diagnosis.sample import Equations, Sample, false_channels, fault
 from dynident.validate.verdict import feeding_joints
-
-Array = NDArray[np.float64]
 
 EXCHANGED = 0.25  # of the error: so much better two joints must fit crosswise
 CONTRADICTS = 2.5  # times the error of joints alone, which one model of all leaves after mending

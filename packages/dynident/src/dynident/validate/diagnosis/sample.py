@@ -7,16 +7,14 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.identify.base import BaseParameters
 from dynident.identify.regression.rows import Rows, Signals
 from dynident.identify.regression.stretches import REST_SAMPLES as SAMPLES
 from dynident.mechanics.motion import Motion
 from dynident.signals.log import Log
 from dynident.signals.quality import Finding, Quality
-
-Array = NDArray[np.float64]
 
 SLOWEST = 1.0  # samples per second: no robot is identified from fewer
 MANY = 0.01  # of the moving samples at a limit: fewer do little harm
