@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from dynident.mechanism.mechanism import Mechanism
-    from dynident.report.report import Identification
-    from dynident.signals.log import Log
+import dynident as di  # its names are loaded on first use
 
 File = str | os.PathLike[str]
 
 
 def identify(
-    robot: Mechanism | File,
-    logs: Log | File | Sequence[Log | File],
-    validate: Log | File | Sequence[Log | File] = (),
+    robot: di.Mechanism | File,
+    logs: di.Log | File | Sequence[di.Log | File],
+    validate: di.Log | File | Sequence[di.Log | File] = (),
     *,
     effort: str | None = None,
     laws: Any = None,
     estimator: Any = None,
     **options: Any,
-) -> Identification:
+) -> di.report.Identification:
     """Identify a robot from logs and judge the result on others.
 
     Parameters
@@ -56,32 +53,23 @@ def identify(
     >>> done.verdict.ok
     True
     """
-    # Imported here because `import dynident` loads this module.
-    from dynident.identify.estimators.least_squares import fit_of  # noqa: PLC0415
-    from dynident.identify.estimators.map import MAP  # noqa: PLC0415
-    from dynident.identify.friction.robot import fit_log  # noqa: PLC0415
-    from dynident.identify.regression.regression import Regression  # noqa: PLC0415
-    from dynident.mechanism.files import read_robot  # noqa: PLC0415
-    from dynident.mechanism.mechanism import Mechanism  # noqa: PLC0415
-    from dynident.report.report import Identification  # noqa: PLC0415
-    from dynident.signals.log import Log  # noqa: PLC0415
-    from dynident.validate.diagnosis.inspection import with_findings  # noqa: PLC0415
-    from dynident.validate.verdict import judge  # noqa: PLC0415
+    from dynident.identify.estimators.least_squares import fit_of  # noqa: PLC0415 - `import dynident` loads this module
+    from dynident.validate.diagnosis.inspection import with_findings  # noqa: PLC0415 - `import dynident` loads this module
 
-    def read(given: Log | File) -> Log:
-        return given if isinstance(given, Log) else Log.read(given, effort=effort)
+    def read(given: di.Log | File) -> di.Log:
+        return given if isinstance(given, di.Log) else di.Log.read(given, effort=effort)
 
-    def several(given: Log | File | Sequence[Log | File]) -> Sequence[Log | File]:
-        return [given] if isinstance(given, Log | str | os.PathLike) else given
+    def several(given: di.Log | File | Sequence[di.Log | File]) -> Sequence[di.Log | File]:
+        return [given] if isinstance(given, di.Log | str | os.PathLike) else given
 
-    mechanism = robot if isinstance(robot, Mechanism) else read_robot(robot)
+    mechanism = robot if isinstance(robot, di.Mechanism) else di.mechanism.read_robot(robot)
     runs, others = ([read(each) for each in several(given)] for given in (logs, validate))
-    solver = MAP() if estimator is None else estimator
+    solver = di.MAP() if estimator is None else estimator
     if laws is None:
-        fit = fit_of(solver, Regression.from_logs(mechanism, runs, **options))
+        fit = fit_of(solver, di.Regression.from_logs(mechanism, runs, **options))
     else:
-        fit = fit_log(mechanism, runs, laws, options, None, solver)
+        fit = di.fit_log(mechanism, runs, laws, options, None, solver)
     fit = with_findings(fit)
     scores = [fit.score(log) for log in others]
-    verdict = judge(fit, scores)
-    return Identification(fit, (*scores, *(fit.score(log, allow_training=True) for log in runs)), verdict)
+    verdict = di.judge(fit, scores)
+    return di.report.Identification(fit, (*scores, *(fit.score(log, allow_training=True) for log in runs)), verdict)

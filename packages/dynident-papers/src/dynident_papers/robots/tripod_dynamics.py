@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from dynident.arrays import Array
 from dynident.checks import choice
 from dynident.errors import DynidentError
-from dynident_papers.robots.shared import Array
 from dynident_papers.robots.tripod import (
     LegMotion,
     PlatformMotion,

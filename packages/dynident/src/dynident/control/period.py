@@ -18,6 +18,7 @@ from operator import attrgetter
 from typing import Literal, NamedTuple
 
 import numpy as np
+import scipy  # its sub-packages load on first use, which keeps the start fast
 from numpy.typing import NDArray
 
 from dynident.arrays import Array
@@ -58,14 +59,12 @@ class Plant(NamedTuple):
 
     def held(self, time: float) -> tuple[Array, Array]:
         """Return the exact map of the state and of inputs that are held, exp([[A, B], [0, 0]] time)."""
-        from scipy.linalg import expm, matrix_balance  # noqa: PLC0415 - scipy is loaded on first use
-
         n, m = self.B.shape
         block = np.zeros((n + m, n + m))
         block[:n, :n], block[:n, n:] = self.A, self.B
         # Angles and speeds differ by the resonance's 6000 rad/s; balancing by powers of two keeps that out of the rounding.
-        balanced, (scale, _) = matrix_balance(block * time, permute=False, separate=True)
-        moved = expm(balanced) * scale[:, None] / scale[None, :]
+        balanced, (scale, _) = scipy.linalg.matrix_balance(block * time, permute=False, separate=True)
+        moved = scipy.linalg.expm(balanced) * scale[:, None] / scale[None, :]
         return moved[:n, :n], moved[:n, n:]
 
 

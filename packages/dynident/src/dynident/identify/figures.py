@@ -26,13 +26,15 @@ from dynident.figures import (
     plain_axes,
     pretty_unit,
 )
-from dynident.identify.fit import GOOD, POOR, Fit
-from dynident.identify.score import Score
+from dynident.identify.tables import GOOD, POOR
 from dynident.mechanism.parameters import Parameters
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from dynident.identify.fit import Fit
+    from dynident.identify.score import Score
 
 
 VERDICT_COLOURS = {"good": BLUE, "poor": "#E69F00", "insignificant": ORANGE, "not excited": MUTED, "dropped": MUTED}

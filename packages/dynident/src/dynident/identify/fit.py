@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +13,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynident.arrays import Array
 from dynident.errors import DynidentError, IdentificationError
+from dynident.export.robot import export_robot
 from dynident.files import read_packed
-from dynident.identify.base import BaseParameters
+from dynident.identify.base import BaseParameters, columns_of
+from dynident.identify.figures import plot_parameters
+from dynident.identify.fit_file import fit_content, stored_parts
+from dynident.identify.posterior.posterior import Posterior
 from dynident.identify.prediction import Prediction, predicted
-from dynident.identify.regression.regression import Regression
+from dynident.identify.regression.regression import Regression, own_rows
 from dynident.identify.regression.rows import Projection, Rows
-from dynident.identify.tables import REMOVED, Observability, Undetermined, summary_of
+from dynident.identify.score import evaluate, score_fit
+from dynident.identify.tables import GOOD, POOR, REMOVED, Observability, Undetermined, summary_of
 from dynident.mechanics.motion import MotionLike, as_motion
 from dynident.mechanism.inertia import Consistency
 from dynident.mechanism.mechanism import Mechanism
@@ -31,77 +36,6 @@ if TYPE_CHECKING:
     from dynident.friction.law import Friction
     from dynident.identify.score import Metrics, Score
     from dynident.signals.log import Log
-
-
-GOOD, POOR = 0.10, 0.50  # relative standard deviation up to which a parameter is well, or at least roughly, known
-
-
-@dataclass(frozen=True, eq=False)
-class Posterior:
-    """Estimated parameters with their uncertainty; `Fit` shows every field under the same name.
-
-    Parameters
-    ----------
-    values, covariance : ndarray, (b,), (b, b)
-        Base parameters and their covariance.
-    standard : Parameters
-        Standard parameters that give the same torques.
-    solved, active : ndarray of bool, (b,)
-        Which were estimated each by itself, and which were asked for (others were dropped as not essential).
-    combinations : ndarray, (k, b)
-        E: the data determine E beta, no more. Rows of the unit matrix for `solved` parameters; other rows are sums of
-        parameters that these data cannot tell apart, of which `values` holds the sum in one and zero in the others.
-    sigma : ndarray, (groups,)
-        Residual standard deviation of each joint [N m or N].
-    condition : float
-        Condition number of the scaled, weighted regression.
-    estimator : str
-        How it was estimated.
-    training_relative : float
-        ||e|| / ||tau|| on the data it was fitted to; not a validation.
-    free : ndarray (b,), optional
-        Base parameters of least squares alone, without prior and physical consistency; `values` when omitted.
-    free_relative, description_relative : float
-        ||e|| / ||tau|| on the training data of `free` and of the untouched description.
-    standard_std : ndarray (p,), optional
-        Standard deviation of the standard parameters, where a prior makes it finite.
-    determined : ndarray of bool (p,), optional
-        Standard parameters that the data determine; the others are (nearly) those of the description.
-    scales : mapping of str to float
-        How far families of parameters are from the description, as the data show it; empty without a prior.
-    inflation : ndarray (groups,), optional
-        Variance inflation due to correlated residuals, per joint.
-    training_std : ndarray (groups,), optional
-        Root mean square of the parameters' share in `Prediction.std` over the training data, per joint.
-    training_columns : ndarray (groups, b), optional
-        Root mean square of the columns w_k over the training data, per joint: where a motion leaves what was trained.
-    speeds : mapping of str to float
-        Root mean square speed of joints in the training data.
-    before : ndarray (b,), optional
-        Base parameters of the description, where friction laws were found whose numbers it does not have.
-    """
-
-    values: Array
-    covariance: Array
-    standard: Parameters
-    solved: NDArray[np.bool_]
-    active: NDArray[np.bool_]
-    combinations: Array
-    sigma: Array
-    condition: float
-    estimator: str
-    training_relative: float = float("nan")
-    free: Array | None = None
-    free_relative: float = float("nan")
-    description_relative: float = float("nan")
-    standard_std: Array | None = None
-    determined: NDArray[np.bool_] | None = None
-    scales: Mapping[str, float] = field(default_factory=dict)
-    inflation: Array | None = None
-    training_std: Array | None = None
-    training_columns: Array | None = None
-    speeds: Mapping[str, float] = field(default_factory=dict)
-    before: Array | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -291,8 +225,6 @@ class Fit(Tabular, Result):
         self, folder: str | os.PathLike[str], target: str, source: str | os.PathLike[str] | None = None, **options: Any
     ) -> Exported:
         """Write the identified robot for another program, with every number that was identified, and compare."""
-        from dynident.export.robot import export_robot  # noqa: PLC0415 - most fits are not exported
-
         return export_robot(self.model, folder, target, source, **{"remarks": self.provenance(), **options})
 
     @property
@@ -370,15 +302,10 @@ class Fit(Tabular, Result):
 
     def score(self, log: Log, allow_training: bool = False) -> Score:
         """Compare the model with a log it was not fitted to."""
-        from dynident.identify.score import score_fit  # noqa: PLC0415 - score needs Fit
-
         return score_fit(self, log, allow_training)
 
     def score_rows(self, Y: ArrayLike, tau: ArrayLike) -> Metrics:
         """Compare the model with rows of one's own, as those of `Regression.from_rows`."""
-        from dynident.identify.regression.regression import own_rows  # noqa: PLC0415
-        from dynident.identify.score import evaluate  # noqa: PLC0415 - few need it
-
         rows, effort = own_rows(Y, tau, self.base.rank)
         return evaluate(effort, rows @ self.values, self.equations.names)
 
@@ -395,9 +322,12 @@ class Fit(Tabular, Result):
         Fit
             Same fit; these bodies weigh nothing and add no uncertainty.
         """
-        from dynident.identify.payload.efforts import without_body  # noqa: PLC0415 - payload needs Fit
-
-        return without_body(self, bodies)
+        gone = columns_of(self.mechanism, bodies)
+        lost = np.isin(self.base.columns, gone)
+        values, covariance, standard = self.values.copy(), self.covariance.copy(), self.standard.values.copy()
+        values[lost], covariance[lost], covariance[:, lost], standard[gone] = 0.0, 0.0, 0.0, 0.0
+        free = None if self.free is None else np.where(lost, 0.0, self.free)
+        return self.altered(values=values, covariance=covariance, standard=self.standard.replace(standard), free=free)
 
     def observability(self) -> tuple[Observability, ...]:
         """Return how well each base parameter is known. One row per base parameter."""
@@ -429,8 +359,6 @@ class Fit(Tabular, Result):
 
     def plot(self) -> Any:
         """Draw the base parameters with error bars."""
-        from dynident.identify.figures import plot_parameters  # noqa: PLC0415 - matplotlib is an extra
-
         return plot_parameters(self)
 
     def _columns(self) -> dict[str, Any]:
@@ -452,8 +380,6 @@ class Fit(Tabular, Result):
 
     def _content(self) -> dict[str, Any]:
         """Everything, and the robot itself unless one of its couplings is a function of the user's."""
-        from dynident.identify.fit_file import fit_content  # noqa: PLC0415 - it needs this class
-
         return fit_content(self)
 
     @classmethod
@@ -468,6 +394,4 @@ class Fit(Tabular, Result):
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], mechanism: Mechanism | None = None) -> Fit:
         """Return the fit that `to_dict` described."""
-        from dynident.identify.fit_file import fit_from_dict  # noqa: PLC0415 - it needs this class
-
-        return fit_from_dict(data, mechanism)
+        return cls(*stored_parts(data, mechanism))

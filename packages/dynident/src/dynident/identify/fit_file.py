@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,17 +13,22 @@ from numpy.typing import NDArray
 from dynident.arrays import Array
 from dynident.errors import DynidentError, IdentificationError
 from dynident.identify.base import BaseParameters, base_parameters
-from dynident.identify.fit import Fit, Posterior
+from dynident.identify.posterior.posterior import Posterior
 from dynident.identify.regression.factor import RowGroup
 from dynident.identify.regression.regression import Regression
 from dynident.identify.regression.rows import check_projection
 from dynident.mechanism.force import Force
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.sidecar import own_parts, with_own_parts
-from dynident.results import array_of, class_of
+from dynident.results import array_of, current_kind
+from dynident.signals.preparation import prepare
+
+if TYPE_CHECKING:
+    from dynident.identify.fit import Fit
 
 LARGEST = 1e100  # squares and products of such numbers stay finite
 NUMBERS = ("start", "end", "cutoff", "bandwidth")
+KIND = "dynident.identify.Fit"
 SCHEMA = 2  # version of the file; 1, without a number, lacks the factors of the regression data
 BELIEF: tuple[str, ...] = ("free", "free_relative", "description_relative", "standard_std", "determined", "scales")
 BELIEF += ("inflation", "training_std", "training_columns", "speeds", "before")
@@ -80,10 +85,10 @@ def _other_gravity(data: Mapping[str, Any], mechanism: Mechanism) -> str:
     return f"; gravity of the fit is {','.join(f'{x:g}' for x in stored)} (with_gravity)"
 
 
-def fit_from_dict(data: Mapping[str, Any], mechanism: Mechanism | None) -> Fit:
-    """Return the fit of what a file holds; `Fit.from_dict` is the public way."""
+def stored_parts(data: Mapping[str, Any], mechanism: Mechanism | None) -> tuple[Regression, Posterior, tuple[str, ...]]:
+    """Return the fields of the fit that a file holds; `Fit.from_dict` is the public way."""
     try:
-        if not isinstance(data, Mapping) or ("kind" in data and class_of(str(data["kind"])) is not Fit):
+        if not isinstance(data, Mapping) or ("kind" in data and current_kind(str(data["kind"])) != KIND):
             raise IdentificationError("this is not a fit written by dynident ('kind' names another class)")
         if data.get("schema", 1) not in range(1, SCHEMA + 1):
             raise IdentificationError(
@@ -147,7 +152,7 @@ def fit_from_dict(data: Mapping[str, Any], mechanism: Mechanism | None) -> Fit:
             _stored_options(data["options"]),
             projection=check_projection(data["projection"]),
         )
-        return Fit(regression, posterior, tuple(str(note) for note in data["notes"]))
+        return regression, posterior, tuple(str(note) for note in data["notes"])
     except DynidentError:
         raise
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError, RecursionError) as error:
@@ -223,8 +228,6 @@ def _stored_source(source: Any) -> dict[str, Any]:
 
 def _stored_options(options: Any) -> dict[str, Any]:
     """Return the stored options of the preparation after checking that all of them exist."""
-    from dynident.signals.preparation import prepare  # noqa: PLC0415 - only needed here
-
     known = inspect.signature(prepare).parameters
     unknown = [name for name in dict(options) if name not in known]
     if unknown:

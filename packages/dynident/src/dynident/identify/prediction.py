@@ -10,6 +10,7 @@ import numpy as np
 
 from dynident.arrays import Array
 from dynident.errors import DynidentError
+from dynident.figures import BLUE, SKY, finish, label, new_figure
 from dynident.friction.law import State
 from dynident.identify.regression.stretches import SLOW, nearness, shares
 from dynident.mechanics.closure import closure_starts
@@ -58,8 +59,6 @@ class Prediction(Result):
         matplotlib.figure.Figure
             The figure.
         """
-        from dynident.figures import BLUE, SKY, finish, label, new_figure  # noqa: PLC0415 - matplotlib is an extra
-
         count = self.effort.shape[1]
         shown = [str(j + 1) for j in range(count)] if names is None else list(names)
         if len(shown) != count:

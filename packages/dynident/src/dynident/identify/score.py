@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.arrays import Array
 from dynident.errors import DynidentError, IdentificationError, SignalWarning, warn
 from dynident.identify.base import columns_of
-from dynident.identify.fit import Fit
+from dynident.identify.figures import plot_score
 from dynident.identify.regression.matching import match
 from dynident.identify.regression.regression import dead_efforts, prepared_for, robot_motion, same_band, source_of
 from dynident.identify.regression.rows import Rows, motor_map
@@ -22,6 +22,9 @@ from dynident.signals.log import Log
 from dynident.signals.preparation import Prepared
 from dynident.signals.quality import Quality
 from dynident.tabular import Tabular
+
+if TYPE_CHECKING:
+    from dynident.identify.fit import Fit
 
 SMALL = 5e-4  # share of a preload that is not worth a word
 LEAVES = 3.0  # leverage from which on a motion is said to leave what was trained
@@ -146,8 +149,6 @@ class Score(Tabular, Result):
 
     def plot(self) -> Any:
         """Draw measured and predicted efforts with the two-sigma band, and the residuals; ``motors.plot()`` those of motors."""
-        from dynident.identify.figures import plot_score  # noqa: PLC0415 - matplotlib is an extra
-
         return plot_score(self)
 
 

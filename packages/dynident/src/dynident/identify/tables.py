@@ -18,6 +18,8 @@ GAINS = "gains: "  # ... and that about gains of the loop, found or held
 MOSTLY = 0.5  # part of the squared residual
 NUMBERED = "because they are only numbered"  # how the note about channels that have other names than the joints ends
 
+GOOD, POOR = 0.10, 0.50  # relative standard deviation up to which a parameter is well, or at least roughly, known
+
 
 @dataclass(frozen=True)
 class Undetermined:

@@ -22,6 +22,8 @@ from dynident.mechanism.mechanism import Mechanism
 from dynident.monitor.equations import terms_of
 from dynident.monitor.false_alarms import alarm_threshold, false_alarm_rate
 from dynident.monitor.model import Model, model_of
+from dynident.monitor.print_c import write_c
+from dynident.monitor.record import watch_log
 from dynident.monitor.step import BEYOND, CONFIRM, FILTER, GAP, HEAD, HOLD, LEFT, LEVEL, SETTLED, WORST, Layout, Machine
 
 if TYPE_CHECKING:
@@ -306,8 +308,6 @@ class Monitor:
         MonitorRecord
             External torques, thresholds and events.
         """
-        from dynident.monitor.record import watch_log  # noqa: PLC0415 - record needs Monitor
-
         return watch_log(self, log)
 
     def calibrated(self, log: Log) -> Monitor:
@@ -345,6 +345,4 @@ class Monitor:
 
     def to_c(self, folder: str | os.PathLike[str], name: str = "monitor") -> list[Path]:
         """Write the monitor as C99 with its numbers, and a program that checks itself."""
-        from dynident.monitor.print_c import write_c  # noqa: PLC0415 - rarely needed
-
         return write_c(self, folder, name)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from dynident.arrays import Array
 from dynident.errors import LogError
+from dynident.figures import BLUE, ORANGE, SKY, WIDTH, extremes, label, new_figure
 from dynident.identify.regression.matching import match
 from dynident.mechanics.closure import coordinates_from_actuators
 from dynident.results import Result
@@ -178,8 +179,6 @@ class MonitorRecord(Result):
 
     def plot(self) -> Any:
         """Draw the external torque of every joint within its thresholds, events marked."""
-        from dynident.figures import BLUE, ORANGE, SKY, WIDTH, extremes, label, new_figure  # noqa: PLC0415 - an extra
-
         n = len(self.joints)
         figure = new_figure(WIDTH, 0.8 + 1.6 * n)
         axes = figure.subplots(n, 1, sharex=True, squeeze=False)[:, 0]

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident_papers.robots.cft.data import CARTESIAN, LIMITS
-from dynident_papers.robots.shared import Array
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

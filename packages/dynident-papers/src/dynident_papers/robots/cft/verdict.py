@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dynident.arrays import Array
 from dynident_papers.robots.cft.cartesian import joint_from_cartesian
 from dynident_papers.robots.cft.closed_forms import _theta, friction, mass_matrix
 from dynident_papers.robots.cft.data import EXCITATION_OFFSET, JOINTS, LIMITS, THETA
-from dynident_papers.robots.shared import Array
 
 
 @dataclass(frozen=True)

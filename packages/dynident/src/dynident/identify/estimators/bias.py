@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+import scipy  # its sub-packages load on first use, which keeps the start fast
 
 from dynident.arrays import Array
 from dynident.errors import DynidentError, IdentificationError, require
@@ -111,8 +112,6 @@ def diagnose_bias(regression: SampledRegression, instruments: IV | None = None) 
 
 
 def _whiteness(regression: SampledRegression, solution: Solution) -> dict[str, tuple[float, float]]:
-    from scipy.stats import chi2  # noqa: PLC0415 - scipy.stats costs import time
-
     residuals, found = regression.residuals(solution.beta), {}
     for g, group in enumerate(regression.groups):
         parts = [(part[g], s.used[g]) for part, s in zip(residuals, regression.stretches, strict=True)]
@@ -120,7 +119,7 @@ def _whiteness(regression: SampledRegression, solution: Solution) -> dict[str, t
         own = _decimated(regression.stretches[0].decimator, covariance.size)
         statistic, degrees = ljung_box(covariance, group.count, own)
         first = float(covariance[1] / covariance[0]) if covariance[0] > 0.0 else 0.0
-        found[group.name] = (first, float(chi2.sf(statistic, degrees)))
+        found[group.name] = (first, float(scipy.stats.chi2.sf(statistic, degrees)))
     return found
 
 
@@ -135,8 +134,6 @@ def _hausman(
     regression: SampledRegression, instruments: IV | None, plain: Solution, sigma: Array
 ) -> tuple[Array, float, int, float, str]:
     """Return the differences, the statistic, its degrees of freedom, the probability of chance, and why there is none."""
-    from scipy.stats import chi2  # noqa: PLC0415 - scipy.stats costs import time
-
     estimator = instruments or IV()
     if not isinstance(estimator, IV):
         raise IdentificationError(f"instruments is a {type(estimator).__name__}; give an IV(...) or nothing")
@@ -167,7 +164,7 @@ def _hausman(
         return every, 0.0, 0, 1.0, "the instruments are the measured motion itself"
     z = vectors[:, keep].T @ (difference / size) / np.sqrt(values[keep])
     statistic = float(z @ z)
-    return every, statistic, int(keep.sum()), float(chi2.sf(statistic, int(keep.sum()))), ""
+    return every, statistic, int(keep.sum()), float(scipy.stats.chi2.sf(statistic, int(keep.sum()))), ""
 
 
 def _noise_words(found: BiasDiagnosis) -> list[str]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+import scipy  # its sub-packages load on first use, which keeps the start fast
 
 from dynident.arrays import Array
 from dynident.errors import DynidentWarning, IdentificationError, warn
@@ -107,8 +108,6 @@ def contributions(regression: Regression, beta: Array) -> Array:
 
 def _reduced(regression: Regression, chosen: OLS | WLS, next_one: Callable[[Fit], int | None], level: float, rule: str) -> Fit:
     """Drop one parameter after the other until the rule is met or the F-test refuses."""
-    from scipy.stats import f as f_distribution  # noqa: PLC0415 - scipy.stats costs import time
-
     if not 0.0 <= level < 1.0:
         raise IdentificationError(f"level is {level}; it must be 0 or more and below 1 (0.05 is usual)")
     fit = full = chosen.fit(regression).result_
@@ -130,7 +129,7 @@ def _reduced(regression: Regression, chosen: OLS | WLS, next_one: Callable[[Fit]
         smaller = chosen.fit(regression, active=active).result_
         count = len(removed) + 1
         F = max(residual(smaller.values) / whole - 1.0, 0.0) * freedom / count if whole > 0.0 else np.inf
-        if level > 0.0 and f_distribution.isf(level, count, freedom) < F:
+        if level > 0.0 and scipy.stats.f.isf(level, count, freedom) < F:
             ended = f"removing {fit.base.names[worst]} as well would make the residuals grow (F = {F:.3g})"
             break
         removed.append(fit.base.names[worst])

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import scipy  # its sub-packages load on first use, which keeps the start fast
 from numpy.typing import NDArray
 
 from dynident.arrays import Array
@@ -159,9 +160,7 @@ class IV(LeastSquares):
 
 def _basis(Z: Array, tolerance: float) -> Array:
     """Return an orthonormal basis of the columns of Z."""
-    from scipy.linalg import qr  # noqa: PLC0415 - scipy.linalg costs import time
-
-    Q, R, _ = qr(Z, mode="economic", pivoting=True)
+    Q, R, _ = scipy.linalg.qr(Z, mode="economic", pivoting=True)
     diagonal = np.abs(np.diag(R))
     return np.asarray(Q[:, : int(np.count_nonzero(diagonal > tolerance * diagonal[0]))])
 
@@ -176,9 +175,7 @@ def resampled(motion: Motion, t: Array) -> Motion:
             f"the motion of the instruments lasts from {motion.t[0]:g} to {motion.t[-1]:g} s, the log from {t[0]:g} to "
             f"{t[-1]:g} s; it must cover the log"
         )
-    from scipy.interpolate import CubicSpline  # noqa: PLC0415 - scipy costs import time
-
-    return Motion(t, *(CubicSpline(motion.t, x)(t) for x in (motion.q, motion.v, motion.a)))
+    return Motion(t, *(scipy.interpolate.CubicSpline(motion.t, x)(t) for x in (motion.q, motion.v, motion.a)))
 
 
 def other_periods(evidence: SampledRegression, part: Stretch, period: float | None) -> Motion:

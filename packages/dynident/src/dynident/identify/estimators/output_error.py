@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
+import scipy  # its sub-packages load on first use, which keeps the start fast
 from numpy.typing import NDArray
 
 from dynident.arrays import Array
@@ -308,15 +309,13 @@ def _covariance(J: list[Array], residuals: list[Array], whiteners: list[tuple[Ar
     plain = solution.covariance()
     if any(a.size for a, _ in whiteners):
         return plain
-    from scipy.signal import lfilter  # noqa: PLC0415 - scipy costs import time
-
     result = np.zeros_like(plain)
     samples = sum(e.size for e in residuals)
     for block, e, (_, s) in zip(J, residuals, whiteners, strict=True):
         polynomial = np.append(1.0, _filter(e))
-        white = lfilter(polynomial, [1.0], e)[polynomial.size - 1 :]
+        white = scipy.signal.lfilter(polynomial, [1.0], e)[polynomial.size - 1 :]
         padded = np.vstack([np.zeros((RING, plain.shape[0])), block @ plain / s**2])
-        back = lfilter([1.0], polynomial, padded[::-1], axis=0)
+        back = scipy.signal.lfilter([1.0], polynomial, padded[::-1], axis=0)
         result += float(np.mean(white**2)) * back.T @ back * samples / max(samples - solution.solved.size, 1)
     return result
 
@@ -410,8 +409,6 @@ def contradiction(
     evidence: SampledRegression, loop: Loop, active: NDArray[np.bool_], theta: Array, covariance: Array
 ) -> tuple[str, Array]:
     """Return a sentence about what both disagree on, empty if nothing, and by how much, (b,), zero where they agree."""
-    from scipy.stats import chi2  # noqa: PLC0415 - scipy.stats costs import time
-
     apart, witness = np.zeros(evidence.base.rank), _witness(evidence, loop, active)
     if witness is None:
         return "", apart
@@ -425,7 +422,7 @@ def contradiction(
     values, vectors = np.linalg.eigh(V / np.outer(size, size))
     kept = values > ROUND * values[-1]
     H = float(np.sum((vectors[:, kept].T @ (d / size)) ** 2 / values[kept]))
-    if not chi2.isf(LEVEL, int(kept.sum())) < H:
+    if not scipy.stats.chi2.isf(LEVEL, int(kept.sum())) < H:
         return "", apart
     apart[known] = d
     worst = known[int(np.argmax(np.abs(d) / size))]

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.arrays import Array
 from dynident.checks import numbers, per_actuator
 from dynident.errors import IdentificationError, require
+from dynident.figures import BLUE, SKY, finish, label, new_figure
 from dynident.identify.base import BaseParameters
 from dynident.identify.estimators.least_squares import WLS, LeastSquares
 from dynident.identify.regression.factor import RowGroup, Solution, solve, triangle
@@ -120,8 +121,6 @@ class RLS(LeastSquares):
 
         Panels show what the estimates of the last four fifths cover: the first ones, of few samples, may leave them.
         """
-        from dynident.figures import BLUE, SKY, finish, label, new_figure  # noqa: PLC0415 - matplotlib is an extra
-
         if not hasattr(self, "history_") or not self.times_.size:
             raise IdentificationError(f"RLS: history is {self.history}; fit with history=100 or so before plot()")
         names, spread = self.result_.base.names, 2.0 * np.sqrt(np.diag(self.covariance_))

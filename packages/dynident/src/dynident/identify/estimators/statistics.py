@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import scipy  # its sub-packages load on first use, which keeps the start fast
 from numpy.typing import NDArray
 
 from dynident.arrays import Array
@@ -81,20 +82,18 @@ def noise_filters(evidence: SampledRegression, beta: Array, largest: int = ORDER
 
 def influence_covariance(evidence: SampledRegression, beta: Array, influence: Sequence[Sequence[Array]]) -> Array:
     """Return the covariance (k, k) of sum_g U_g^T e_g from the influence U_g (M, k) of every row, under coloured noise."""
-    from scipy.signal import lfilter  # noqa: PLC0415 - scipy costs import time
-
     filters = noise_filters(evidence, beta)
     k = influence[0][0].shape[1]
     innovations: list[list[Array]] = []
     valid: list[list[NDArray[np.bool_]]] = []
     spread: list[list[Array]] = []
     for part, residuals, U in zip(evidence.stretches, evidence.residuals(beta), influence, strict=True):
-        innovations.append([lfilter(np.append(1.0, a), [1.0], e) for a, e in zip(filters, residuals, strict=True)])
+        innovations.append([scipy.signal.lfilter(np.append(1.0, a), [1.0], e) for a, e in zip(filters, residuals, strict=True)])
         valid.append([_whole(used, a.size) for a, used in zip(filters, part.used, strict=True)])
         back = []
         for a, u in zip(filters, U, strict=True):
             padded = np.vstack([np.zeros((RING if a.size else 0, k)), u])
-            back.append(lfilter([1.0], np.append(1.0, a), padded[::-1], axis=0)[::-1] if a.size else padded)
+            back.append(scipy.signal.lfilter([1.0], np.append(1.0, a), padded[::-1], axis=0)[::-1] if a.size else padded)
         spread.append(back)
     white = _innovation_covariance(evidence, filters, innovations, valid, k)
     result = np.zeros((k, k))

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from dynident.arrays import Array
 from dynident.errors import IdentificationError, SignalWarning, warn
+from dynident.figures import BLUE, ORANGE, label, one_axes
 from dynident.friction.law import Friction, FrictionLaw, State, Sum
 from dynident.friction.laws import Asymmetric, Sigmoid, TemperatureDependent
 from dynident.identify.friction.problem import Blocks, Problem, direction_note, limit_note, limited
@@ -97,8 +98,6 @@ class AxisFit(Result):
 
     def plot(self) -> Figure:
         """Draw friction against speed: what was measured less the other columns, and the law."""
-        from dynident.figures import BLUE, ORANGE, label, one_axes  # noqa: PLC0415 - matplotlib is an extra
-
         ((name, friction),) = self.friction.items()
         figure, axes = one_axes(7.2, 3.6, "speed [rad/s, m/s]", "friction [N m, N]", f"Friction of {label(name)}")
         known = np.flatnonzero(np.isfinite(self.residuals))
@@ -184,12 +183,12 @@ def fit_axis(
     tau = np.asarray(effort, dtype=np.float64)
     if tau.ndim != 1 or given.v.shape != tau.shape:
         raise IdentificationError(f"effort has shape {tau.shape} and v has shape {given.v.shape}; both must be one-dimensional")
-    columns = {label: np.asarray(values, dtype=np.float64) for label, values in (fixed or {}).items()}
-    for label, values in {"effort": tau, **columns}.items():
+    columns = {column: np.asarray(values, dtype=np.float64) for column, values in (fixed or {}).items()}
+    for column, values in {"effort": tau, **columns}.items():
         if values.shape != tau.shape:
-            raise IdentificationError(f"fixed column '{label}' has shape {values.shape} but effort has {tau.shape}")
+            raise IdentificationError(f"fixed column '{column}' has shape {values.shape} but effort has {tau.shape}")
         if not np.isfinite(values).all():
-            raise IdentificationError(f"{label} is not finite at sample {int(np.argmin(np.isfinite(values)))}; remove it")
+            raise IdentificationError(f"{column} is not finite at sample {int(np.argmin(np.isfinite(values)))}; remove it")
     notes = [note for note in [direction_note(name, given.v)] if note]
     cut = limited(tau)
     keep = ~cut

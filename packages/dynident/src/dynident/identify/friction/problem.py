@@ -16,6 +16,7 @@ from functools import cached_property, partial
 from itertools import pairwise
 
 import numpy as np
+import scipy  # its sub-packages load on first use, which keeps the start fast
 from numpy.typing import NDArray
 
 from dynident.arrays import Array
@@ -95,8 +96,6 @@ class Problem:
 
     def project(self, eta: Array, groups: Sequence[RowGroup], sigma: Array) -> Projection:
         """Eliminate the linear parameters; `groups` is what `reduce` returned for eta, sigma that of each group's rows."""
-        from scipy.linalg import qr, solve_triangular  # noqa: PLC0415 - scipy.linalg costs import time
-
         heights = [group.R.shape[0] for group in groups]
         tops = np.cumsum([0, *heights])
         A, y = np.zeros((tops[-1], self.linear)), np.zeros(tops[-1])
@@ -114,12 +113,12 @@ class Problem:
         usable = np.flatnonzero(length > 1e-12 * max(float(length.max()), 1e-300))
         if not usable.size:
             raise IdentificationError("no parameter is excited by these data: nothing moves, or all efforts are unusable")
-        Q, R, order = qr(A[:, usable] / length[usable], mode="economic", pivoting=True)
+        Q, R, order = scipy.linalg.qr(A[:, usable] / length[usable], mode="economic", pivoting=True)
         diagonal = np.abs(np.diag(R))
         rank = int(np.count_nonzero(diagonal > TOLERANCE * diagonal[0]))
         Q, R, solved = Q[:, :rank], R[:rank, :rank], usable[order[:rank]]
         x = np.zeros(self.linear)
-        x[solved] = solve_triangular(R, Q.T @ y) / length[solved]
+        x[solved] = scipy.linalg.solve_triangular(R, Q.T @ y) / length[solved]
         residual = y - A @ x
         slopes, turned = np.zeros((y.size, eta.size)), np.zeros((self.linear, eta.size))
         for column, s, rows, d in bent:
@@ -127,7 +126,7 @@ class Problem:
             turned[column, s] += d @ residual[rows]
         jacobian = -(slopes - Q @ (Q.T @ slopes))
         if bent:
-            jacobian -= Q @ solve_triangular(R, turned[solved] / length[solved][:, None], trans="T")
+            jacobian -= Q @ scipy.linalg.solve_triangular(R, turned[solved] / length[solved][:, None], trans="T")
         squares = np.array([residual[a:b] @ residual[a:b] for a, b in pairwise(tops)]) * sigma**2
         used = float(np.sum(Q[: tops[-1]] ** 2))
         return Projection(x, solved, residual, jacobian, np.hstack([A[:, solved], slopes]), squares, used)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy  # its sub-packages load on first use, which keeps the start fast
 from numpy.typing import NDArray
 
 from dynident.arrays import Array
@@ -82,8 +83,6 @@ class Evaluator:
 
     def search(self, u: Array, tolerance: float, passes: int) -> Array:
         """Search with bounds from u by trust regions: coordinates turn with u, but every step uses those of one u only."""
-        from scipy.optimize import least_squares  # noqa: PLC0415 - costs import time
-
         low, high = self.scale.bounds[self.free].T
         margin = 1e-9 * (high - low)
 
@@ -91,7 +90,7 @@ class Evaluator:
             at = _placed(u, self.free, w)
             return np.asarray((self.projection(at).jacobian * self.scale.slope(at))[:, self.free])
 
-        found = least_squares(
+        found = scipy.optimize.least_squares(
             lambda w: self.projection(_placed(u, self.free, w)).residual,
             np.clip(u[self.free], low + margin, high - margin),
             slopes,

@@ -230,13 +230,3 @@ def _payload(
         notes=notes,
         heaviest=heaviest,
     )
-
-
-def without_body(fit: Fit, bodies: Sequence[str]) -> Fit:
-    """Return a fit without bodies that it knows apart from the others; `Fit.without` is the short way."""
-    gone = columns_of(fit.mechanism, tuple(bodies))
-    lost = np.isin(fit.base.columns, gone)
-    values, covariance, standard = fit.values.copy(), fit.covariance.copy(), fit.standard.values.copy()
-    values[lost], covariance[lost], covariance[:, lost], standard[gone] = 0.0, 0.0, 0.0, 0.0
-    free = None if fit.free is None else np.where(lost, 0.0, fit.free)
-    return fit.altered(values=values, covariance=covariance, standard=fit.standard.replace(standard), free=free)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy  # its sub-packages load on first use, which keeps the start fast
 from numpy.typing import NDArray
 
 from dynident.arrays import Array
@@ -89,9 +90,7 @@ def consistent(root: Array, target: Array, cone: Cone, x: Array) -> Array:
     if cone.inside(x):
         return _settled(x, cone)
     start = _inside(cone, x)
-    from scipy.linalg import solve_triangular  # noqa: PLC0415 - scipy.linalg costs import time
-
-    inverse = solve_triangular(root, np.eye(x.size))  # in y = root x the quadratic part has condition 1
+    inverse = scipy.linalg.solve_triangular(root, np.eye(x.size))  # in y = root x the quadratic part has condition 1
     found = start
     inequalities = 4 * len(cone.columns) + cone.signed.size
     mu = max(1.0, 0.5 * float(np.sum((root @ start - target) ** 2)) / inequalities)

@@ -14,9 +14,11 @@ they say nothing, x stays at zero and phi at the description.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
+import scipy  # its sub-packages load on first use, which keeps the start fast
 from numpy.typing import NDArray
 
 from dynident.arrays import Array
@@ -25,6 +27,7 @@ from dynident.identify.posterior.prior import DESCRIBED, UNDESCRIBED, Prior
 from dynident.identify.regression.factor import triangle
 from dynident.identify.regression.regression import Regression
 from dynident.identify.regression.stretches import FEWEST_BLOCKS
+from dynident.mechanism.parameters import Parameters
 
 FLOOR = 1e-6  # of the torque: smaller residuals are not believed
 REWEIGHTINGS = 8
@@ -34,6 +37,74 @@ SCALES = 60
 CONVERGED = 1e-3
 LARGEST, SMALLEST = 1e3, 1e-3  # scales, in units of d
 SIZE_OF_BODIES, SIZE_OF_TERMS = 1.0, 0.01  # h: without the second, a family that the data do not show would have no scale
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """Estimated parameters with their uncertainty; `Fit` shows every field under the same name.
+
+    Parameters
+    ----------
+    values, covariance : ndarray, (b,), (b, b)
+        Base parameters and their covariance.
+    standard : Parameters
+        Standard parameters that give the same torques.
+    solved, active : ndarray of bool, (b,)
+        Which were estimated each by itself, and which were asked for (others were dropped as not essential).
+    combinations : ndarray, (k, b)
+        E: the data determine E beta, no more. Rows of the unit matrix for `solved` parameters; other rows are sums of
+        parameters that these data cannot tell apart, of which `values` holds the sum in one and zero in the others.
+    sigma : ndarray, (groups,)
+        Residual standard deviation of each joint [N m or N].
+    condition : float
+        Condition number of the scaled, weighted regression.
+    estimator : str
+        How it was estimated.
+    training_relative : float
+        ||e|| / ||tau|| on the data it was fitted to; not a validation.
+    free : ndarray (b,), optional
+        Base parameters of least squares alone, without prior and physical consistency; `values` when omitted.
+    free_relative, description_relative : float
+        ||e|| / ||tau|| on the training data of `free` and of the untouched description.
+    standard_std : ndarray (p,), optional
+        Standard deviation of the standard parameters, where a prior makes it finite.
+    determined : ndarray of bool (p,), optional
+        Standard parameters that the data determine; the others are (nearly) those of the description.
+    scales : mapping of str to float
+        How far families of parameters are from the description, as the data show it; empty without a prior.
+    inflation : ndarray (groups,), optional
+        Variance inflation due to correlated residuals, per joint.
+    training_std : ndarray (groups,), optional
+        Root mean square of the parameters' share in `Prediction.std` over the training data, per joint.
+    training_columns : ndarray (groups, b), optional
+        Root mean square of the columns w_k over the training data, per joint: where a motion leaves what was trained.
+    speeds : mapping of str to float
+        Root mean square speed of joints in the training data.
+    before : ndarray (b,), optional
+        Base parameters of the description, where friction laws were found whose numbers it does not have.
+    """
+
+    values: Array
+    covariance: Array
+    standard: Parameters
+    solved: NDArray[np.bool_]
+    active: NDArray[np.bool_]
+    combinations: Array
+    sigma: Array
+    condition: float
+    estimator: str
+    training_relative: float = float("nan")
+    free: Array | None = None
+    free_relative: float = float("nan")
+    description_relative: float = float("nan")
+    standard_std: Array | None = None
+    determined: NDArray[np.bool_] | None = None
+    scales: Mapping[str, float] = field(default_factory=dict)
+    inflation: Array | None = None
+    training_std: Array | None = None
+    training_columns: Array | None = None
+    speeds: Mapping[str, float] = field(default_factory=dict)
+    before: Array | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,10 +137,10 @@ class MapEstimate:
 
     def covariance(self) -> Array:
         """Return the covariance of phi, (p, p)."""
-        from scipy.linalg import solve_triangular  # noqa: PLC0415 - scipy.linalg costs import time
-
         free = np.flatnonzero(self.free)
-        inverse = self.prior.unit[free][:, None] * solve_triangular(self.root[np.ix_(free, free)], np.eye(free.size))
+        inverse = self.prior.unit[free][:, None] * scipy.linalg.solve_triangular(
+            self.root[np.ix_(free, free)], np.eye(free.size)
+        )
         result = np.zeros((self.x.size, self.x.size))
         result[np.ix_(free, free)] = inverse @ inverse.T
         return result

@@ -21,12 +21,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+import scipy  # its sub-packages load on first use, which keeps the start fast
 from numpy.typing import NDArray
 
 from dynident.arrays import Array
 from dynident.errors import IdentificationError
 from dynident.graph.products import Products
 from dynident.identify.base import BaseParameters, random_motion
+from dynident.identify.regression.matching import moving_rows
 from dynident.identify.regression.rows import Relation, Rows, Signals
 from dynident.identify.regression.stretches import MOST_BLOCKS, Repeats, Stretches, period_of, stretches_of
 from dynident.mechanics.closure import closure_starts
@@ -161,8 +163,6 @@ def factors_of(
     used = [i for i, name in enumerate(rows.names) if name not in skip]
     fit_for_use = None
     if moving is not None:
-        from dynident.identify.regression.matching import moving_rows  # noqa: PLC0415 - most logs are used as they are
-
         fit_for_use = moving_rows(rows.usable(moving)[:, used], filter_, [rows.names[i] for i in used])
     into = compiled.over(motion, tau, signals=signals)
     seen = rows.seen(base.seen)
@@ -342,8 +342,6 @@ def solve(regression: Regression, sigma: Array, active: NDArray[np.bool_], toler
     Columns whose part orthogonal to better visible ones is below `tolerance` of their length are not excited by the data
     and are left at zero; they are missing from ``solved``.
     """
-    from scipy.linalg import qr, solve_triangular  # noqa: PLC0415 - scipy.linalg costs import time
-
     b = regression.base.rank
     blocks, targets = [], []
     for group, s in zip(regression.groups, sigma, strict=True):
@@ -357,7 +355,7 @@ def solve(regression: Regression, sigma: Array, active: NDArray[np.bool_], toler
     if not candidates.size:
         raise IdentificationError("no parameter is excited by these data: nothing moves, or all efforts are unusable")
     scaled = W[:, candidates] / length[candidates]
-    Q, R, order = qr(scaled, mode="economic", pivoting=True)
+    Q, R, order = scipy.linalg.qr(scaled, mode="economic", pivoting=True)
     diagonal = np.abs(np.diag(R))
     rank = int(np.count_nonzero(diagonal > tolerance * diagonal[0]))
     kept = order[:rank]
@@ -366,10 +364,10 @@ def solve(regression: Regression, sigma: Array, active: NDArray[np.bool_], toler
     combinations = np.zeros((rank, b))
     combinations[np.arange(rank), solved] = 1.0
     hidden = candidates[order[rank:]]
-    contained = solve_triangular(T, R[:rank, rank:])
+    contained = scipy.linalg.solve_triangular(T, R[:rank, rank:])
     contained[np.abs(contained) < CONTAINED] = 0.0
     combinations[:, hidden] = contained * length[hidden] / length[solved][:, None]
-    x = solve_triangular(T, Q[:, :rank].T @ y)
+    x = scipy.linalg.solve_triangular(T, Q[:, :rank].T @ y)
     beta = np.zeros(b)
     beta[solved] = x / length[solved]
     singular = np.linalg.svd(T, compute_uv=False)

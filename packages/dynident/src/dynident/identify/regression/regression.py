@@ -22,7 +22,7 @@ from dynident.files import read_regular, write_atomic
 from dynident.identify.base import BaseParameters, base_parameters, columns_of
 from dynident.identify.partitions import warn_of_projection
 from dynident.identify.regression.factor import RowGroup, factors_of, triangle
-from dynident.identify.regression.matching import Matched, match
+from dynident.identify.regression.matching import Matched, match, shortened
 from dynident.identify.regression.rows import Projection, Rows, check_projection, checked_efforts
 from dynident.identify.regression.stretches import Repeats, added, resting_of
 from dynident.mechanics.closure import motion_from_actuators
@@ -309,8 +309,6 @@ def prepared_for(rows: Rows, log: Log, options: Mapping[str, Any]) -> Prepared:
         raise IdentificationError(f"unknown option {', '.join(map(repr, unknown))}; options of prepare are {', '.join(known)}")
     found = prepare(log, **options)
     if found.moving is not None and options.get("decimation", "auto") == "auto":
-        from dynident.identify.regression.matching import shortened  # noqa: PLC0415 - most logs are used as they are
-
         return shortened(rows, log, found, options)
     return found
 

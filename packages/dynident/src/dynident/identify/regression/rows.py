@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
+import scipy  # its sub-packages load on first use, which keeps the start fast
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.arrays import Array
@@ -224,8 +225,6 @@ class CompiledRows:
 
     def relation(self, i: int, columns: NDArray[np.int64], states: Callable[[], Motion]) -> Relation:
         """Return which columns of equation i are independent along unrelated states, and what the others are of them."""
-        from scipy.linalg import qr  # noqa: PLC0415 - scipy.linalg costs import time
-
         key = (i, columns.tobytes(), self.rows.mechanism.law_values.tobytes())
         if key not in self._relations:
             motion = states()
@@ -235,7 +234,7 @@ class CompiledRows:
             own = self.first[i] + np.flatnonzero(np.isin(self.seen[i], columns))
             W = flat[own].T
             size = np.linalg.norm(W, axis=0)
-            _, R, order = qr(W / np.where(size > 0.0, size, 1.0), mode="economic", pivoting=True)
+            _, R, order = scipy.linalg.qr(W / np.where(size > 0.0, size, 1.0), mode="economic", pivoting=True)
             rank = int(np.count_nonzero(np.abs(np.diagonal(R)) > DEPENDENT * np.abs(R[0, 0])))
             kept = np.sort(order[:rank])
             others = np.setdiff1d(np.arange(own.size), kept)
