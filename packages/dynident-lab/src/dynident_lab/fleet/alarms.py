@@ -120,8 +120,7 @@ def deviates(fleet: Fleet, effect: Effect, K: Array) -> tuple[Array, Array]:
 def smallest_changes(fleet: Fleet, effect: Effect, K: Array, limit: float) -> Array:
     """Return by how much each parameter (p,) must differ in one robot for |z| > limit with probability POWER; NaN if unseen.
 
-    A change of d makes t of that robot noncentral, by d over its standard deviation; the robot has the fleet's middle one. The
-    change enters T, too, but only along k_p, which multiplies x_p of all robots alike and leaves t as it is.
+    A change d makes t of that robot noncentral by d over its standard deviation, that of the fleet's middle robot.
     """
     _, deviation, freedom = _tested(fleet, effect, K)
     middle = [float(np.median(own[np.isfinite(own)])) if np.any(np.isfinite(own)) else np.nan for own in deviation.T]
@@ -185,8 +184,7 @@ def normal(t: Array, freedom: Array | float) -> Array:
 def limits_of(rate: float, robots: int, tests: float) -> Array:
     """Return the z (R,) that the k-th robot must exceed, step up [Benjamini1995], k = 1 ... R.
 
-    One robot without a fault exceeds the k-th limit in any of its parameters with probability k rate / R. When no robot
-    deviates, one or more are named with probability `rate`; otherwise that is the mean share of false ones among those named.
+    Without a fault the k-th limit is exceeded with probability k rate / R; `rate` bounds the share of false names.
     """
     from scipy.special import ndtri  # noqa: PLC0415
 

@@ -133,19 +133,9 @@ class Margins(Result):
 
 
 def margins(response: Response, lowest: float, highest: float) -> Margins:
-    """Return the margins of an open loop, the smallest of each kind between two frequencies.
+    """Return the smallest gain and phase margins of an open loop L(f) between two frequencies [Hz].
 
-    Parameters
-    ----------
-    response : callable
-        L(f) of frequencies (N,) [Hz].
-    lowest, highest : float
-        Range of frequencies [Hz]; for a sampled loop the highest is half the sampling frequency.
-
-    Returns
-    -------
-    Margins
-        Gain and phase margin.
+    Of a sampled loop the highest is half the sampling frequency.
     """
     f = _grid(lowest, highest)
     L = response(f)

@@ -57,18 +57,7 @@ class FrictionCompensation(Result):
 
     @classmethod
     def of(cls, study: CampaignStudy) -> FrictionCompensation:
-        """Return the compensation that a campaign identified.
-
-        Parameters
-        ----------
-        study : CampaignStudy
-            What `campaign_study` found.
-
-        Returns
-        -------
-        FrictionCompensation
-            Ready to run.
-        """
+        """Return the compensation that a campaign identified."""
         chosen = [(entry, entry.best.model) for entry in study.heating]
         for entry, model in chosen:
             if not isinstance(model, SecondOrder | FirstOrder):
@@ -77,13 +66,7 @@ class FrictionCompensation(Result):
         return cls(tuple(entry.joint for entry, _ in chosen), tuple(entry.coefficients for entry, _ in chosen), models)
 
     def start(self) -> tuple[Array, ...]:
-        """Return the state of joints that have rested for long.
-
-        Returns
-        -------
-        tuple of ndarray
-            One state per joint, for `step`.
-        """
+        """Return the state of each joint after a long rest, for `step`."""
         return tuple(model.simulate([0.0, 1.0], 0.0).state[0] for model in self.models)
 
     def cold(self, v: ArrayLike) -> Array:

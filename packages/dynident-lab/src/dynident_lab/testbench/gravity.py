@@ -59,33 +59,11 @@ class Gravity:
         return np.asarray(np.sqrt(np.diag(self.covariance)))
 
     def torque(self, q: Array) -> Array:
-        """Return the gravity torque; zero when none was found.
-
-        Parameters
-        ----------
-        q : ndarray, (...)
-            Positions [rad].
-
-        Returns
-        -------
-        ndarray, (...)
-            Torque [N m].
-        """
+        """Return the gravity torque [N m] at positions [rad]; zero when none was found."""
         return np.asarray(self.Qa * np.cos(q) - self.Qb * np.sin(q)) if self.removed else np.zeros_like(q)
 
     def mean(self, plateau: SpeedPlateau) -> tuple[float, float]:
-        """Return the mean gravity torque of a plateau and its standard deviation.
-
-        Parameters
-        ----------
-        plateau : Plateau
-            Plateau.
-
-        Returns
-        -------
-        torque, std : float
-            [N m].
-        """
+        """Return the mean gravity torque of a plateau and its standard deviation [N m]."""
         if not self.removed:
             return 0.0, 0.0
         x = np.array([np.cos(plateau.q).mean(), -np.sin(plateau.q).mean()])

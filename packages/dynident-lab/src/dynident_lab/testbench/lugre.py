@@ -61,21 +61,10 @@ class LuGreFit(Result):
 
 
 def fit_static(v: ArrayLike, force: ArrayLike, exponent: float = 2.0) -> AxisFit:
-    """Stage 1: the Stribeck curve.
+    """Stage 1: the Stribeck curve ``stribeck.fc``, ``stribeck.fs``, ``viscous.fv`` and ``stribeck.vs``.
 
-    Parameters
-    ----------
-    v : array_like, (N,)
-        Velocities [rad/s or m/s] of plateaus or of slow sliding, both directions, some of them in the falling part.
-    force : array_like, (N,)
-        Friction [N m or N]: effort less inertia and gravity.
-    exponent : float
-        delta of the Stribeck curve.
-
-    Returns
-    -------
-    AxisFit
-        ``stribeck.fc``, ``stribeck.fs``, ``viscous.fv`` and ``stribeck.vs``.
+    v (N,) [rad/s or m/s] are velocities of plateaus or of slow sliding, both directions, some in the falling part; force (N,)
+    [N m or N] is the effort less inertia and gravity; exponent is delta of the curve.
     """
     speed = np.asarray(v, dtype=np.float64)
     if np.unique(np.round(np.abs(speed[speed != 0.0]), 12)).size < 5:

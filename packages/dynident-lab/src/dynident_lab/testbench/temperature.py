@@ -75,21 +75,7 @@ def compare_temperature(
 ) -> TemperatureComparison:
     """Fit a friction law with and without temperature and compare both on held-out logs.
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Tree robot.
-    training : sequence of Log
-        Logs with temperatures, at two or more of them.
-    held_out : sequence of Log
-        Other logs with temperatures.
-    law : FrictionLaw, optional
-        Law that the temperature scales; Coulomb and viscous friction when omitted.
-
-    Returns
-    -------
-    TemperatureComparison
-        Both fits and their errors.
+    The tree robot's training logs have two or more temperatures; the law is Coulomb and viscous friction when omitted.
     """
     logs = [*training, *held_out]
     for log in logs:

@@ -348,22 +348,7 @@ def _made(kind: Kind, **values: float) -> Weakening:
 
 
 def choose_thermal(tests: Sequence[ThermalTest], models: Sequence[Kind] = (FirstOrder, SecondOrder), blocks: int = 5) -> Choice:
-    """Choose the thermal model.
-
-    Parameters
-    ----------
-    tests : sequence of ThermalTest
-        Tests in the order of time.
-    models : sequence of type
-        Models to compare.
-    blocks : int
-        Number of blocks of time over all tests together.
-
-    Returns
-    -------
-    Choice
-        All models, and the one to take; errors are of the friction ratio.
-    """
+    """Choose the thermal model by the errors of the friction ratio on blocks of time; tests are in the order of time."""
     series = list(tests)
     ends = np.cumsum([test.t.size for test in series])
     measured = np.concatenate([test.ratio for test in series])

@@ -83,27 +83,9 @@ def identify_machine(
 def identify_friction(
     machine: VirtualRobot, training: Any, law: FrictionLaw, *, prior: Mechanism | None = None, seed: int = 0, starts: int = 4
 ) -> Known:
-    """Identify bodies and a friction law of a virtual arm from its own noisy logs, by separable least squares.
+    """Identify bodies and a friction law of a virtual arm without loops from its own noisy logs, by separable least squares.
 
-    Parameters
-    ----------
-    machine : VirtualRobot
-        Arm without loops, with its drives, controller and sensors.
-    training : Motion, trajectory, plan, or a list of them
-        What it is asked to do.
-    law : FrictionLaw
-        Law of every joint, numbers unknown, such as ``Sigmoid(2)``.
-    prior : Mechanism, optional
-        Robot to fit, with what is believed before; `catalogue_model` of the machine when omitted.
-    seed : int
-        Seed of the sensors' noise, the same logs as those of `identify_machine`.
-    starts : int
-        Starting points per shape parameter of the law.
-
-    Returns
-    -------
-    Known
-        Bodies and friction apart.
+    `training` is a motion, trajectory or plan, or a list of them; `prior` is `catalogue_model` of the machine when omitted.
     """
     from dynident.identify import fit_log  # noqa: PLC0415 - only proofs with a law of their own need it
 
@@ -259,20 +241,6 @@ def led_reference(machine: VirtualRobot, model: Mechanism, reference: Any) -> Mo
 
     q + A^+ (tau_s / k) with the actuators' Jacobian A, the stiffness k and the load of the shafts tau_s: torques of the model
     without friction, less those of the rotors. A feedback on motors then brings the joints to where they are asked to be.
-
-    Parameters
-    ----------
-    machine : VirtualRobot
-        Robot, whose drives say how stiff they are.
-    model : Mechanism
-        What the controller believes.
-    reference : Motion, trajectory or plan
-        What the joints are asked to do.
-
-    Returns
-    -------
-    Motion
-        What to ask of the motors, in the robot's coordinates.
     """
     asked = machine.reference(reference)
     motion = asked.sample(np.arange(0.0, asked.duration + LEAD, LEAD))

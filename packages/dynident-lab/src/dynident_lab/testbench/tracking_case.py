@@ -65,27 +65,10 @@ def own_case(
     seed: int = 0,
     drives: Sequence[Drive] | None = None,
 ) -> ProofCase:
-    """Return what a robot of one's own is proved on: random motions inside its limits, with its drives or ideal ones.
+    """Return the case of a robot of one's own: random motions inside its limits, with its drives or ideal ones.
 
-    Parameters
-    ----------
-    robot : Mechanism
-        The robot as it counts as true, such as ``fit.model``.
-    described : Mechanism, optional
-        What was known before, such as the description; `catalogue_model` of the robot when omitted.
-    controller : str
-        See `dynident.simulate.standard_controller`.
-    bandwidth : float
-        Of the controller [Hz].
-    seed : int
-        Seed of motions and noise.
-    drives : sequence of Drive, optional
-        As of `dynident.simulate.read_drives`; ideal ones when omitted.
-
-    Returns
-    -------
-    ProofCase
-        The case; what was assumed is among its notes.
+    `robot` counts as true, such as ``fit.model``; `described` is what was known before, `catalogue_model` when omitted. The
+    controller is one of `dynident.simulate.standard_controller` with its bandwidth in Hz.
     """
     assumed = assume_limits(robot)
     robot, limits = assumed.mechanism, limits_of(assumed.mechanism, assumed.settings)

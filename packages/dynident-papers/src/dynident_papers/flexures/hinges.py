@@ -97,18 +97,7 @@ class FlexureHinge:
         return self._across(True)
 
     def stress(self, moment: float) -> float:
-        """Return the nominal bending stress at the neck.
-
-        Parameters
-        ----------
-        moment : float
-            About the easy axis [N m].
-
-        Returns
-        -------
-        float
-            Stress [Pa].
-        """
+        """Return the nominal bending stress at the neck [Pa] of a moment about the easy axis [N m]."""
         return abs(moment) * 0.5 * self.thickness / float(self._second(np.array([self.thickness]))[0])
 
     @property

@@ -210,13 +210,7 @@ class Reproduction(Result):
         return sum(judged), len(judged)
 
     def summary(self) -> str:
-        """Return the tables as text.
-
-        Returns
-        -------
-        str
-            Title, tables, notes.
-        """
+        """Return title, tables and notes as text."""
         lines = [f"{self.name}: {self.title} ({self.source})"]
         agreeing, judged = self.agreeing
         if judged:
@@ -225,18 +219,7 @@ class Reproduction(Result):
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
 
     def plot(self, figure: str | None = None) -> Figure:
-        """Draw a figure.
-
-        Parameters
-        ----------
-        figure : str, optional
-            Its caption; the first when omitted.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure.
-        """
+        """Draw a figure by its caption, the first when omitted."""
         if not self.figures:
             raise DynidentError(f"'{self.name}' has tables only; there is nothing to plot")
         wanted = next(iter(self.figures)) if figure is None else figure
@@ -270,23 +253,9 @@ _ENTRIES: dict[str, Entry] = {}
 def reproduction(
     name: str, title: str, source: str, seconds: float = 1.0
 ) -> Callable[[Callable[[], Reproduction]], Callable[[], Reproduction]]:
-    """Register a function that returns a `Reproduction`; nothing is run.
+    """Register a function without arguments that returns a `Reproduction`, which gets name, title and source; nothing is run.
 
-    Parameters
-    ----------
-    name : str
-        What to ask for, such as ``cft-table-6``.
-    title : str
-        What is reproduced.
-    source : str
-        Key of docs/references.md and table or figure, such as ``[Rodriguez2002, Table 6]``.
-    seconds : float
-        About how long it takes on an idle machine.
-
-    Returns
-    -------
-    callable
-        Decorator of a function without arguments, whose result gets name, title and source.
+    The source is a key of docs/references.md with table or figure, such as ``[Rodriguez2002, Table 6]``.
     """
 
     def register(function: Callable[[], Reproduction]) -> Callable[[], Reproduction]:
@@ -317,13 +286,7 @@ def _scripts() -> None:
 
 
 def entries() -> tuple[Entry, ...]:
-    """Return all that can be reproduced.
-
-    Returns
-    -------
-    tuple of Entry
-        Sorted by name.
-    """
+    """Return all that can be reproduced, sorted by name."""
     _scripts()
     return tuple(_ENTRIES[name] for name in sorted(_ENTRIES, key=_natural))
 
@@ -334,13 +297,7 @@ def _natural(name: str) -> list[tuple[bool, int, str]]:
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of all that can be reproduced.
-
-    Returns
-    -------
-    tuple of str
-        Such as ``cft-table-6``.
-    """
+    """Return the names of all that can be reproduced, such as ``cft-table-6``."""
     return tuple(entry.name for entry in entries())
 
 
@@ -387,16 +344,5 @@ def entry_of(name: str) -> Entry:
 
 
 def reproduce(name: str) -> Reproduction:
-    """Compute a published table or figure again.
-
-    Parameters
-    ----------
-    name : str
-        One of `names`, such as ``cft-table-6``.
-
-    Returns
-    -------
-    Reproduction
-        Ours beside the published numbers, with figures.
-    """
+    """Compute a published table or figure again, by its name such as ``cft-table-6``."""
     return entry_of(name).run()

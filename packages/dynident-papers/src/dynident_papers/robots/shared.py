@@ -85,10 +85,7 @@ def without_terms(mechanism: Mechanism, joints: Sequence[str], terms: Sequence[s
 
 
 def servo_gains(model: Mechanism, q: ArrayLike, bandwidth: float, damping: float) -> tuple[Array, Array]:
-    """Return PD gains of every actuator: kp = w^2 J, kd = 2 d w J with the inertia J that it moves at one pose.
-
-    J is that of `dynident.simulate.actuator_inertia`.
-    """
+    """Return PD gains of every actuator: kp = w^2 J, kd = 2 d w J with the inertia J of `actuator_inertia` at one pose."""
     J = actuator_inertia(model, q)
     kp, kd = gains_for(bandwidth, damping)
     return np.asarray(kp * J), np.asarray(kd * J)

@@ -19,11 +19,7 @@ def mean_power(t: ArrayLike, torque: ArrayLike, v: ArrayLike) -> float:
 
 
 def rms_power(t: ArrayLike, torque: ArrayLike, v: ArrayLike) -> float:
-    """Root mean square of the friction power of a cycle, ``sqrt(1/t_c int (f v)^2 dt)`` [Pagani2022, eq. 155].
-
-    What heats is the mean (`mean_power`); the source writes this one into the closed form of short cycles, eq. 158. Both are
-    the same where the power is constant.
-    """
+    """Return ``sqrt(1/t_c int (f v)^2 dt)`` of a cycle [Pagani2022, eq. 155]; what heats is the mean, `mean_power`."""
     times, power = _powers(t, torque, v)
     return float(np.sqrt(np.trapezoid(power**2, times) / (times[-1] - times[0])))
 

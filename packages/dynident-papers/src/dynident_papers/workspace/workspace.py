@@ -60,18 +60,7 @@ class Singularity(Result):
     dexterity: Array
 
     def singular(self, limit: float = 0.05) -> dict[str, list[int]]:
-        """Return the samples below a limit, by kind of singularity.
-
-        Parameters
-        ----------
-        limit : float
-            Index below which a sample counts as singular.
-
-        Returns
-        -------
-        dict
-            "type 1", "type 2" and "constraint", each with sample numbers.
-        """
+        """Return the samples with an index below a limit, by kind: "type 1", "type 2" and "constraint"."""
         kinds = {"type 1": self.type1, "type 2": self.type2, "constraint": self.constraint}
         return {name: np.flatnonzero(x < limit).tolist() for name, x in kinds.items()}
 
@@ -93,25 +82,10 @@ class Singularity(Result):
 def singularity_indices(
     mechanism: Mechanism, q: ArrayLike, frame: str, *, outputs: str = "pose", length: float | None = None
 ) -> Singularity:
-    """Measure the distance of poses to singularities of type 1 and 2, for robots with and without loops.
+    """Return the distance of poses to singularities of type 1 and 2, for robots with and without loops.
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot with n coordinates.
-    q : array_like, (N, n) or (n,)
-        Positions, in an order in which neighbours are close.
-    frame : str
-        Link that is the platform or tool.
-    outputs : {"pose", "position"}
-        What of it counts: its whole motion, or that of its origin alone.
-    length : float, optional
-        Length [m] that makes metres and radians comparable; the size of the robot when omitted.
-
-    Returns
-    -------
-    Singularity
-        Indices per sample.
+    Neighbours in q (N, n) are close; the platform is a frame, of which the pose or the position counts; length [m] makes metres
+    and radians comparable (the size of the robot).
     """
     x = coordinates(mechanism, q, "q")
     positions = close_positions(mechanism, x) if mechanism.loops else x

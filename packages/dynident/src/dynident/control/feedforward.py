@@ -85,23 +85,9 @@ def minimum_norm(A: ArrayLike, f: ArrayLike, weights: ArrayLike | None = None) -
 
 
 def with_preload(A: ArrayLike, f: ArrayLike, u: ArrayLike, weights: ArrayLike | None = None) -> Array:
-    """Return the torques that give the generalised forces and a preload: minimum norm plus the internal part of u.
+    """Return the torques (N, k) of `minimum_norm` for `A`, `f` and `weights`, plus the internal part of torques `u`.
 
-    Parameters
-    ----------
-    A : array_like, (N, k, n) or (k, n)
-        Actuator Jacobian, k >= n.
-    f : array_like, (N, n) or (n,)
-        Generalised forces.
-    u : array_like, (N, k), (k,) or scalar
-        Any torques; only their internal part is added, so that A^T tau = f stays. Refused (but for zeros) when k = n.
-    weights : array_like (k,), optional
-        As in `minimum_norm`.
-
-    Returns
-    -------
-    ndarray, (N, k), or (k,) when A and f are of one sample
-        Torques of the actuators.
+    A^T tau = f stays. Other `u` than zeros are refused when there are as many actuators as freedoms.
     """
     matrix = _matrix(A)
     forces, (count, freedoms) = _forces(matrix, f), matrix.shape[1:]

@@ -101,18 +101,7 @@ class Motor:
         return inertia * self.resistance / (self.torque_constant * self.emf_constant)
 
     def torque(self, current: ArrayLike) -> Array:
-        """Torque of a current, ``tau = K_t i``.
-
-        Parameters
-        ----------
-        current : array_like, (...)
-            i [A].
-
-        Returns
-        -------
-        ndarray, (...)
-            tau [N m].
-        """
+        """Return the torque ``tau = K_t i`` [N m] of a current [A]."""
         return np.asarray(self.torque_constant * numbers(current, "current"))
 
     def current(self, torque: ArrayLike) -> Array:

@@ -16,10 +16,7 @@ from dynident.graph.elementary import clip, equal, where
 
 
 def gear_share(torque: Any, speed: Any, efficiency: Any) -> Any:
-    """Return the share of the torque in front of a gear that reaches its output; for expressions, numbers and arrays.
-
-    It is eta while power flows to the output, 1 / eta when it comes from there, and 1 at rest.
-    """
+    """Return the share of torque that passes a gear: eta if power flows to the output, 1 / eta if from there, 1 at rest."""
     return where(equal(speed, 0.0), 1.0, where(equal(torque > 0.0, speed > 0.0), efficiency, 1.0 / efficiency))
 
 
@@ -32,23 +29,10 @@ def shaft_torque(twist: Any, rate: Any, stiffness: Any, damping: Any, play: Any 
 
 
 def reflected_inertia(*, ratio: float = 1.0, inertia: float = 0.0, mass: float = 0.0, pitch: float = 0.0) -> float:
-    """Inertia behind a gear as the motor feels it, ``J = inertia / ratio^2 + mass (pitch / (2 pi ratio))^2`` (eq. 4.34).
+    """Return the inertia behind a gear at the motor, ``J = inertia / ratio^2 + mass (pitch / (2 pi ratio))^2`` (eq. 4.34).
 
-    Parameters
-    ----------
-    ratio : float
-        Gear ratio i_r, motor turns per turn of the driven shaft.
-    inertia : float
-        Of the driven shaft with all that turns with it [kg m^2].
-    mass : float
-        That a screw or belt on the driven shaft moves along [kg].
-    pitch : float
-        Way of the mass per turn of the driven shaft [m].
-
-    Returns
-    -------
-    float
-        J at the motor [kg m^2].
+    `ratio`: motor turns per turn of the driven shaft, which has `inertia` [kg m^2] and moves a `mass` [kg] by `pitch` [m]
+    per turn, as a screw or belt does.
     """
     gear = _not_zero("ratio", ratio)
     J = number("reflected inertia: inertia", inertia, least=0.0, unit="kg m^2")

@@ -117,18 +117,7 @@ class BaseParameters(Result):
         return tuple(lines)
 
     def values(self, parameters: ArrayLike) -> Array:
-        """Return beta = K phi.
-
-        Parameters
-        ----------
-        parameters : array_like, (p,)
-            Standard parameters.
-
-        Returns
-        -------
-        ndarray, (b,)
-            Base parameters.
-        """
+        """Return beta = K phi (b,) of standard parameters (p,)."""
         return np.asarray(self.regrouping @ np.asarray(parameters, dtype=np.float64))
 
     def fingerprint(self) -> Array:
@@ -161,23 +150,10 @@ def columns_of(mechanism: Mechanism, bodies: Sequence[str]) -> list[int]:
 
 
 def recover_standard(base: BaseParameters, beta: Array, combinations: Array, recovery: str = "prior") -> Parameters:
-    """Return standard parameters that give the estimated base parameters.
+    """Return standard parameters phi with E K phi = E beta, for the values `beta` (b,) of `base` parameters.
 
-    Parameters
-    ----------
-    base : BaseParameters
-        Base parameters.
-    beta : ndarray, (b,)
-        Their estimated values.
-    combinations : ndarray, (k, b)
-        E: what is known of them is E beta; the unit matrix when all were estimated.
-    recovery : {"prior", "minimum_norm"}
-        Rule for the directions that torques do not show.
-
-    Returns
-    -------
-    result : Parameters
-        Standard parameters with E K phi = E beta.
+    `combinations` (k, b) is E, the unit matrix if all were estimated; directions that torques do not show follow the rule
+    `recovery`, "prior" or "minimum_norm".
     """
     if recovery not in RECOVERIES:
         raise IdentificationError(f"recovery is '{recovery}'; it must be one of {', '.join(RECOVERIES)}")

@@ -215,10 +215,7 @@ class Fit(Tabular, Result):
         return self.model.friction
 
     def exported(self) -> Fit:
-        """Return the fit that the standard parameters alone stand for, beta = K phi: what a written URDF predicts.
-
-        Same fit with the base parameters of `standard`; it differs when physical consistency moved them.
-        """
+        """Return the fit with beta = K phi of the standard parameters alone: what a written URDF predicts."""
         return self.altered(values=self.base.values(self.standard.values))
 
     def export(
@@ -310,18 +307,7 @@ class Fit(Tabular, Result):
         return evaluate(effort, rows @ self.values, self.equations.names)
 
     def without(self, *bodies: str) -> Fit:
-        """Return the fit without bodies that it knows apart from the others, such as a payload that was taken off.
-
-        Parameters
-        ----------
-        *bodies : str
-            Names of the bodies.
-
-        Returns
-        -------
-        Fit
-            Same fit; these bodies weigh nothing and add no uncertainty.
-        """
+        """Return the fit without bodies that have parameters of their own, such as a payload that was taken off."""
         gone = columns_of(self.mechanism, bodies)
         lost = np.isin(self.base.columns, gone)
         values, covariance, standard = self.values.copy(), self.covariance.copy(), self.standard.values.copy()

@@ -111,12 +111,9 @@ def _of_groups(fit: Fit, values: Array) -> Array:
 def model_errors(fit: Fit, variance: Array) -> Array:
     """Return the variance (n, b) of each base parameter that stands for the model error of a joint, zero without a belief.
 
-    If all terms w_k beta_k of a joint, of root mean square a_k in training, are wrong by the same share however correlated,
-    the error is at most eta sum_k |w_k beta_k| with eta = sigma / sum_k a_k, and by Cauchy and Schwarz its square at most
+        eta_k^2 = sigma^2 / (a_k sum_l a_l) <= 1,      a_k: root mean square of w_k beta_k in training
 
-        sum_k (eta_k w_k beta_k)^2,     eta_k^2 = sigma^2 / (a_k sum_l a_l),
-
-    which is sigma^2 in the mean over the training data. No term is wrong by more than itself: eta_k <= 1.
+    By Cauchy and Schwarz sum_k (eta_k w_k beta_k)^2 bounds the error of terms that are all wrong by the same share.
     """
     result = np.zeros((len(fit.equations.names), fit.base.rank))
     if fit.training_columns is not None:

@@ -18,38 +18,15 @@ LOWEST, HIGHEST = 0.0, 38.0  # at 38 the rate is no longer a number
 
 
 def false_alarm_rate(z: float, gains: ArrayLike) -> float:
-    """Return how often noise alone passes a threshold.
-
-    Parameters
-    ----------
-    z : float
-        Threshold in standard deviations.
-    gains : array_like, (n,)
-        Gains K of the observers [1/s].
-
-    Returns
-    -------
-    float
-        Expected false alarms per hour, of all joints together.
-    """
+    """Return the false alarms per hour of all joints, observed with `gains` (n,) [1/s], at a threshold of `z` deviations."""
     K = np.asarray(gains, dtype=np.float64)
     return float(HOUR * np.sum(K) / (np.sqrt(2.0) * np.pi) * np.exp(-0.5 * z * z))
 
 
 def alarm_threshold(rate: float, gains: ArrayLike) -> float:
-    """Return the threshold of a rate of false alarms, the inverse of `false_alarm_rate`.
+    """Return the threshold in standard deviations for a `rate` of false alarms per hour, the inverse of `false_alarm_rate`.
 
-    Parameters
-    ----------
-    rate : float
-        False alarms per hour.
-    gains : array_like, (n,)
-        Gains K of the observers [1/s].
-
-    Returns
-    -------
-    float
-        Threshold in standard deviations.
+    `gains` (n,) are those of the observers [1/s].
     """
     most = false_alarm_rate(LOWEST, gains)
     if not 0.0 < rate < most:

@@ -296,33 +296,11 @@ class Monitor:
         return result
 
     def run(self, log: Log) -> MonitorRecord:
-        """Watch a whole log, from a fresh start.
-
-        Parameters
-        ----------
-        log : Log
-            What was measured; velocities are taken from it, or found from the positions where it has none.
-
-        Returns
-        -------
-        MonitorRecord
-            External torques, thresholds and events.
-        """
+        """Return external torques, thresholds and events of a whole log; velocities are found where it has none."""
         return watch_log(self, log)
 
     def calibrated(self, log: Log) -> Monitor:
-        """Return a monitor whose noise is at least what a healthy run shows, with room for the largest values of other runs.
-
-        Parameters
-        ----------
-        log : Log
-            A run in which nothing touched the robot.
-
-        Returns
-        -------
-        Monitor
-            A fresh one; thresholds are never lowered.
-        """
+        """Return a fresh monitor whose noise is at least that of a run without contact; thresholds are never lowered."""
         shares = np.abs(self.run(log).shares)
         z = self.settings.level
         used = shares[np.isfinite(shares).all(axis=1)]

@@ -43,10 +43,7 @@ def references_from_cartesian(xc: ArrayLike) -> Array:
 
 
 def measured_references(xc: ArrayLike) -> Array:
-    """Return the positions of the two nuts as they were measured on the robot [Rodriguez2002, eqs. 50, 51].
-
-    The screws' shifts are measured, so they differ from (48) and (49) by up to 0.05 mm (0.35 mm at the wrist).
-    """
+    """Return the positions of the two nuts, with the measured shifts of the screws [Rodriguez2002, eqs. 50, 51]."""
     x = columns(xc, 4, "xc")
     # Shares of the ends of the span in Table 5: xc2 counts from its lower end, xc1 from its upper one.
     return np.column_stack([(x[:, 1] - LIMITS[1, 0]) / REACH - 0.0506, (LIMITS[0, 1] - x[:, 0]) / UP + 0.03235])

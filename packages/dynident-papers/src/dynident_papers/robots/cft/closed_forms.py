@@ -202,10 +202,7 @@ def gravity(q: ArrayLike, theta: ArrayLike = THETA) -> Array:
 
 
 def friction(v: ArrayLike, theta: ArrayLike = THETA) -> Array:
-    """Return f(v, theta) = B_v v + B_f1 tanh(w1 v) + B_f2 tanh(w2 v) [Rodriguez2002, eqs. 13, 68], which tau overcomes.
-
-    The tanh is that of (13) without the overflow of its exponential.
-    """
+    """Return f(v, theta) = B_v v + B_f1 tanh(w1 v) + B_f2 tanh(w2 v) [Rodriguez2002, eqs. 13, 68], which tau overcomes."""
     speeds = columns(v, 4, "v")
     Bv, B1, B2, w1, w2 = _theta(theta, 32)[12:].reshape(5, 4)
     return np.asarray(Bv * speeds + B1 * np.tanh(w1 * speeds) + B2 * np.tanh(w2 * speeds))

@@ -87,20 +87,7 @@ def filtered_motion(found: Motion, part: Stretch) -> Motion:
 
 
 def simulated_instruments(loop: Loop, fit: Fit) -> Callable[[int, Stretch], Motion]:
-    """Return instruments for `IV`: the closed loop simulated with an identified model [Janot2014].
-
-    Parameters
-    ----------
-    loop : ClosedLoop
-        Controller and references, one per log.
-    fit : Fit
-        A first model, as of `WLS`.
-
-    Returns
-    -------
-    callable
-        For ``IV(instruments=...)``.
-    """
+    """Return the `instruments` of `IV`: the closed `loop`, one reference per log, simulated with a first `fit` [Janot2014]."""
     return lambda i, part: loop.motion(fit.model, i, part.motion.t)
 
 

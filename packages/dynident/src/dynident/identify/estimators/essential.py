@@ -29,24 +29,10 @@ from dynident.identify.tables import REMOVED
 def essential_parameters(
     regression: Regression, estimator: OLS | WLS | None = None, ratio: float = 10.0, level: float = 0.05
 ) -> Fit:
-    """Return the fit of the essential parameters alone.
+    """Return the fit of the essential parameters alone; the others are zero and marked as dropped, and notes list each removal.
 
-    Parameters
-    ----------
-    regression : Regression
-        Evidence.
-    estimator : OLS or WLS, optional
-        Estimator; `WLS()` when omitted.
-    ratio : float
-        Ratio of the worst to the best relative standard deviation at which to stop.
-    level : float
-        Level of the F-test that ends the removals before the residuals grow; 0 to remove whatever the ratio asks for.
-
-    Returns
-    -------
-    Fit
-        Fit where the other base parameters are zero and marked as dropped; its notes list every removal with the parameter's
-        deviation and what it did to the residuals.
+    Removals from the `regression`, fitted by `estimator` (`WLS()`), stop at the `ratio` of the worst to the best relative
+    standard deviation, or if an F-test at `level` shows that the residuals grow (0: no test).
     """
     if not ratio > 1.0:
         raise IdentificationError(f"ratio is {ratio}; it must be above 1 (10 is usual)")
@@ -65,24 +51,8 @@ def contributing_parameters(
 ) -> Fit:
     """Return the fit of the parameters that contribute to the torques, the rule of the ER3A study.
 
-    A parameter is dropped when its largest contribution to any joint, root mean square over the motion, is below a share of the
-    effort of that joint, the smallest first.
-
-    Parameters
-    ----------
-    regression : Regression
-        Evidence.
-    estimator : OLS or WLS, optional
-        Estimator; `WLS()` when omitted.
-    share : float
-        Contribution over effort below which a parameter is dropped.
-    level : float
-        As in `essential_parameters`.
-
-    Returns
-    -------
-    Fit
-        As in `essential_parameters`.
+    A parameter is dropped when its largest contribution to any joint, root mean square over the motion, is below a `share` of
+    the effort of that joint, the smallest first. `regression`, `estimator` and `level` are those of `essential_parameters`.
     """
     if not 0.0 < share < 1.0:
         raise IdentificationError(f"share is {share}; it must be between 0 and 1 (0.01 is usual)")

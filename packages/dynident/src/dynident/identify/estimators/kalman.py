@@ -119,10 +119,7 @@ class Kalman(LeastSquares):
         return np.asarray(np.maximum(part.noise, floor))
 
     def _covariance(self, regression: Regression, solution: Solution, sigma: Array) -> Array:
-        """Return the filter's covariance; innovations larger than predicted enlarge it, and so do dependent residuals.
-
-        The filter takes the noise of efforts for white, which friction and ripple are not.
-        """
+        """Return the filter's covariance, enlarged by innovations above those predicted and by correlated residuals."""
         dependence = float(inflation(regression.groups, solution.beta, sigma)[0])
         return self.final_ * max(self.consistency_, 1.0) * dependence
 
@@ -305,11 +302,7 @@ def _run(
 
 
 def _probable(model: _Model, x: Array, C: Array, given: _Inputs, k: int, dt: float, z: Array, R: Array) -> tuple[Array, Array]:
-    """Return the mean one step ahead, and the most probable noise of the efforts in that step, from the positions after it.
-
-    The robot did not accelerate as efforts with their noise say. A linearisation about that acceleration depends on the noise,
-    and the noise passes for inertia.
-    """
+    """Return the mean one step ahead, and the most probable noise of the efforts in that step, from the positions after it."""
     n = model.n
     moved, D, inverse = _linear(model, x, C, given, k, dt, np.zeros(n))
     ahead = 0.5 * dt**2 * inverse * given.variance[k]  # covariance of the positions ahead with the noise

@@ -118,11 +118,7 @@ class MAP(Estimator):
 
 
 def _noise(regression: Regression, posterior: MapEstimate, known: Array) -> Array:
-    """Return the deviation per row of what the parameters do not explain, (groups,).
-
-    The error of stretches that were left out of the fit holds the uncertainty of the parameters, `known` (groups,) along these
-    motions, which predictions add for their own motion.
-    """
+    """Return the deviation per row (groups,) without the parameter uncertainty `known` (groups,), which predictions add."""
     white = posterior.sigma * np.sqrt([group.independence for group in regression.groups])
     return np.asarray(np.sqrt(np.maximum(posterior.held_out**2 - known**2, white**2)))
 

@@ -97,18 +97,7 @@ class OutputError(LeastSquares):
     tolerance: float = 1e-5
 
     def visible(self, regression: SampledRegression) -> Visible:
-        """Say what the outputs can show, before the fit.
-
-        Parameters
-        ----------
-        regression : SampledRegression
-            Evidence; of positions only, `SampledRegression.without_effort`.
-
-        Returns
-        -------
-        Visible
-            How well each unknown is seen, and what is not seen at all.
-        """
+        """Return how well the outputs show each unknown, before the fit, and what they do not show at all."""
         problem = _Problem(self, sampled(regression, "OutputError"))
         measured, now = problem.measured(), problem.simulated(problem.start, np.ones(problem.factors))
         J = problem.sensitivities(problem.start, np.ones(problem.factors))

@@ -186,10 +186,7 @@ def _mean_square(errors: Array) -> float:
 
 
 def _extrapolates(trial: _Trial, simplest: _Trial) -> bool:
-    """Return whether a model is not worse than the simplest one on the fastest stretches, nor on the slowest ones.
-
-    Here a standard error counts for the simplest: few stretches hide much, and what goes astray does so beyond them.
-    """
+    """Return whether a model is not worse than the simplest one on the fastest stretches, nor on the slowest ones."""
     pairs = zip(trial.beyond, simplest.beyond, strict=True)
     return all(not np.nanmean(own) > (1.0 + WORTH) * np.nanmean(other) for own, other in pairs)
 
@@ -239,25 +236,10 @@ def choose_law(
     fixed: Mapping[str, ArrayLike] | None = None,
     blocks: int = 5,
 ) -> Choice:
-    """Choose the friction law of one axis by the error on blocks of time that were not fitted.
+    """Return the friction law of one axis with the least error on `blocks` of time that were not fitted, and the errors of all.
 
-    Parameters
-    ----------
-    effort : (N,) array
-        Torque or force of the axis, in the order of time.
-    laws : mapping
-        Candidate laws by name.
-    state : State or (N,) array
-        State of the axis, or its velocity.
-    fixed : mapping, optional
-        Further columns of the fit by name, such as the acceleration.
-    blocks : int
-        Number of blocks of time.
-
-    Returns
-    -------
-    Choice
-        The chosen law and the errors of all candidates.
+    `effort` (N,) is in the order of time, `laws` are the candidates by name, `state` is the `State` or the velocity (N,);
+    `fixed` are further columns of the fit by name, such as the acceleration.
     """
     tau, given = np.asarray(effort, dtype=np.float64), State.of(state)
     columns = {name: np.asarray(values, dtype=np.float64) for name, values in (fixed or {}).items()}

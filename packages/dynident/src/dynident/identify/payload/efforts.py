@@ -39,27 +39,10 @@ def payload_regression(
     order: Sequence[str] | str | None = None,
     **options: Any,
 ) -> Regression:
-    """Return the evidence of runs without and with a load, the load having parameters of its own.
+    """Return the evidence of runs of a `mechanism` that were `unloaded` and `loaded`, the load having parameters of its own.
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot without the load.
-    unloaded, loaded : sequence of Log
-        Runs without and with the load; at least one of each.
-    body : str, optional
-        Link that carries the load; the last moving link when there is only one end.
-    name : str
-        Name of the load.
-    order : sequence of str or "symmetric", optional
-        Parameters that should lead, as in `base_parameters`.
-    **options
-        Passed to `Regression.from_log`.
-
-    Returns
-    -------
-    Regression
-        Evidence for `WLS().fit`.
+    The load `name` is fixed to the link `body`, by default the last moving one; `order` is that of `base_parameters`, and
+    `options` are those of `Regression.from_log`.
     """
     if not unloaded or not loaded:
         raise IdentificationError("a payload needs runs without it and runs with it; give at least one log of each")
@@ -74,23 +57,10 @@ def payload_regression(
 
 
 def payload_of(fit: Fit, name: str = "payload", reach: float | None = None, heaviest: float | None = None) -> Payload:
-    """Return the load that a fit of runs without and with it has found.
+    """Return the load `name` that a `fit` of `payload_regression` has found, and what speaks against it.
 
-    Parameters
-    ----------
-    fit : Fit
-        Fit of `payload_regression`.
-    name : str
-        Name of the load.
-    reach : float, optional
-        Largest distance of its centre of mass from the link that is believed [m]; the size of the robot when omitted.
-    heaviest : float, optional
-        Largest mass that is believed [kg], such as the rated load; twice the described mass of the moving robot when omitted.
-
-    Returns
-    -------
-    Payload
-        Mass, centre of mass, inertia and base parameters with standard deviations, and what speaks against them.
+    Its centre of mass is believed up to `reach` [m] from the link (the size of the robot), its mass up to `heaviest` [kg]
+    (twice the described mass of the moving robot).
     """
     index = _own(fit.base, name)
     known = np.isin(index, np.flatnonzero(fit.solved | ~fit.active))

@@ -94,18 +94,7 @@ class DriveGains(Result):
         return "\n".join([*lines, *(f"doubtful: {text}" for text in self.findings)])
 
     def correct(self, log: Log) -> Log:
-        """Return a log with the true gains.
-
-        Parameters
-        ----------
-        log : Log
-            Log whose channels are named after the joints, read with the nominal gains.
-
-        Returns
-        -------
-        Log
-            The same, with `gain` set for currents and voltages, efforts scaled for torques.
-        """
+        """Return a log, read with the nominal gains, with the true ones: `gain` for currents and voltages, scaled torques."""
         require(log, Log, "log")
         known = dict(zip(self.joints, self.factors.tolist(), strict=True))
         factor = np.array([known.get(joint, 1.0) for joint in log.joints])
@@ -227,24 +216,11 @@ def _one_motor_each(robot: Mechanism) -> None:
 
 
 def with_gain_uncertainty(estimator: Any, evidence: Regression, std: float | Mapping[str, float] | DriveGains) -> Fit:
-    """Fit evidence whose drive gains are known to some relative deviation only, and let the covariance say so.
+    """Return the fit of `evidence` of a tree robot by `estimator` if drive gains have a relative deviation `std`, such as 0.05.
 
         cov = cov_noise + D S D^T,       D: derivatives of the estimate by the logarithms of the gains, S: their covariance
 
-    Parameters
-    ----------
-    estimator : estimator
-        Such as ``WLS()``.
-    evidence : Regression
-        Evidence; efforts of a tree robot.
-    std : float, mapping of str to float, or DriveGains
-        Relative standard deviation of the gains: 0.05 for five per cent; one for all, or one per joint (0 where not named).
-        `DriveGains` bring their covariance, for logs that were corrected by them.
-
-    Returns
-    -------
-    Fit
-        Same estimate, larger covariance.
+    `std` is one for all or by joint (0 where not named); `DriveGains` bring their covariance, for logs corrected by them.
     """
     require(evidence, Regression, "evidence")
     names = [group.name for group in evidence.groups]

@@ -78,12 +78,9 @@ def squares(group: RowGroup, betas: Array) -> Array:
 
 
 def jackknife(left_out: Array) -> Array:
-    """Return the variances that estimates without each stretch tell, (K, b) -> (b,).
+    """Return the variances (K - 1)/K sum_b (beta_b - mean)^2 (t/2)^2 of estimates without each stretch, (K, b) -> (b,).
 
-        (K - 1)/K sum_b (beta_b - mean)^2 (t / 2)^2
-
-    A variance from K stretches is itself known to K - 1 degrees of freedom only: t is the quantile of Student's distribution
-    that holds what two deviations of a normal one hold, so that two deviations mean the same however short a log is.
+    t, the quantile of Student's distribution, accounts for a variance that is known to K - 1 degrees of freedom only.
     """
     K = len(left_out)
     student = float(np.polyval(STUDENT, 1.0 / max(K - 1, 1)))

@@ -244,18 +244,7 @@ class Regression:
         return merged(self, other)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the evidence to an .npz file (a few hundred kilobytes, whatever the number of samples).
-
-        Parameters
-        ----------
-        path : path-like
-            File to write.
-
-        Returns
-        -------
-        pathlib.Path
-            The file.
-        """
+        """Write the evidence to an .npz file (a few hundred kilobytes, whatever the number of samples)."""
         return write_atomic(path, self.to_bytes())
 
     @classmethod

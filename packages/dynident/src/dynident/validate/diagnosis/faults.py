@@ -203,11 +203,7 @@ def rows_left(W: Array, independent: float) -> float:
 
 
 def likely_gain(products: Products, i: int, left: float) -> float:
-    """Return what joint i's efforts are times what the other joints need, where the likelihood is sure of it; else 1.
-
-    A gain of two in a joint that shares little with the others hardly changes the residuals, and stays below `FALL`; the
-    likelihood may see it all the same. It believes in the model, so this alone is no suspicion.
-    """
+    """Return the gain of joint i's efforts against the other joints where the likelihood is sure of it, else 1."""
     best, factor = products.scaled(i)
     sure = left * (products.misfit() - best) > SURE and GAINS[0] < factor < GAINS[-1]
     return 1.0 / factor if sure else 1.0

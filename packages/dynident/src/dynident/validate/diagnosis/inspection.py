@@ -141,10 +141,7 @@ def inspect_fit(fit: Fit) -> tuple[Inspection, ...]:
 
 
 def doubts_of(fit: Fit) -> tuple[str, ...]:
-    """Return what refutes a fit: faults of its training logs, or else joints whose friction feeds energy.
-
-    A fit without its logs in memory has its faults in its notes, see `with_findings`.
-    """
+    """Return what refutes a fit: faults of its training logs (or its notes), or else joints whose friction feeds energy."""
     noted = tuple(note.removeprefix(SUSPICION) for note in fit.notes if note.startswith(SUSPICION))
     return (suspicions(inspect_fit(fit)) if fit.data.logs else noted) or feeding_joints(fit)
 
