@@ -11,13 +11,15 @@ from zipfile import ZipFile
 import numpy as np
 import pytest
 
+from dynident.cli import run as command
+from dynident.errors import DynidentError
+
 pytest.importorskip("matplotlib", reason="figures need matplotlib: pip install 'dynident[report]'")
 
 import dynident as di
 from dynident import cli
 from dynident.__main__ import main
 from dynident.cli.robots import find_machine, find_robot, known_robots
-from dynident.errors import DynidentError
 from dynident.plugins import COMMANDS, PROVIDED, ROBOTS, entries
 from dynident.trajectory import random_motion, sample, to_csv
 from dynident_papers import robots
@@ -247,3 +249,15 @@ def test_cft_as_published_has_no_added_inertia():
     added, bare = (find_machine(name).mechanism.parameters.to_dict() for name in ("cft", "cft_published"))
     assert added == {**bare, "ia_q4": 0.2, "ia_q5": 0.2}
     assert find_robot("cft").notes and not find_robot("cft_published").notes
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("controller", "er3a_c60", "--drives", "mine.toml"), "has drives of its own"),
+        (("reproduce", "cft-table-6", "--workers", "99999999999999999999"), "1 to 1024"),
+    ],
+)
+def test_options_that_a_named_robot_or_table_refuses(words: tuple[str, ...], sentence: str) -> None:
+    with pytest.raises(DynidentError, match=sentence):
+        command(words)
