@@ -135,7 +135,7 @@ def check_tests(core: Environment) -> None:
     (tree / "pytest.ini").write_text("\n".join(["[pytest]", *(f"{name} = {value}" for name, value in listed.items())]) + "\n")
     core.install(*TEST_TOOLS)
     words = ("-m", "pytest", "-q", "-n", "auto", "--dist", "worksteal", "-r", "fE")
-    core.settings |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    core.settings |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "DYNIDENT_CORE_ONLY": "1"}
     print(core.run(*words, folder=tree).splitlines()[-1])
 
 

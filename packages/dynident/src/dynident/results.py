@@ -197,7 +197,10 @@ def _found(home: str, name: str) -> Any:
     found = getattr(module, name, None)
     if found is None and home.partition(".")[0] in OURS:
         for inner in walk_packages(getattr(module, "__path__", ()), f"{home}."):
-            candidate = getattr(import_module(inner.name), name, None)
+            try:
+                candidate = getattr(import_module(inner.name), name, None)
+            except ImportError:  # it needs an extra that is not installed
+                continue
             if isinstance(candidate, type) and candidate.__module__ == inner.name:
                 return candidate
     return found

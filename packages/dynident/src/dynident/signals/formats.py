@@ -57,7 +57,7 @@ def read_table(path: str | os.PathLike[str], topics: list[str] | None = None) ->
     file = Path(path)
     suffix = _suffix(file)
     if is_bag(file):
-        bag: Table = guarded(file, suffix or "a bag", lambda: bags().read_bag(file, topics))
+        bag: Table = guarded(file, suffix or "a bag", lambda: bags(file).read_bag(file, topics))
         return bag
     if not suffix and not file.exists():
         raise LogError(f"cannot read '{file}': it does not exist; give a file, a bag or a folder")
@@ -296,12 +296,12 @@ def _arrow() -> ModuleType:
     return arrow
 
 
-def bags() -> ModuleType:
-    """Return the module that reads bags, whose libraries are an extra."""
+def bags(path: Path) -> ModuleType:
+    """Return the module that reads bags, whose libraries are an extra; `path` is what shall be read."""
     try:
         from dynident.signals import bags as module  # noqa: PLC0415 - its libraries are an extra
     except ImportError as error:
-        raise missing_extra(error.name or "rosbags", "ros", "reading ROS bags and MCAP files") from error
+        raise missing_extra(error.name or "rosbags", "ros", f"reading '{path.name}' as a ROS bag or MCAP file") from error
     return module
 
 

@@ -67,5 +67,5 @@ class LogStream:
             yield log
 
     def _tables(self, topics: list[str] | None) -> Iterator[Table]:
-        tables: Iterator[Table] = bags().bag_tables(Path(self.path), topics, self.samples)
+        tables: Iterator[Table] = bags(Path(self.path)).bag_tables(Path(self.path), topics, self.samples)
         return tables
