@@ -27,7 +27,7 @@ NAMES = robots.ROBOTS
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_robot_has_a_machine_and_one_table_of_assumptions(name: str) -> None:
-    module = import_module(f"dynident.robots.{name}")
+    module = import_module(f"dynident_papers.robots.{name}")
     robot = module.machine()
     assert isinstance(robot, VirtualRobot)
     assert robot.name
