@@ -11,7 +11,7 @@ from small_robots import arm6_machine
 
 from dynident.control import ComputedTorque
 from dynident.errors import DynidentWarning, IdentificationError, LogError, SimulationError
-from dynident.identify import DIDIM, IV, TLS, WLS, Fit, OutputError, SampledRegression, base_parameters, simulated_instruments
+from dynident.identify import DIDIM, IV, TLS, WLS, Fit, OutputError, Regression, base_parameters, simulated_instruments
 from dynident.mechanics import Motion
 from dynident.signals import Log
 from dynident.simulate import ClosedLoop, reference_motion, standard_machine
@@ -42,7 +42,7 @@ def run(machine):
 def evidence(robot, run):
     """Evidence about a robot that is described 20 % too heavy."""
     described = robot.with_parameters(robot.parameters.replace(1.2 * robot.parameters.values))
-    return SampledRegression.from_log(described, run.log, cutoff=30.0)
+    return Regression.from_log(described, run.log, cutoff=30.0, keep_rows=True)
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +101,7 @@ def test_output_error_says_when_the_simulated_controller_is_not_that_of_the_robo
 @pytest.fixture(scope="module")
 def without(robot, run):
     """The same log without efforts."""
-    return SampledRegression.without_effort(robot, replace(run.log, effort=None, effort_kind="none"), cutoff=30.0)
+    return Regression.without_effort(robot, replace(run.log, effort=None, effort_kind="none"), cutoff=30.0)
 
 
 def test_a_file_without_efforts_is_read_and_says_what_it_is_good_for(robot, run, without, tmp_path):
@@ -110,10 +110,10 @@ def test_a_file_without_efforts_is_read_and_says_what_it_is_good_for(robot, run,
     np.savetxt(path, table, delimiter=",", header="t,q_joint_1,q_joint_2", comments="", fmt="%.12g")
     log = Log.read(path, "none", joints=["joint_1", "joint_2"])
     assert log.effort_kind == "none"
-    found = SampledRegression.without_effort(robot, log, cutoff=30.0)
+    found = Regression.without_effort(robot, log, cutoff=30.0)
     np.testing.assert_allclose(found.stretches[0].positions, without.stretches[0].positions, atol=1e-9)
     with pytest.raises(LogError, match="has no effort"):
-        SampledRegression.from_log(robot, log)
+        Regression.from_log(robot, log, keep_rows=True)
     with pytest.raises(LogError, match=r"no position columns|no effort columns"):
         Log.read({"t": log.t, "x": log.t}, "none")
     assert Log(t=log.t, joints=log.joints, position=log.position, effort=None, effort_kind="none").effort.shape == (4001, 2)

@@ -26,7 +26,6 @@ from dynident.identify import (
     Kalman,
     OutputError,
     Regression,
-    SampledRegression,
     base_parameters,
     diagnose_bias,
 )
@@ -72,7 +71,10 @@ def noisy(case):
     """Evidence of runs with white noise, another one each time."""
     robot, base, motion, tau, _ = case
     rng = np.random.default_rng(0)
-    return [SampledRegression.from_motion(robot, motion, tau + rng.normal(size=tau.shape) * SIGMA, base) for _ in range(RUNS)]
+    return [
+        Regression.from_motion(robot, motion, tau + rng.normal(size=tau.shape) * SIGMA, base, keep_rows=True)
+        for _ in range(RUNS)
+    ]
 
 
 # ---- protocol ----------------------------------------------------------------------------------------------------------
@@ -133,7 +135,7 @@ def test_bad_input_gets_a_sentence(name, noisy):
 @pytest.mark.parametrize("name", [name for name in ESTIMATORS if name not in ("OLS", "WLS")])
 def test_who_needs_rows_says_so(name, noisy):
     bare = Regression(noisy[0].base, noisy[0].groups)
-    with pytest.raises(IdentificationError, match=r"SampledRegression\.from_log"):
+    with pytest.raises(IdentificationError, match=r"Regression\.from_log"):
         ESTIMATORS[name]().fit(bare)
 
 
@@ -173,7 +175,7 @@ def test_bad_options_get_a_sentence(noisy, subtests):
 @every
 def test_exact_data_give_the_exact_parameters(name, case):
     robot, base, motion, tau, beta = case
-    fit = ESTIMATORS[name]().fit(SampledRegression.from_motion(robot, motion, tau, base)).result_
+    fit = ESTIMATORS[name]().fit(Regression.from_motion(robot, motion, tau, base, keep_rows=True)).result_
     np.testing.assert_allclose(fit.values, beta, rtol=1e-8, atol=1e-9)
     assert fit.training_relative < 1e-10
 
@@ -199,7 +201,9 @@ def test_covariance_is_calibrated_on_few_rows_of_which_some_are_left_out(name, c
     for _ in range(RUNS):
         noisy = tau + rng.normal(size=tau.shape) * 0.1 * SIGMA
         fit = (
-            ESTIMATORS[name]().fit(SampledRegression.from_motion(robot, motion, noisy, base, decimator, moving=moving)).result_
+            ESTIMATORS[name]()
+            .fit(Regression.from_motion(robot, motion, noisy, base, decimator, moving=moving, keep_rows=True))
+            .result_
         )
         z.append(((fit.values - beta) / fit.std)[fit.solved])
     assert fit.rows < 180
@@ -213,7 +217,7 @@ def test_units_of_efforts_do_not_matter(name, case, noisy):
     robot, base, motion, tau, _ = case
     error = np.random.default_rng(5).normal(size=tau.shape) * SIGMA
     one, thousand = (
-        ESTIMATORS[name]().fit(SampledRegression.from_motion(robot, motion, k * (tau + error), base)).result_
+        ESTIMATORS[name]().fit(Regression.from_motion(robot, motion, k * (tau + error), base, keep_rows=True)).result_
         for k in (1.0, 1e3)
     )
     np.testing.assert_allclose(thousand.values, 1e3 * one.values, rtol=1e-7, atol=1e-6)
@@ -226,10 +230,10 @@ def test_logs_are_merged_by_adding(name, case, noisy):
     robot, base, motion, tau, _ = case
     error = np.random.default_rng(6).normal(size=tau.shape) * SIGMA
     halves = [
-        SampledRegression.from_motion(robot, motion[piece], (tau + error)[piece], base)
+        Regression.from_motion(robot, motion[piece], (tau + error)[piece], base, keep_rows=True)
         for piece in (slice(0, 150), slice(150, 300))
     ]
-    whole = ESTIMATORS[name]().fit(SampledRegression.from_motion(robot, motion, tau + error, base)).result_
+    whole = ESTIMATORS[name]().fit(Regression.from_motion(robot, motion, tau + error, base, keep_rows=True)).result_
     both = ESTIMATORS[name]().fit(halves[0] + halves[1]).result_
     assert both.rows == whole.rows
     if name == "GLS":
@@ -250,7 +254,7 @@ def test_what_is_not_excited_is_said(name):
     base = base_parameters(robot)
     motion = resting(smooth(3, 400, seed=2, rate=50.0), 1)
     tau = inverse_dynamics(robot, motion) + np.random.default_rng(1).normal(size=(400, 3)) * 0.05
-    fit = ESTIMATORS[name]().fit(SampledRegression.from_motion(robot, motion, tau, base)).result_
+    fit = ESTIMATORS[name]().fit(Regression.from_motion(robot, motion, tau, base, keep_rows=True)).result_
     verdicts = {row.name: row.verdict for row in fit.observability()}
     assert verdicts["fv_joint_2"] == verdicts["fc_joint_2"] == "not excited"
     beta = base.values(robot.parameters.values)
@@ -267,7 +271,7 @@ def test_rows_near_standstill_can_be_left_out(name):
     motion = smooth(2, 600, seed=1, rate=50.0)
     moving = np.abs(motion.v) > 0.3
     tau = np.where(moving, inverse_dynamics(robot, motion), 50.0)
-    evidence = SampledRegression.from_motion(robot, motion, tau, base, moving=moving)
+    evidence = Regression.from_motion(robot, motion, tau, base, moving=moving, keep_rows=True)
     fit = ESTIMATORS[name]().fit(evidence).result_
     np.testing.assert_allclose(fit.values, base.values(robot.parameters.values), rtol=1e-7, atol=1e-8)
     assert fit.rows == int(moving.sum())
@@ -281,7 +285,7 @@ def test_bad_rows_do_not_move_robust_estimates(case):
     rng = np.random.default_rng(3)
     spoilt = tau + rng.normal(size=tau.shape) * SIGMA
     spoilt[rng.random(tau.shape) < 0.05] += 40.0
-    evidence = SampledRegression.from_motion(robot, motion, spoilt, base)
+    evidence = Regression.from_motion(robot, motion, spoilt, base, keep_rows=True)
     z = {name: np.sqrt(np.mean(((fit.values - beta) / clean) ** 2)) for name, fit, clean in _fits(evidence, case)}
     assert z["WLS"] > 3.0  # in standard deviations of the clean case
     assert z["Huber"] < 2.0
@@ -293,7 +297,7 @@ def test_bad_rows_do_not_move_robust_estimates(case):
 def _fits(evidence, case):
     robot, base, motion, tau, _ = case
     noise = np.random.default_rng(4).normal(size=tau.shape) * SIGMA
-    clean = WLS().fit(SampledRegression.from_motion(robot, motion, tau + noise, base)).result_.std
+    clean = WLS().fit(Regression.from_motion(robot, motion, tau + noise, base, keep_rows=True)).result_.std
     return [(name, ESTIMATORS[name]().fit(evidence).result_, clean) for name in ("WLS", "Huber", "Tukey")]
 
 
@@ -307,7 +311,7 @@ def test_coloured_noise_is_allowed_for(case):
         e = rng.normal(size=tau.shape) * SIGMA
         for k in range(1, e.shape[0]):
             e[k] += 0.9 * e[k - 1]
-        evidence = SampledRegression.from_motion(robot, motion, tau + e, base)
+        evidence = Regression.from_motion(robot, motion, tau + e, base, keep_rows=True)
         for name, found in z.items():
             fit = ESTIMATORS[name]().fit(evidence).result_
             found.append((fit.values - beta) / fit.std)
@@ -348,7 +352,7 @@ def encoders():
     ]
     return (
         robot,
-        [SampledRegression.from_log(robot, log, base, cutoff=30.0) for log in logs],
+        [Regression.from_log(robot, log, base, cutoff=30.0, keep_rows=True) for log in logs],
         base.values(robot.parameters.values),
     )
 
@@ -396,13 +400,13 @@ def test_good_data_are_not_called_biased(case):
         effort_kind="joint_torque",
         reference=motion.q,
     )
-    found = diagnose_bias(SampledRegression.from_log(robot, log, cutoff=10.0))
+    found = diagnose_bias(Regression.from_log(robot, log, cutoff=10.0, keep_rows=True))
     assert not found.biased
     assert np.max(np.abs(found.bias) / found.std) < 0.1
     assert "nothing to do" in found.summary()
     assert all(p > 1e-4 for _, p in found.whiteness.values())
     with pytest.raises(IdentificationError, match="give an IV"):
-        diagnose_bias(SampledRegression.from_log(robot, log, cutoff=10.0), WLS())
+        diagnose_bias(Regression.from_log(robot, log, cutoff=10.0, keep_rows=True), WLS())
 
 
 def test_other_periods_are_instruments(encoders):
@@ -422,7 +426,7 @@ def test_other_periods_are_instruments(encoders):
             effort=tau + rng.normal(size=tau.shape) * 0.02,
             effort_kind="joint_torque",
         )
-        evidence = SampledRegression.from_log(robot, log, base, cutoff=30.0)
+        evidence = Regression.from_log(robot, log, base, cutoff=30.0, keep_rows=True)
         error["WLS"].append(WLS().fit(evidence).coef_ - beta)
         error["IV"].append(IV(instruments="periods", period=period).fit(evidence).coef_ - beta)
     mean = {name: np.abs(np.mean(values, axis=0)) for name, values in error.items()}
@@ -459,7 +463,7 @@ def test_forgetting_follows_a_robot_that_changes():
     warm = robot.with_parameters(robot.parameters.replace({n: 2.0 * robot.parameters[n] for n in ("fv_joint_1", "fv_joint_2")}))
     tau = np.where((np.arange(2000) < 1000)[:, None], inverse_dynamics(robot, motion), inverse_dynamics(warm, motion))
     tau = tau + np.random.default_rng(0).normal(size=tau.shape) * 0.02
-    evidence = SampledRegression.from_motion(robot, motion, tau, base)
+    evidence = Regression.from_motion(robot, motion, tau, base, keep_rows=True)
     fast, slow = RLS(memory=2.0, history=40).fit(evidence), RLS().fit(evidence)
     truth = base.values(warm.parameters.values)
     own = [base.leaders.index(f"fv_joint_{j}") for j in (1, 2)]
@@ -475,7 +479,7 @@ def test_decimated_rows_are_kept_as_they_were_compressed(case):
     motion = smooth(3, 2000, seed=5, rate=100.0)
     tau = inverse_dynamics(robot, motion) + np.random.default_rng(2).normal(size=(2000, 3))
     decimator = Decimator(5, 100.0)
-    kept = SampledRegression.from_motion(robot, motion, tau, base, decimator)
+    kept = Regression.from_motion(robot, motion, tau, base, decimator, keep_rows=True)
     (part,) = kept.stretches
     for group, W, y in zip(kept.groups, part.W, part.y, strict=True):
         rows = np.column_stack([W, y])
@@ -503,7 +507,7 @@ def pendulum():
         )
         for _ in range(3)
     ]
-    evidence = [SampledRegression.from_log(robot, log, base, cutoff=25.0) for log in logs]
+    evidence = [Regression.from_log(robot, log, base, cutoff=25.0, keep_rows=True) for log in logs]
     return evidence, base.values(robot.parameters.values)
 
 
@@ -534,7 +538,7 @@ def test_a_filter_that_forgets_has_wider_bands(pendulum, filters):
 
 def test_a_filter_needs_all_efforts(case):
     robot, base, motion, tau, _ = case
-    evidence = SampledRegression.from_motion(robot, motion, tau, base, skip=("joint_1",))
+    evidence = Regression.from_motion(robot, motion, tau, base, skip=("joint_1",), keep_rows=True)
     with pytest.raises(IdentificationError, match="efforts of all its joints"):
         Kalman().fit(evidence)
 

@@ -17,7 +17,7 @@ from dynident.identify import (
     Entropic,
     Kalman,
     OutputError,
-    SampledRegression,
+    Regression,
     base_parameters,
     diagnose_bias,
 )
@@ -53,7 +53,7 @@ def runs(machine):
 
 @pytest.fixture(scope="module")
 def evidence(robot, runs):
-    return SampledRegression.from_log(robot, runs[0].log, cutoff=20.0)
+    return Regression.from_log(robot, runs[0].log, cutoff=20.0, keep_rows=True)
 
 
 def error(fit, run) -> float:
@@ -63,7 +63,7 @@ def error(fit, run) -> float:
 def test_a_filter_fitted_to_model_error_is_refused(robot, runs):
     """Offsets that the model lacks never change: a filter against them takes slow motion away and keeps noise."""
     poor = robot.with_terms(("ia", "fv", "fc"))
-    rows = SampledRegression.from_log(poor, runs[0].log, cutoff=20.0)
+    rows = Regression.from_log(poor, runs[0].log, cutoff=20.0, keep_rows=True)
     plain, forced = WLS().fit(rows).result_, GLS(order=12).fit(rows).result_
     with pytest.warns(DynidentWarning, match="an error of the model, not noise"):
         found = GLS().fit(rows)
@@ -76,7 +76,7 @@ def test_a_filter_fitted_to_model_error_is_refused(robot, runs):
 def test_slopes_of_the_filter_do_not_follow_the_noise_of_efforts(robot, machine):
     """About the acceleration that noisy efforts ask for, the same log gave parameters off by 1.25 deviations (rms)."""
     run = machine.simulate(random_motion([0.3, -0.5], [0.8, 0.8], seed=3, duration=6.0, harmonics=3), seed=3)
-    found = Kalman(rate=50.0).fit(SampledRegression.from_log(robot, run.log, cutoff=20.0)).result_
+    found = Kalman(rate=50.0).fit(Regression.from_log(robot, run.log, cutoff=20.0, keep_rows=True)).result_
     z = (found.values - base_parameters(robot).values(robot.parameters.values)) / found.std
     assert np.sqrt(np.mean(z**2)) < 0.9
 
@@ -84,8 +84,8 @@ def test_slopes_of_the_filter_do_not_follow_the_noise_of_efforts(robot, machine)
 def test_a_reference_that_is_not_the_motion_is_no_instrument(robot, runs):
     """As in a log whose target channels hold something else: instruments that say nothing must not say that all is well."""
     log = runs[0].log
-    rows = SampledRegression.from_log(
-        robot, replace(log, reference=0.3 + 1e-3 * np.sin(log.t)[:, None] * np.ones(2)), cutoff=20.0
+    rows = Regression.from_log(
+        robot, replace(log, reference=0.3 + 1e-3 * np.sin(log.t)[:, None] * np.ones(2)), cutoff=20.0, keep_rows=True
     )
     with pytest.warns(DynidentWarning, match="hardly resembles the measured one .* is it what the robot was asked to do"):
         assert IV().fit(rows).strength_ < 0.1
@@ -100,7 +100,7 @@ def test_bands_of_possible_bodies_are_those_of_their_own_residuals(estimator, ro
     """Friction that drives: no possible robot leaves as little as the free fit, and its bands say so."""
     motion = smooth(2, 400, seed=3, rate=50.0)
     tau = inverse_dynamics(robot, motion) - 2.0 * motion.v + np.random.default_rng(0).normal(size=(400, 2)) * 0.1
-    rows = SampledRegression.from_motion(robot, motion, tau)
+    rows = Regression.from_motion(robot, motion, tau, keep_rows=True)
     free, found = WLS().fit(rows).result_, estimator.fit(rows).result_
     left = np.sqrt(np.mean(np.square(rows.residuals(found.values)[0]), axis=1))
     assert np.all(left > 2.0 * free.sigma)
@@ -111,7 +111,7 @@ def test_filters_do_not_take_reversals_for_inertia(robot, machine):
     """Slow motion with long reversals: what sticks is no inertia."""
     motions = [random_motion([0.3, -0.5], [0.8, 0.8], seed=seed, duration=6.0, harmonics=3) for seed in (1, 2)]
     slow = [machine.simulate(motion, seed=seed) for seed, motion in enumerate(motions, start=1)]
-    rows = SampledRegression.from_log(robot, slow[0].log, cutoff=20.0)
+    rows = Regression.from_log(robot, slow[0].log, cutoff=20.0, keep_rows=True)
     found = Kalman(rate=100.0).fit(rows).result_
     z = (found.values - base_parameters(robot).values(robot.parameters.values)) / found.std
     assert np.sqrt(np.mean(z**2)) < 1.5
@@ -143,7 +143,7 @@ class Refusing:
 def test_a_step_that_cannot_be_simulated_is_cut_back(robot, runs, evidence):
     """Described three times too heavy, found at 0.1, and refused below 0.15: the step ends half way, the estimate does not."""
     heavy = robot.with_parameters(robot.parameters.replace(3.0 * robot.parameters.values))
-    rows = SampledRegression.from_log(heavy, runs[0].log, cutoff=20.0)
+    rows = Regression.from_log(heavy, runs[0].log, cutoff=20.0, keep_rows=True)
     free = DIDIM(loop=Refusing(runs[0], -np.inf)).fit(rows)
     loop = Refusing(runs[0], 0.15)
     with pytest.warns(DynidentWarning, match=r"no robot that can be simulated.* 50 % of the last step"):
@@ -159,7 +159,7 @@ def test_a_description_that_cannot_be_simulated_is_left_for_possible_bodies(robo
     light = robot.with_parameters(
         robot.parameters.replace(np.where(robot.parameters.values == 0.1, 0.0, robot.parameters.values))
     )
-    rows = SampledRegression.from_log(light, runs[0].log, cutoff=20.0)
+    rows = Regression.from_log(light, runs[0].log, cutoff=20.0, keep_rows=True)
     loop = Refusing(runs[0], 0.05)
     found = DIDIM(loop=loop).fit(rows)
     assert loop.tried[0] == 0.0
@@ -199,7 +199,7 @@ def test_a_payload_is_no_gain(robot, evidence, machine):
 
 def test_a_fit_to_positions_claims_no_efforts(robot, machine, runs):
     blind = replace(runs[0].log, effort=None, effort_kind="none")
-    rows = SampledRegression.without_effort(robot, blind, cutoff=20.0)
+    rows = Regression.without_effort(robot, blind, cutoff=20.0)
     fit = OutputError(loop=ClosedLoop(machine, runs[0].reference), outputs=("position",), iterations=1).fit(rows).result_
     text = fit.summary()
     assert "0.00%" not in text

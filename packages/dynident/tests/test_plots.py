@@ -9,7 +9,7 @@ from identify_cases import arm, simulated_log
 import dynident as di
 from dynident.errors import DynidentError
 from dynident.friction import Tanh, Viscous
-from dynident.identify import RLS, Prediction, SampledRegression, fit_axis
+from dynident.identify import RLS, Prediction, Regression, fit_axis
 from dynident.simulate import Sweep
 from dynident.trajectory import Fourier, Line, Quintic, Trajectory
 from dynident.trajectory.task import Hop, Segment, Task
@@ -74,7 +74,7 @@ def test_fits_and_estimators_show_their_curves():
     np.testing.assert_allclose(measured.get_ydata(), 2.0 * v + 3.0 * np.tanh(8.0 * v), atol=1e-9)
     for side in law:
         np.testing.assert_allclose(side.get_ydata(), 2.0 * side.get_xdata() + 3.0 * np.tanh(8.0 * side.get_xdata()), rtol=1e-4)
-    rls = RLS(history=20).fit(SampledRegression.from_log(arm(), simulated_log(arm(), seed=1)))
+    rls = RLS(history=20).fit(Regression.from_log(arm(), simulated_log(arm(), seed=1), keep_rows=True))
     figure = rls.plot()
     np.testing.assert_array_equal([drawn(figure, k)[0] for k in range(rls.coef_.size)], rls.history_.T)
     with pytest.raises(DynidentError, match="fit with history="):

@@ -329,7 +329,7 @@ def test_json_and_repr_hold_the_numbers() -> None:
 
 
 def test_a_log_with_its_reference_serves_as_instruments() -> None:
-    from dynident.identify import IV, SampledRegression
+    from dynident.identify import IV, Regression
     from dynident.simulate import standard_machine
     from dynident.trajectory import random_motion
 
@@ -340,4 +340,4 @@ def test_a_log_with_its_reference_serves_as_instruments() -> None:
     assert run.log.reference is None
     assert log.reference is not None
     np.testing.assert_allclose(log.reference[0], run.reference.q[0])
-    assert np.isfinite(IV().fit(SampledRegression.from_log(arm, log)).coef_).all()
+    assert np.isfinite(IV().fit(Regression.from_log(arm, log, keep_rows=True)).coef_).all()

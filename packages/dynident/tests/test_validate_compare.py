@@ -13,7 +13,7 @@ from small_robots import five_bar_machine
 import dynident as di
 from dynident.cli import run as command
 from dynident.errors import DynidentError
-from dynident.identify import IV, TLS, WLS, Entropic, SampledRegression
+from dynident.identify import IV, TLS, WLS, Entropic, Regression
 from dynident.identify.estimators.least_squares import fit_of
 from dynident.simulate import ClosedLoop, standard_machine
 from dynident.trajectory import random_motion
@@ -93,7 +93,7 @@ def test_a_refusal_is_a_row_and_the_end_is_held_out(robot, logs):
 def test_filters_say_why_they_cannot_serve_a_robot_with_loops():
     machine = five_bar_machine()
     log, other = (machine.simulate(random_motion([0.0, 0.9], [0.05, 0.05], i, duration=1.0), seed=i).log for i in (1, 2))
-    chosen = standard_estimators(SampledRegression.from_log(machine.model, log))
+    chosen = standard_estimators(Regression.from_log(machine.model, log, keep_rows=True))
     found = di.compare(machine.model, log, other, estimators={name: chosen[name] for name in ("WLS", "EKF", "UKF")})
     assert all("has loops" in found[name].note and found[name].fit is None for name in ("EKF", "UKF"))
 
@@ -101,7 +101,7 @@ def test_filters_say_why_they_cannot_serve_a_robot_with_loops():
 def test_a_closed_loop_adds_those_that_simulate(robot, logs):
     machine = standard_machine(robot, controller="pd")
     loop = ClosedLoop(machine, smooth(2, 1000, 1))
-    evidence = SampledRegression.from_log(robot, logs[0])
+    evidence = Regression.from_log(robot, logs[0], keep_rows=True)
     assert {"DIDIM", "OutputError", "IV simulated", "IV periods"} <= set(standard_estimators(evidence, 1.0 / 0.15, loop))
 
 

@@ -238,7 +238,6 @@ def _evidence(
     """Return the evidence of the logs in one band, with its rows where the estimator looks at them."""
     from dynident.identify.estimators.entropic import Entropic  # noqa: PLC0415
     from dynident.identify.regression.matching import match  # noqa: PLC0415
-    from dynident.identify.regression.sampled import SampledRegression  # noqa: PLC0415
 
     if any(run.effort_kind == "none" for run in runs):
         return without_efforts(mechanism, runs, solver, options)
@@ -246,8 +245,8 @@ def _evidence(
     if order is not None or tolerance != RANK_TOLERANCE:
         columns = None if order is None else column_order(order)
         base = di.base_parameters(match(mechanism, runs[0]).mechanism, columns, tolerance=tolerance)
-    kind = di.Regression if isinstance(solver, di.MAP | di.WLS | di.OLS | Entropic) else SampledRegression
-    return kind.from_logs(mechanism, runs, base, projection, **options)
+    rows = not isinstance(solver, di.MAP | di.WLS | di.OLS | Entropic)
+    return di.Regression.from_logs(mechanism, runs, base, projection, keep_rows=rows, **options)
 
 
 def _fitted(evidence: di.Regression, solver: Any, essential: float | None, contributing: float | None) -> di.Fit:

@@ -19,7 +19,6 @@ from dynident.errors import DynidentError
 from dynident.identify import DIDIM, GLS, IRLS, IV, ML, RLS, TLS, Entropic, Kalman, OutputError
 
 if TYPE_CHECKING:
-    from dynident.identify.regression.sampled import SampledRegression
     from dynident.simulate.closed_loop import ClosedLoop
 
 OF_FACTORS = ("map", "wls", "ols", "entropic")  # triangles are enough for these; the others look at single rows
@@ -179,10 +178,9 @@ def estimator_of(
     return kind(**options, **rule)
 
 
-def without_efforts(mechanism: di.Mechanism, logs: Sequence[di.Log], solver: Any, options: dict[str, Any]) -> SampledRegression:
+def without_efforts(mechanism: di.Mechanism, logs: Sequence[di.Log], solver: Any, options: dict[str, Any]) -> di.Regression:
     """Return the evidence of commands and positions alone, after saying what they can show."""
     from dynident.identify.estimators.output_error import OutputError  # noqa: PLC0415 - rarely needed
-    from dynident.identify.regression.sampled import SampledRegression  # noqa: PLC0415 - rarely needed
 
     if not isinstance(solver, OutputError):
         raise DynidentError(
@@ -194,6 +192,6 @@ def without_efforts(mechanism: di.Mechanism, logs: Sequence[di.Log], solver: Any
             "some logs have efforts and others have none; fit those with efforts, or read all with --effort none"
         )
     solver.set_params(outputs=("position",))
-    evidence = reduce(add, [SampledRegression.without_effort(mechanism, log, **options) for log in logs])
+    evidence = reduce(add, [di.Regression.without_effort(mechanism, log, **options) for log in logs])
     note(f"what positions alone can show, before the fit:\n{solver.visible(evidence).summary()}")
     return evidence

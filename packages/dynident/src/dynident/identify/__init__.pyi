@@ -38,7 +38,6 @@ from .posterior.prior import Knowledge as Knowledge
 from .posterior.prior import Population as Population
 from .prediction import Prediction as Prediction
 from .regression.regression import Regression as Regression
-from .regression.sampled import SampledRegression as SampledRegression
 from .score import Metrics as Metrics
 from .score import Score as Score
 from .score import evaluate as evaluate
@@ -68,7 +67,6 @@ __all__ = [
     "Population",
     "Prediction",
     "Regression",
-    "SampledRegression",
     "Score",
     "base_parameters",
     "choose",

@@ -98,7 +98,7 @@ class Log(Tabular):
         As logged, in SI units of `effort_kind`: Nm, N, A or V.
     effort_kind : {"joint_torque", "joint_force", "motor_torque", "motor_current", "voltage", "none"}
         Required. "joint_torque" is the generalised effort: Nm on a revolute joint, N on a prismatic one. "none" says that no
-        effort was measured: `effort` may be None, and only `SampledRegression.without_effort` takes such a log.
+        effort was measured: `effort` may be None, and only `Regression.without_effort` takes such a log.
     gain : array, shape (n,), optional
         Drive gain, effort unit to Nm or N on the side of the positions: torque = effort * gain.
     velocity, acceleration, temperature : array, shape (N, n), optional
@@ -322,7 +322,7 @@ class Log(Tabular):
         if self.effort_kind == "none":
             raise LogError(
                 f"log '{self.name}' has no effort; its positions can be fitted by OutputError on "
-                "SampledRegression.without_effort(robot, log)"
+                "Regression.without_effort(robot, log)"
             )
         if self.gain is not None:
             return np.asarray(self.effort * self.gain)

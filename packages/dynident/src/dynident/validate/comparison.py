@@ -28,7 +28,7 @@ from dynident.identify.estimators.robust import IRLS
 from dynident.identify.estimators.total import TLS
 from dynident.identify.fit import Fit
 from dynident.identify.regression.matching import match
-from dynident.identify.regression.sampled import SampledRegression
+from dynident.identify.regression.regression import Regression
 from dynident.mechanism.mechanism import Mechanism
 from dynident.parallel import gathered
 from dynident.results import Frozen, Result
@@ -131,14 +131,12 @@ class Comparison(Result):
         }
 
 
-def standard_estimators(
-    evidence: SampledRegression, period: float | None = None, loop: ClosedLoop | None = None
-) -> dict[str, Any]:
+def standard_estimators(evidence: Regression, period: float | None = None, loop: ClosedLoop | None = None) -> dict[str, Any]:
     """Return the estimators that a comparison tries by default.
 
     Parameters
     ----------
-    evidence : SampledRegression
+    evidence : Regression
         What they will be fitted to; instruments from the reference need logs that have one.
     period : float, optional
         Period of the motion [s], for instruments from other periods.
@@ -217,7 +215,7 @@ def compare(
     base = base_parameters(match(robot, training[0]).mechanism)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DynidentWarning)  # the log's quality is told by every other command
-        evidence = SampledRegression.from_logs(robot, training, base, **options)
+        evidence = Regression.from_logs(robot, training, base, **options, keep_rows=True)
     chosen = standard_estimators(evidence, period, loop) if estimators is None else estimators
     items = [(name, estimator, evidence, held_out) for name, estimator in chosen.items()]
     rows = tuple(_row(*item) for item in items) if client is None else tuple(gathered(client, _row, items))
@@ -242,7 +240,7 @@ def _several(logs: Log | Sequence[Log], name: str) -> list[Log]:
     return found
 
 
-def _row(name: str, estimator: Any, evidence: SampledRegression, held_out: Sequence[Log]) -> ComparisonRow:
+def _row(name: str, estimator: Any, evidence: Regression, held_out: Sequence[Log]) -> ComparisonRow:
     """Fit one estimator and judge it; a refusal is a row too."""
     nothing = float("nan")
     started = time.perf_counter()
@@ -272,7 +270,7 @@ def _judged(fit: Fit, held_out: Sequence[Log]) -> tuple[float, float]:
     return float(np.sqrt(wrong / size)), float(np.average([s.coverage for s in scores], weights=samples))
 
 
-def _training(fit: Fit, evidence: SampledRegression) -> float:
+def _training(fit: Fit, evidence: Regression) -> float:
     total = sum(group.effort_square for group in evidence.groups)
     return float(np.sqrt(sum(group.residual(fit.values) for group in evidence.groups) / total))
 

@@ -26,7 +26,7 @@ from dynident.identify.estimators.statistics import (
     row_noise,
 )
 from dynident.identify.regression.factor import Solution
-from dynident.identify.regression.sampled import SampledRegression
+from dynident.identify.regression.regression import Regression
 from dynident.results import Result
 from dynident.signals.filters import Decimator
 
@@ -75,12 +75,12 @@ class BiasDiagnosis(Result):
         return "\n".join(self.sentences)
 
 
-def diagnose_bias(regression: SampledRegression, instruments: IV | None = None) -> BiasDiagnosis:
+def diagnose_bias(regression: Regression, instruments: IV | None = None) -> BiasDiagnosis:
     """Say whether least squares can be trusted on some evidence.
 
     Parameters
     ----------
-    regression : SampledRegression
+    regression : Regression
         Evidence with its rows.
     instruments : IV, optional
         Instruments to compare with; the logs' reference when omitted, none where there is none.
@@ -90,7 +90,7 @@ def diagnose_bias(regression: SampledRegression, instruments: IV | None = None) 
     BiasDiagnosis
         Numbers and sentences.
     """
-    require(regression, SampledRegression, "regression")
+    require(regression, Regression, "regression")
     solution, sigma = WLS()._estimate(regression, np.ones(regression.base.rank, dtype=bool))
     bias, explained = noise_bias(regression, solution, sigma, row_noise(regression))
     share = {group.name: float(x) for group, x in zip(regression.groups, explained, strict=True)}
@@ -111,7 +111,7 @@ def diagnose_bias(regression: SampledRegression, instruments: IV | None = None) 
     return replace(diagnosis, sentences=(*_noise_words(diagnosis), *_test_words(diagnosis, reason)))
 
 
-def _whiteness(regression: SampledRegression, solution: Solution) -> dict[str, tuple[float, float]]:
+def _whiteness(regression: Regression, solution: Solution) -> dict[str, tuple[float, float]]:
     residuals, found = regression.residuals(solution.beta), {}
     for g, group in enumerate(regression.groups):
         parts = [(part[g], s.used[g]) for part, s in zip(residuals, regression.stretches, strict=True)]
@@ -131,7 +131,7 @@ def _decimated(decimator: Decimator, lags: int) -> Array:
 
 
 def _hausman(
-    regression: SampledRegression, instruments: IV | None, plain: Solution, sigma: Array
+    regression: Regression, instruments: IV | None, plain: Solution, sigma: Array
 ) -> tuple[Array, float, int, float, str]:
     """Return the differences, the statistic, its degrees of freedom, the probability of chance, and why there is none."""
     estimator = instruments or IV()

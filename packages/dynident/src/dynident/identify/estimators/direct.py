@@ -27,7 +27,7 @@ from dynident.identify.estimators.statistics import EDGE, coloured_covariance
 from dynident.identify.fit import Fit
 from dynident.identify.regression.factor import Solution
 from dynident.identify.regression.regression import Regression
-from dynident.identify.regression.sampled import SampledRegression, Stretch, differentiated, rows_along, sampled
+from dynident.identify.regression.sampled import Stretch, differentiated, rows_along, sampled
 from dynident.mechanics.motion import Motion
 from dynident.mechanism.mechanism import Mechanism
 
@@ -52,7 +52,7 @@ class Loop(Protocol):
         """Return the simulated motion of a model at the times of a log."""
 
 
-def check_loop(loop: Loop | None, evidence: SampledRegression, name: str) -> Loop:
+def check_loop(loop: Loop | None, evidence: Regression, name: str) -> Loop:
     """Return the loop if it fits the evidence."""
     if loop is None or not callable(getattr(loop, "motion", None)):
         raise IdentificationError(
@@ -150,9 +150,7 @@ class DIDIM(LeastSquares):
             )
         return solution, sigma
 
-    def _begin(
-        self, evidence: SampledRegression, loop: Loop, active: NDArray[np.bool_]
-    ) -> tuple[Mechanism, tuple[Stretch, ...]]:
+    def _begin(self, evidence: Regression, loop: Loop, active: NDArray[np.bool_]) -> tuple[Mechanism, tuple[Stretch, ...]]:
         """Return the first model and the rows along its motion."""
         if self.start is not None:
             return self.start.model, _along(evidence, loop, self.start.model)
@@ -166,7 +164,7 @@ class DIDIM(LeastSquares):
         return coloured_covariance(self.evidence_, solution, sigma)
 
 
-def _along(evidence: SampledRegression, loop: Loop, model: Mechanism) -> tuple[Stretch, ...]:
+def _along(evidence: Regression, loop: Loop, model: Mechanism) -> tuple[Stretch, ...]:
     """Return the evidence with the rows of a model's simulated motion."""
     return tuple(
         replace(part, W=tuple(rows_along(evidence, part, filtered_motion(loop.motion(model, k, part.motion.t), part))))
@@ -175,7 +173,7 @@ def _along(evidence: SampledRegression, loop: Loop, model: Mechanism) -> tuple[S
 
 
 def _toward(
-    evidence: SampledRegression, loop: Loop, model: Mechanism, target: Mechanism
+    evidence: Regression, loop: Loop, model: Mechanism, target: Mechanism
 ) -> tuple[Mechanism, tuple[Stretch, ...], float]:
     """Return the model at the end of a step, or of the part of it that can be simulated, its rows, and that part."""
     here, there = model.parameters.values, target.parameters.values

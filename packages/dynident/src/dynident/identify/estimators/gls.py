@@ -22,7 +22,7 @@ from dynident.identify.estimators.least_squares import WLS, LeastSquares
 from dynident.identify.estimators.statistics import ORDER, coloured_covariance, noise_filters
 from dynident.identify.regression.factor import Solution, free_rows, group_sigma, solve
 from dynident.identify.regression.regression import Regression
-from dynident.identify.regression.sampled import SampledRegression, Stretch, sampled
+from dynident.identify.regression.sampled import Stretch, sampled
 
 BLOCKS = 6  # stretches of time that are left out in turn
 WORSE = 1.1  # squared error of left-out stretches over that of WLS, from which on a filter does harm
@@ -92,7 +92,7 @@ class GLS(LeastSquares):
     def _covariance(self, regression: Regression, solution: Solution, sigma: Array) -> Array:
         return coloured_covariance(sampled(regression, "GLS"), solution, sigma) if self.refused_ else solution.covariance()
 
-    def _held_out(self, evidence: SampledRegression, plain: Solution, sigma: Array, active: NDArray[np.bool_]) -> float:
+    def _held_out(self, evidence: Regression, plain: Solution, sigma: Array, active: NDArray[np.bool_]) -> float:
         """Return the squared error of left-out stretches over that of WLS: the median, one stretch may be like no other."""
         none = [np.empty(0) for _ in self.filters_]
         error = np.zeros((2, BLOCKS))
@@ -105,9 +105,7 @@ class GLS(LeastSquares):
                         own[k] += float(np.sum(e[_block(e.size, k)] ** 2)) / s**2
         return float(np.median(error[1] / np.maximum(error[0], 1e-300)))
 
-    def _solve(
-        self, evidence: SampledRegression, before: Solution, active: NDArray[np.bool_], filters: Sequence[Array]
-    ) -> Solution:
+    def _solve(self, evidence: Regression, before: Solution, active: NDArray[np.bool_], filters: Sequence[Array]) -> Solution:
         """Solve with the filtered rows, every group with the variance of its white noise."""
         rows, counts = [], np.zeros(len(evidence.groups), dtype=int)
         for part in evidence.stretches:

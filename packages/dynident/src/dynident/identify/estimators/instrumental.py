@@ -20,8 +20,9 @@ from dynident.errors import DynidentWarning, IdentificationError, warn
 from dynident.identify.estimators.least_squares import WLS, LeastSquares
 from dynident.identify.estimators.statistics import embedded, influence_covariance
 from dynident.identify.regression.factor import RowGroup, Solution, group_sigma, solve
-from dynident.identify.regression.regression import Regression, robot_motion
-from dynident.identify.regression.sampled import SampledRegression, Stretch, rows_along, sampled
+from dynident.identify.regression.matching import robot_motion
+from dynident.identify.regression.regression import Regression
+from dynident.identify.regression.sampled import Stretch, rows_along, sampled
 from dynident.mechanics.motion import Motion
 
 Instruments = str | Motion | Callable[[int, Stretch], Motion]
@@ -90,7 +91,7 @@ class IV(LeastSquares):
             return solution.covariance()
         return embedded(influence_covariance(evidence, solution.beta, self.influence_), solution)
 
-    def _solve(self, evidence: SampledRegression, Z: list[list[Array]], sigma: Array, active: NDArray[np.bool_]) -> Solution:
+    def _solve(self, evidence: Regression, Z: list[list[Array]], sigma: Array, active: NDArray[np.bool_]) -> Solution:
         """Solve Q^T W beta = Q^T y with Q an orthonormal basis of the weighted instruments."""
         b = evidence.base.rank
         Zs, Ws, ys = [], [], []
@@ -112,9 +113,7 @@ class IV(LeastSquares):
         self.strength_ = float(np.linalg.svd(Q.T @ kept, compute_uv=False)[-1] / smallest) if smallest > 0.0 else 0.0
         return solution
 
-    def _influence(
-        self, evidence: SampledRegression, Z: list[list[Array]], sigma: Array, solution: Solution
-    ) -> list[list[Array]]:
+    def _influence(self, evidence: Regression, Z: list[list[Array]], sigma: Array, solution: Solution) -> list[list[Array]]:
         """Return the influence of every row on the solved parameters, (W^T P W)^-1 W^T Z (Z^T Z)^-1 z."""
         b = evidence.base.rank
         ZZ, ZW = np.zeros((b, b)), np.zeros((b, b))
@@ -136,7 +135,7 @@ class IV(LeastSquares):
             influence.append(parts)
         return influence
 
-    def _motion(self, evidence: SampledRegression, i: int, part: Stretch) -> Motion:
+    def _motion(self, evidence: Regression, i: int, part: Stretch) -> Motion:
         """Return the motion that the instruments of a stretch come from."""
         if isinstance(self.instruments, Motion):
             if len(evidence.stretches) > 1:
@@ -178,7 +177,7 @@ def resampled(motion: Motion, t: Array) -> Motion:
     return Motion(t, *(scipy.interpolate.CubicSpline(motion.t, x)(t) for x in (motion.q, motion.v, motion.a)))
 
 
-def other_periods(evidence: SampledRegression, part: Stretch, period: float | None) -> Motion:
+def other_periods(evidence: Regression, part: Stretch, period: float | None) -> Motion:
     """Return at every time the mean of the motion one or more whole periods away, whose noise is another."""
     if period is None or not period > 0.0:
         raise IdentificationError(f"IV: period is {period}; give the period of the motion in s for instruments='periods'")

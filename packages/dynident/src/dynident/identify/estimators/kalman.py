@@ -30,7 +30,7 @@ from dynident.identify.posterior.prior import prior_of
 from dynident.identify.regression.factor import Solution, group_sigma
 from dynident.identify.regression.regression import Regression
 from dynident.identify.regression.rows import Rows
-from dynident.identify.regression.sampled import SampledRegression, Stretch, sampled
+from dynident.identify.regression.sampled import Stretch, sampled
 from dynident.mechanics.motion import Motion
 
 KINDS = ("extended", "unscented")
@@ -127,7 +127,7 @@ class Kalman(LeastSquares):
 class _Model:
     """Accelerations of a robot, and their derivatives, as functions of base parameters; friction apart."""
 
-    def __init__(self, evidence: SampledRegression) -> None:
+    def __init__(self, evidence: Regression) -> None:
         robot = evidence.mechanism
         self.code = Rows(robot).compiled(evidence.base.columns)
         self.n = robot.dof

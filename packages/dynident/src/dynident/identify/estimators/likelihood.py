@@ -20,8 +20,9 @@ from dynident.identify.estimators.least_squares import LeastSquares
 from dynident.identify.estimators.statistics import EDGE, effort_share, embedded, influence_covariance
 from dynident.identify.estimators.total import TLS
 from dynident.identify.regression.factor import Solution
-from dynident.identify.regression.regression import Regression, robot_motion
-from dynident.identify.regression.sampled import SampledRegression, Stretch, differentiated, rows_along, sampled
+from dynident.identify.regression.matching import robot_motion
+from dynident.identify.regression.regression import Regression
+from dynident.identify.regression.sampled import Stretch, differentiated, rows_along, sampled
 from dynident.mechanics.motion import Motion
 
 SMALL = 1e-5
@@ -82,7 +83,7 @@ class ML(LeastSquares):
         return embedded(influence_covariance(evidence, solution.beta, self.influence_), solution)
 
 
-def _slopes(evidence: SampledRegression, part: Stretch) -> tuple[list[list[Array]], Array]:
+def _slopes(evidence: Regression, part: Stretch) -> tuple[list[list[Array]], Array]:
     """Return dW/d(q_j, v_j, a_j) of every group as 3 n arrays (M, k_g), and the covariances (n, 3, 3) of what noise is left."""
     n = part.measured.q.shape[1]
     variances = np.zeros((n, 3, 3))
@@ -111,7 +112,7 @@ def _slopes(evidence: SampledRegression, part: Stretch) -> tuple[list[list[Array
 
 
 def _derivatives(
-    evidence: SampledRegression,
+    evidence: Regression,
     part: Stretch,
     D: list[list[Array]],
     variances: Array,

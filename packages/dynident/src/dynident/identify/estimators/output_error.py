@@ -31,7 +31,7 @@ from dynident.identify.estimators.statistics import ENOUGH, ORDER, RING, autocov
 from dynident.identify.fit import Fit
 from dynident.identify.regression.factor import RowGroup, Solution, group_sigma, solve, triangle
 from dynident.identify.regression.regression import Regression
-from dynident.identify.regression.sampled import SampledRegression, Stretch, rows_along, sampled
+from dynident.identify.regression.sampled import Stretch, rows_along, sampled
 from dynident.identify.tables import GAINS
 from dynident.mechanism.mechanism import Mechanism
 from dynident.results import Result
@@ -71,7 +71,7 @@ class OutputError(LeastSquares):
         The closed loop with the controller of the robot, one reference per log (`dynident.simulate.ClosedLoop`); its
         ``unknown`` gains are estimated too.
     outputs : tuple of {"effort", "position"}
-        What is compared; ("position",) for logs without efforts (`SampledRegression.without_effort`).
+        What is compared; ("position",) for logs without efforts (`Regression.without_effort`).
     noise : {"white", "coloured"}
         How channels are weighed: by the size of their residuals, which a model that is a little wrong survives; or whitened by
         the filter of their residuals, which is better where these are noise. Deviations allow for colour in both cases.
@@ -96,7 +96,7 @@ class OutputError(LeastSquares):
     recovery: str = "prior"
     tolerance: float = 1e-5
 
-    def visible(self, regression: SampledRegression) -> Visible:
+    def visible(self, regression: Regression) -> Visible:
         """Return how well the outputs show each unknown, before the fit, and what they do not show at all."""
         problem = _Problem(self, sampled(regression, "OutputError"))
         measured, now = problem.measured(), problem.simulated(problem.start, np.ones(problem.factors))
@@ -198,7 +198,7 @@ class OutputError(LeastSquares):
 class _Problem:
     """Outputs of a closed loop as functions of its model and gains."""
 
-    def __init__(self, estimator: OutputError, evidence: SampledRegression) -> None:
+    def __init__(self, estimator: OutputError, evidence: Regression) -> None:
         self.evidence = evidence
         self.loop = check_loop(estimator.loop, evidence, "OutputError")
         self.kinds = tuple(estimator.outputs)
@@ -395,7 +395,7 @@ ROUND = 1e-10  # eigenvalue of a scaled covariance below which a direction is ro
 
 
 def contradiction(
-    evidence: SampledRegression, loop: Loop, active: NDArray[np.bool_], theta: Array, covariance: Array
+    evidence: Regression, loop: Loop, active: NDArray[np.bool_], theta: Array, covariance: Array
 ) -> tuple[str, Array]:
     """Return a sentence about what both disagree on, empty if nothing, and by how much, (b,), zero where they agree."""
     apart, witness = np.zeros(evidence.base.rank), _witness(evidence, loop, active)
@@ -424,7 +424,7 @@ def contradiction(
     return text, apart
 
 
-def _witness(evidence: SampledRegression, loop: Loop, active: NDArray[np.bool_]) -> Fit | None:
+def _witness(evidence: Regression, loop: Loop, active: NDArray[np.bool_]) -> Fit | None:
     """Return what instrumental variables, the references of the loop, say of the same evidence; None where they are silent."""
     if not any(np.any(y) for part in evidence.stretches for y in part.y):
         return None  # a log without efforts has no inverse dynamics

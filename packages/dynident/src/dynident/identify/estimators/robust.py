@@ -19,7 +19,7 @@ from dynident.errors import IdentificationError
 from dynident.identify.estimators.least_squares import WLS, LeastSquares
 from dynident.identify.regression.factor import Solution, free_rows, solve
 from dynident.identify.regression.regression import Regression
-from dynident.identify.regression.sampled import SampledRegression, sampled
+from dynident.identify.regression.sampled import sampled
 
 CONSTANTS = {"huber": 1.345, "tukey": 4.685}  # 95 % efficiency where the noise is normal
 MAD = 1.4826  # standard deviation over median absolute value of normal noise
@@ -116,7 +116,7 @@ class IRLS(LeastSquares):
         return np.asarray(np.where(np.abs(u) < c, (1.0 - (u / c) ** 2) ** 2, 0.0))
 
     @staticmethod
-    def _scale(evidence: SampledRegression, solution: Solution) -> Array:
+    def _scale(evidence: Regression, solution: Solution) -> Array:
         """Return the robust standard deviation of the rows of every group, parameters paid for."""
         residuals, scale = evidence.residuals(solution.beta), []
         free = free_rows(evidence, solution)

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from dynident.arrays import Array
 from dynident.friction.terms import JointTerm, term_of
 from dynident.identify.regression.factor import Solution
-from dynident.identify.regression.regression import robot_motion
-from dynident.identify.regression.sampled import SampledRegression, Stretch, differentiated, rows_along
+from dynident.identify.regression.matching import robot_motion
+from dynident.identify.regression.regression import Regression
+from dynident.identify.regression.sampled import Stretch, differentiated, rows_along
 from dynident.mechanics.motion import Motion
 
 
@@ -67,7 +68,7 @@ ENOUGH = 40  # rows per coefficient of a noise filter: the fit itself leaves res
 RING = 200  # rows before the first one whose noise is felt through the filter
 
 
-def noise_filters(evidence: SampledRegression, beta: Array, largest: int = ORDER, order: int | None = None) -> list[Array]:
+def noise_filters(evidence: Regression, beta: Array, largest: int = ORDER, order: int | None = None) -> list[Array]:
     """Return the coefficients a of the noise filter of every group, from its residuals."""
     residuals, filters = evidence.residuals(beta), []
     lags = min(largest if order is None else order, min(s.t.size for s in evidence.stretches) // 4)
@@ -80,7 +81,7 @@ def noise_filters(evidence: SampledRegression, beta: Array, largest: int = ORDER
     return filters
 
 
-def influence_covariance(evidence: SampledRegression, beta: Array, influence: Sequence[Sequence[Array]]) -> Array:
+def influence_covariance(evidence: Regression, beta: Array, influence: Sequence[Sequence[Array]]) -> Array:
     """Return the covariance (k, k) of sum_g U_g^T e_g from the influence U_g (M, k) of every row, under coloured noise."""
     filters = noise_filters(evidence, beta)
     k = influence[0][0].shape[1]
@@ -115,7 +116,7 @@ def _whole(used: NDArray[np.bool_], order: int) -> NDArray[np.bool_]:
 
 
 def _innovation_covariance(
-    evidence: SampledRegression,
+    evidence: Regression,
     filters: Sequence[Array],
     innovations: Sequence[Sequence[Array]],
     valid: Sequence[Sequence[NDArray[np.bool_]]],
@@ -148,7 +149,7 @@ def embedded(covariance: Array, solution: Solution) -> Array:
 
 
 def least_squares_influence(
-    evidence: SampledRegression, solution: Solution, sigma: Array, inverse: Array | None = None
+    evidence: Regression, solution: Solution, sigma: Array, inverse: Array | None = None
 ) -> list[list[Array]]:
     """Return the influence of every row on the solved parameters of weighted least squares, (W^T W)^-1 w / sigma^2."""
     P = solution.covariance()[np.ix_(solution.solved, solution.solved)] if inverse is None else inverse
@@ -163,7 +164,7 @@ def least_squares_influence(
     return influence
 
 
-def coloured_covariance(evidence: SampledRegression, solution: Solution, sigma: Array, inverse: Array | None = None) -> Array:
+def coloured_covariance(evidence: Regression, solution: Solution, sigma: Array, inverse: Array | None = None) -> Array:
     """Return the covariance (b, b) of weighted least squares under coloured noise."""
     influence = least_squares_influence(evidence, solution, sigma, inverse)
     return embedded(influence_covariance(evidence, solution.beta, influence), solution)
@@ -185,7 +186,7 @@ def noisy_motion(stretch: Stretch, rng: np.random.Generator) -> Motion:
     return Motion(m.t, m.q + dq, m.v + dv, m.a + da)
 
 
-def row_noise(regression: SampledRegression, draws: int = DRAWS) -> list[Array]:
+def row_noise(regression: Regression, draws: int = DRAWS) -> list[Array]:
     """Return C_g (k_g, k_g), the covariance of the noise in the rows of every group; zero where nothing is known of q's."""
     rng = np.random.default_rng(0)
     totals = [np.zeros(2 * (group.columns.size,)) for group in regression.groups]
@@ -200,7 +201,7 @@ def row_noise(regression: SampledRegression, draws: int = DRAWS) -> list[Array]:
     return [total / max(group.count, 1) for total, group in zip(totals, regression.groups, strict=True)]
 
 
-def noise_bias(regression: SampledRegression, solution: Solution, sigma: Array, noise: list[Array]) -> tuple[Array, Array]:
+def noise_bias(regression: Regression, solution: Solution, sigma: Array, noise: list[Array]) -> tuple[Array, Array]:
     """Return the bias (b,) that noise of the rows gives to weighted least squares, and its share of each group's variance."""
     b = solution.beta.size
     S, NC = np.zeros((b, b)), np.zeros((b, b))
@@ -220,7 +221,7 @@ def noise_bias(regression: SampledRegression, solution: Solution, sigma: Array, 
     return bias, np.array(share)
 
 
-def effort_share(regression: SampledRegression, beta: Array) -> Array:
+def effort_share(regression: Regression, beta: Array) -> Array:
     """Return the part of each group's residual variance, (groups,), that noise of the positions leaves to that of efforts.
 
     Where a joint turns round, noise changes the sign of dry friction. That is no small error of a row, and stays with efforts.
@@ -232,7 +233,7 @@ def effort_share(regression: SampledRegression, beta: Array) -> Array:
     return np.clip(1.0 - np.array(share), LEAST, 1.0)
 
 
-def jumping(regression: SampledRegression) -> NDArray[np.bool_]:
+def jumping(regression: Regression) -> NDArray[np.bool_]:
     """Return which base parameters (b,) are factors of a friction that jumps at standstill."""
     robot = regression.mechanism
     laws = {own.name for own in robot.own_columns if own.coordinate}

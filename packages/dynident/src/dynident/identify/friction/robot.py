@@ -34,8 +34,8 @@ from dynident.identify.friction.search import Found, Progress, search, shape_bou
 from dynident.identify.posterior.posterior import estimate
 from dynident.identify.posterior.prior import Knowledge, prior_of
 from dynident.identify.regression.factor import relative_error
-from dynident.identify.regression.matching import match
-from dynident.identify.regression.regression import Regression, dead_efforts, prepared_for, robot_motion
+from dynident.identify.regression.matching import match, robot_motion
+from dynident.identify.regression.regression import Regression, dead_efforts, prepared_for
 from dynident.identify.regression.rows import Projection, Rows, check_projection
 from dynident.identify.regression.stretches import resting_of
 from dynident.mechanics.functions import tree_motion

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from dynident.arrays import Array
 from dynident.errors import IdentificationError, LogError, SignalWarning, require, warn
+from dynident.mechanics.closure import motion_from_actuators
+from dynident.mechanics.motion import Motion
 from dynident.mechanism.mechanism import Mechanism
 from dynident.signals.filters import Decimator
 from dynident.signals.log import Log
@@ -301,3 +303,8 @@ def _usable(rows: Rows, prepared: Prepared) -> float:
     """Return the share of decimated rows without standing joints, of the joint that has fewest."""
     assert prepared.moving is not None
     return float(prepared.decimator.usable(rows.usable(prepared.moving)).mean(axis=0).min())
+
+
+def robot_motion(mechanism: Mechanism, measured: Motion) -> Motion:
+    """Return the motion of the robot's coordinates from what was measured: the same for a tree, from the motors with loops."""
+    return motion_from_actuators(mechanism, measured) if mechanism.loops else measured

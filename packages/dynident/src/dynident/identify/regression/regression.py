@@ -7,7 +7,9 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from inspect import signature
+from operator import add
 from pathlib import Path
 from typing import Any, NamedTuple
 from zipfile import is_zipfile
@@ -22,11 +24,11 @@ from dynident.files import read_regular, write_atomic
 from dynident.identify.base import BaseParameters, base_parameters, columns_of
 from dynident.identify.partitions import warn_of_projection
 from dynident.identify.regression.factor import RowGroup, factors_of, triangle
-from dynident.identify.regression.matching import Matched, match, shortened
+from dynident.identify.regression.matching import Matched, match, robot_motion, shortened
 from dynident.identify.regression.rows import Projection, Rows, check_projection, checked_efforts
+from dynident.identify.regression.sampled import Stretch, positions_at, stretch_of, with_log
 from dynident.identify.regression.stretches import Repeats, added, resting_of
-from dynident.mechanics.closure import motion_from_actuators
-from dynident.mechanics.motion import Motion, MotionLike, as_motion
+from dynident.mechanics.motion import MotionLike, as_motion
 from dynident.mechanism.mechanism import Mechanism
 from dynident.signals.filters import Decimator
 from dynident.signals.log import Log
@@ -64,6 +66,14 @@ class Regression:
         How the equations of a robot with loops were projected (see `dynident.identify.regression.rows`).
     logs : tuple of Recorded
         The logs themselves while they are in memory, for `dynident.inspect`; not written to files.
+    stretches : tuple of Stretch
+        Rows of every log in the order of time, if they were kept (``keep_rows=True``), for estimators that look at single
+        rows; not written to files.
+
+    Examples
+    --------
+    >>> rows = Regression.from_log(robot, log, keep_rows=True)   # doctest: +SKIP
+    >>> IRLS().fit(rows).result_                                 # doctest: +SKIP
     """
 
     base: BaseParameters
@@ -73,6 +83,7 @@ class Regression:
     notes: tuple[str, ...] = ()
     projection: Projection = "gls"
     logs: tuple[Recorded, ...] = ()
+    stretches: tuple[Stretch, ...] = ()
 
     def __repr__(self) -> str:
         logs = ", ".join(str(source["name"]) for source in self.sources) or "motions"
@@ -104,6 +115,7 @@ class Regression:
         temperature: Array | None = None,
         load: Array | None = None,
         stretches: int | Repeats | None = None,
+        keep_rows: bool = False,
     ) -> Regression:
         """Compress a motion and its efforts."""
         motion = as_motion(motion)
@@ -126,7 +138,8 @@ class Regression:
         groups = factors_of(rows, base, motion, tau, filter_, skip, moving, signals, stretches)
         for group in groups:
             check_finite(group.R, group.name)
-        return cls(base, groups, projection=rows.projection)
+        kept = (stretch_of(rows, motion, tau, base, groups, filter_, moving),) if keep_rows else ()
+        return cls(base, groups, projection=rows.projection, stretches=kept)
 
     @classmethod
     def from_log(
@@ -138,6 +151,7 @@ class Regression:
         absent: Sequence[str] = (),
         stretches: int | Repeats | None = None,
         between: tuple[float, float] | None = None,
+        keep_rows: bool = False,
         **options: Any,
     ) -> Regression:
         """Prepare a log (check, filter, differentiate, decimate) and compress it.
@@ -159,6 +173,8 @@ class Regression:
         between : tuple of float, optional
             First and last time [s] of the samples whose rows are used; what the log has around them serves the filters only.
             Pieces of a long log that overlap by 16 periods of the cut-off give the evidence of the whole.
+        keep_rows : bool
+            Whether to keep the rows, for estimators that look at single ones.
         **options
             Passed to `dynident.signals.prepare`.
 
@@ -186,15 +202,41 @@ class Regression:
         motion = robot_motion(robot, prepared.motion)
         beside = (prepared.moving, prepared.temperature, prepared.effort)
         evidence = cls.from_motion(
-            robot, motion, prepared.filtered, base, prepared.decimator, skip, projection, absent, *beside, stretches
+            robot, motion, prepared.filtered, base, prepared.decimator, skip, projection, absent, *beside, stretches, keep_rows
         )
         source = source_of(log, prepared)
         if not robot.loops:
             rows = Rows(evidence.mechanism, absent=tuple(columns_of(evidence.mechanism, tuple(absent))))
             signals = rows.signals(prepared.temperature, prepared.effort, len(motion))
             source["resting"] = resting_of(rows, evidence.base, motion, prepared.filtered, signals, skip)
+        rows_of_log = tuple(with_log(part, matched, prepared.cutoff.frequency, options) for part in evidence.stretches)
         kept = {name: value for name, value in options.items() if name != "like"}  # the band is in the source
-        return replace(evidence, sources=(source,), options=kept, notes=tuple(notes), logs=(Recorded(log, tuple(absent)),))
+        return replace(
+            evidence,
+            sources=(source,),
+            options=kept,
+            notes=tuple(notes),
+            logs=(Recorded(log, tuple(absent)),),
+            stretches=rows_of_log,
+        )
+
+    @classmethod
+    def without_effort(cls, mechanism: Mechanism, log: Log, base: BaseParameters | None = None, **options: Any) -> Regression:
+        """Take the positions of a log that has no usable efforts, for `OutputError(outputs=("position",))`; rows are kept."""
+        if mechanism.loops:
+            raise IdentificationError(f"robot '{mechanism.name}' has loops; logs without efforts are fitted for trees only")
+        # Preparation refuses dead efforts; these are never used.
+        kind = "motor_torque" if log.position_side == "motor" else "joint_torque"
+        matched = match(mechanism, replace(log, effort=log.position, effort_kind=kind, gain=None))
+        prepared = prepare(matched.log, **options)
+        zero = np.zeros_like(prepared.effort)
+        evidence = cls.from_motion(matched.mechanism, prepared.motion, zero, base, prepared.decimator, keep_rows=True)
+        (stretch,) = evidence.stretches
+        raw = positions_at(matched.log, stretch.motion.t)
+        source = {**source_of(log, prepared), "effort_kind": "none"}
+        notes = (*matched.notes, *prepared.explanation.splitlines(), "efforts are not used")
+        found = replace(stretch, positions=raw, cutoff=prepared.cutoff.frequency, options=options)
+        return replace(evidence, sources=(source,), options=dict(options), notes=notes, stretches=(found,))
 
     @classmethod
     def from_rows(
@@ -220,18 +262,28 @@ class Regression:
         base: BaseParameters | None = None,
         projection: Projection | Sequence[str] = "gls",
         absent: Sequence[str] = (),
+        keep_rows: bool = False,
         **options: Any,
     ) -> Regression:
         """Prepare and compress the logs of one fit, all in one band that is chosen for them together."""
         from dynident.identify.regression.band import evidence_in_one_band  # noqa: PLC0415 - it stands on this class
 
         if isinstance(logs, LogStream):
+            if keep_rows:
+                raise IdentificationError("rows of a stream are not kept; give logs, or an estimator that needs no rows")
             return evidence_in_one_band(mechanism, logs, base, projection, absent, options)
         pieces, notes = long_pieces(logs)
         for text in notes:
             warn(text, SignalWarning)
         found = evidence_in_one_band(mechanism, pieces, base, projection, absent, options)
-        return replace(found.joined(), notes=(*found.notes, *notes)) if notes else found
+        if notes:
+            found = replace(found.joined(), notes=(*found.notes, *notes))
+        if not keep_rows:
+            return found
+        band = {key: found.sources[0][name] for key, name in (("cutoff", "cutoff"), ("band", "bandwidth"))}
+        own = {**band, **{key: value for key, value in options.items() if value != "auto"}, "keep_rows": True}
+        parts = [cls.from_log(mechanism, piece, found.base, projection, absent, **own) for piece in pieces]
+        return replace(found, stretches=reduce(add, parts).stretches)
 
     def joined(self) -> Regression:
         """Return the evidence with pieces of a log, which have the same checksum, as one source: times and samples of all."""
@@ -242,6 +294,22 @@ class Regression:
         require(other, Regression, "the evidence to add")
 
         return merged(self, other)
+
+    def with_rows(self, rows: Sequence[Sequence[tuple[Array, Array]]], counts: Sequence[int] | None = None) -> Regression:
+        """Return regression data of other rows, which are not kept."""
+        groups = []
+        for g, group in enumerate(self.groups):
+            stacked = np.vstack([np.column_stack(part[g]) for part in rows])
+            count = group.count if counts is None else counts[g]
+            groups.append(RowGroup(group.name, group.columns, triangle(stacked), count, group.independence))
+        return replace(self, groups=tuple(groups), logs=(), stretches=())
+
+    def residuals(self, beta: Array) -> list[list[Array]]:
+        """Return y - W beta of every stretch and group of the rows that were kept, zero where rows are not used."""
+        return [
+            [y - W @ beta[group.columns] for W, y, group in zip(part.W, part.y, self.groups, strict=True)]
+            for part in self.stretches
+        ]
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the evidence to an .npz file (a few hundred kilobytes, whatever the number of samples)."""
@@ -284,11 +352,6 @@ def _speaks_of(log: Log, robot: Mechanism) -> bool:
     """Return whether a log has generalised efforts of a tree robot's own coordinates, in their order."""
     on_joints = (log.effort_kind, log.position_side) == ("joint_torque", "joint") and log.gain is None
     return on_joints and not robot.loops and log.joints == robot.coordinate_names
-
-
-def robot_motion(mechanism: Mechanism, measured: Motion) -> Motion:
-    """Return the motion of the robot's coordinates from what was measured: the same for a tree, from the motors with loops."""
-    return motion_from_actuators(mechanism, measured) if mechanism.loops else measured
 
 
 def prepared_for(rows: Rows, log: Log, options: Mapping[str, Any]) -> Prepared:
@@ -344,6 +407,10 @@ def merged(one: Regression, other: Regression) -> Regression:
     if one.projection != other.projection:
         raise IdentificationError(f"evidence projected on {one.projection} and on {other.projection} cannot be merged")
     names = [name for name in Rows(one.mechanism, one.projection).names if name in mine or name in theirs]
+    if bool(one.stretches) != bool(other.stretches):
+        raise IdentificationError("regression data with rows and without them cannot be merged; keep the rows of both")
+    if one.stretches and not set(mine) == set(theirs) == set(names):
+        raise IdentificationError("these two logs have usable efforts of different joints; their rows cannot be merged")
     before, after = (max(len(group.counts) for group in part.groups) for part in (one, other))
     groups = []
     for name in names:
@@ -359,6 +426,7 @@ def merged(one: Regression, other: Regression) -> Regression:
         sources=(*one.sources, *other.sources),
         notes=tuple(dict.fromkeys((*one.notes, *other.notes))),
         logs=(*one.logs, *other.logs),
+        stretches=(*one.stretches, *other.stretches),
     )
 
 

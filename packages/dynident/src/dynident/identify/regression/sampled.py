@@ -1,38 +1,34 @@
-"""`SampledRegression`: evidence that keeps its rows, for estimators that a triangular factor is not enough for.
+"""Rows of regression data, for estimators that need more than a triangular factor (``keep_rows=True``).
 
     y_g[k] = W_g[k] beta + e_g[k],      k = rows of one log in the order of time, g = joint (or projected equation)
 
-Robust weights, coloured noise, instruments and recursions look at single rows. Rows are those of `Regression`: low-passed and
-decimated alike, so there are few of them.
+Robust weights, coloured noise, instruments and recursions look at single rows, which are low-passed and decimated.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from inspect import signature
-from operator import add
-from typing import Any, Self, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from dynident import signals
 from dynident.arrays import Array
 from dynident.errors import IdentificationError
-from dynident.identify.base import BaseParameters, columns_of
-from dynident.identify.regression.factor import RowGroup, triangle
-from dynident.identify.regression.matching import match
-from dynident.identify.regression.regression import Regression, long_pieces, robot_motion, source_of
-from dynident.identify.regression.rows import Projection, Rows
-from dynident.identify.regression.stretches import Repeats
+from dynident.identify.base import BaseParameters
+from dynident.identify.regression.factor import RowGroup
+from dynident.identify.regression.matching import Matched, robot_motion
+from dynident.identify.regression.rows import Rows
 from dynident.mechanics.closure import closure_starts
-from dynident.mechanics.motion import Motion, MotionLike, as_motion
-from dynident.mechanism.mechanism import Mechanism
+from dynident.mechanics.motion import Motion
 from dynident.signals.filters import Decimator
 from dynident.signals.log import Log
-from dynident.signals.stream import LogStream
+
+if TYPE_CHECKING:
+    from dynident.identify.regression.regression import Regression
 
 TILE = 4096  # samples whose regressor is held at once
 
@@ -62,205 +58,56 @@ class Stretch:
         return float((len(self.motion) - 1) / (self.motion.t[-1] - self.motion.t[0]))
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class SampledRegression(Regression):
-    """A `Regression` that keeps its rows; every estimator takes it.
-
-    Parameters
-    ----------
-    base, groups, sources, options, notes, projection, logs
-        As of `Regression`.
-    stretches : tuple of Stretch
-        Rows of every log, in the order of time.
-
-    Examples
-    --------
-    >>> evidence = SampledRegression.from_log(robot, log)   # doctest: +SKIP
-    >>> IRLS().fit(evidence).result_                        # doctest: +SKIP
-    """
-
-    stretches: tuple[Stretch, ...] = ()
-
-    @classmethod
-    def from_motion(
-        cls,
-        mechanism: Mechanism,
-        motion: MotionLike,
-        effort: ArrayLike,
-        base: BaseParameters | None = None,
-        decimator: Decimator | None = None,
-        skip: tuple[str, ...] = (),
-        projection: Projection | Sequence[str] = "gls",
-        absent: Sequence[str] = (),
-        moving: NDArray[np.bool_] | None = None,
-        *more: Any,
-        **named: Any,
-    ) -> Self:
-        """Take a motion and its efforts, as `Regression.from_motion`, and keep the rows.
-
-        Parameters
-        ----------
-        mechanism, motion, effort, base, decimator, skip, projection, absent, moving, *more, **named
-            As of `Regression.from_motion`.
-
-        Returns
-        -------
-        SampledRegression
-            The evidence.
-        """
-        motion = as_motion(motion)
-        evidence = cast(
-            "Self",
-            super().from_motion(mechanism, motion, effort, base, decimator, skip, projection, absent, moving, *more, **named),
-        )
-        rows = Rows(mechanism, evidence.projection, tuple(columns_of(mechanism, absent)))
-        filter_ = decimator or Decimator(1, 1.0)
-        tau = np.asarray(effort, dtype=np.float64)
-        W, y = filtered_rows(rows, motion, tau, evidence.base, evidence.groups, filter_)
-        usable = np.ones((y[0].size, len(W)), dtype=bool)
-        if moving is not None:
-            usable = filter_.usable(rows.usable(moving)[:, [rows.names.index(group.name) for group in evidence.groups]])
-        stretch = Stretch(
-            motion,
-            motion,
-            filter_,
-            rows,
-            motion.t[filter_.centres(len(motion))],
-            tuple(w * usable[:, [g]] for g, w in enumerate(W)),
-            tuple(v * usable[:, g] for g, v in enumerate(y)),
-            tuple(usable.T),
-            motion.q,
-            tau,
-            np.zeros(len(rows.efforts)),
-        )
-        return replace(evidence, stretches=(stretch,))
-
-    @classmethod
-    def from_log(
-        cls,
-        mechanism: Mechanism,
-        log: Log,
-        base: BaseParameters | None = None,
-        projection: Projection | Sequence[str] = "gls",
-        absent: Sequence[str] = (),
-        stretches: int | Repeats | None = None,
-        between: tuple[float, float] | None = None,
-        **options: Any,
-    ) -> Self:
-        """Prepare a log as `Regression.from_log`, and keep the rows, the noise of q and the motion that was asked for.
-
-        Parameters
-        ----------
-        mechanism, log, base, projection, absent, stretches, between, **options
-            As of `Regression.from_log`.
-
-        Returns
-        -------
-        SampledRegression
-            The evidence.
-        """
-        evidence = cast("Self", super().from_log(mechanism, log, base, projection, absent, stretches, between, **options))
-        (stretch,) = evidence.stretches
-        matched = match(mechanism, log)
-        cutoff, t = float(evidence.sources[0]["cutoff"]), stretch.motion.t
-        measured = _differentiated(matched.log.t, matched.log.position, t, cutoff, options)
-        raw = _at(matched.log.t, matched.log.position, t)
-        # What the low-pass took away is noise above the cut-off; white noise has as much density below it.
-        share = max(1.0 - 2.0 * cutoff / stretch.rate, 0.1)
-        smooth = _differentiated(matched.log.t, matched.log.position, t, cutoff, {**options, "phase": "zero"}).q
-        noise = np.sqrt(np.var(raw - smooth, axis=0) / share)
-        reference = None
-        if matched.log.reference is not None and np.isfinite(matched.log.reference).all():
-            asked = _differentiated(matched.log.t, matched.log.reference, t, cutoff, options)
-            reference = robot_motion(matched.mechanism, asked)
-        found = replace(
-            stretch, measured=measured, positions=raw, noise=noise, cutoff=cutoff, options=options, reference=reference
-        )
-        return replace(evidence, stretches=(found,))
-
-    @classmethod
-    def from_logs(
-        cls,
-        mechanism: Mechanism,
-        logs: Sequence[Log] | LogStream,
-        base: BaseParameters | None = None,
-        projection: Projection | Sequence[str] = "gls",
-        absent: Sequence[str] = (),
-        **options: Any,
-    ) -> Self:
-        """Take all logs of a fit in the one band that `Regression.from_logs` chooses for them, and keep the rows.
-
-        Parameters
-        ----------
-        mechanism, logs, base, projection, absent, **options
-            As of `Regression.from_logs`; logs in memory, no stream.
-
-        Returns
-        -------
-        SampledRegression
-            The evidence.
-        """
-        if isinstance(logs, LogStream):
-            raise IdentificationError("rows of a stream are not kept; give logs, or use Regression and an estimator of factors")
-        whole = Regression.from_logs(mechanism, logs, base, projection, absent, **options)
-        band = {key: whole.sources[0][name] for key, name in (("cutoff", "cutoff"), ("band", "bandwidth"))}
-        own = {**band, **{key: value for key, value in options.items() if value != "auto"}}
-        parts = [cls.from_log(mechanism, piece, whole.base, projection, absent, **own) for piece in long_pieces(logs)[0]]
-        return replace(reduce(add, parts), groups=whole.groups, sources=whole.sources, options=whole.options, notes=whole.notes)
-
-    @classmethod
-    def without_effort(
-        cls, mechanism: Mechanism, log: Log, base: BaseParameters | None = None, **options: Any
-    ) -> SampledRegression:
-        """Take the positions of a log that has no usable efforts, for `OutputError(outputs=("position",))`."""
-        if mechanism.loops:
-            raise IdentificationError(f"robot '{mechanism.name}' has loops; logs without efforts are fitted for trees only")
-        # Preparation refuses dead efforts; these are never used.
-        kind = "motor_torque" if log.position_side == "motor" else "joint_torque"
-        alive = replace(log, effort=log.position, effort_kind=kind, gain=None)
-        matched = match(mechanism, alive)
-        prepared = signals.prepare(matched.log, **options)
-        evidence = cls.from_motion(matched.mechanism, prepared.motion, np.zeros_like(prepared.effort), base, prepared.decimator)
-        (stretch,) = evidence.stretches
-        raw = _at(matched.log.t, matched.log.position, stretch.motion.t)
-        source = {**source_of(log, prepared), "effort_kind": "none"}
-        notes = (*matched.notes, *prepared.explanation.splitlines(), "efforts are not used")
-        found = replace(stretch, positions=raw, cutoff=prepared.cutoff.frequency, options=options)
-        return replace(evidence, sources=(source,), options=dict(options), notes=notes, stretches=(found,))
-
-    def __add__(self, other: Regression) -> Self:
-        """Return the evidence of both; both must have kept their rows."""
-        merged = cast("Self", super().__add__(other))
-        if not isinstance(other, SampledRegression):
-            raise IdentificationError("evidence with rows and evidence without them cannot be merged; keep the rows of both")
-        names = [group.name for group in merged.groups]
-        if any([group.name for group in part.groups] != names for part in (self, other)):
-            raise IdentificationError("these two logs have usable efforts of different joints; their rows cannot be merged")
-        return replace(merged, stretches=(*self.stretches, *other.stretches))
-
-    def with_rows(self, rows: Sequence[Sequence[tuple[Array, Array]]], counts: Sequence[int] | None = None) -> Regression:
-        """Return the evidence of other rows."""
-        groups = []
-        for g, group in enumerate(self.groups):
-            stacked = np.vstack([np.column_stack(part[g]) for part in rows])
-            count = group.count if counts is None else counts[g]
-            groups.append(RowGroup(group.name, group.columns, triangle(stacked), count, group.independence))
-        return Regression(self.base, tuple(groups), self.sources, self.options, self.notes, self.projection)
-
-    def residuals(self, beta: Array) -> list[list[Array]]:
-        """Return y - W beta of every stretch and group, zero where rows are not used."""
-        return [
-            [y - W @ beta[group.columns] for W, y, group in zip(part.W, part.y, self.groups, strict=True)]
-            for part in self.stretches
-        ]
+def stretch_of(
+    rows: Rows,
+    motion: Motion,
+    effort: Array,
+    base: BaseParameters,
+    groups: Sequence[RowGroup],
+    decimator: Decimator,
+    moving: NDArray[np.bool_] | None,
+) -> Stretch:
+    """Return the rows of a motion and its efforts, those of resting joints unused."""
+    W, y = filtered_rows(rows, motion, effort, base, groups, decimator)
+    usable = np.ones((y[0].size, len(W)), dtype=bool)
+    if moving is not None:
+        usable = decimator.usable(rows.usable(moving)[:, [rows.names.index(group.name) for group in groups]])
+    return Stretch(
+        motion,
+        motion,
+        decimator,
+        rows,
+        motion.t[decimator.centres(len(motion))],
+        tuple(w * usable[:, [g]] for g, w in enumerate(W)),
+        tuple(v * usable[:, g] for g, v in enumerate(y)),
+        tuple(usable.T),
+        motion.q,
+        effort,
+        np.zeros(len(rows.efforts)),
+    )
 
 
-def sampled(regression: Regression, name: str) -> SampledRegression:
-    """Return evidence that has its rows, or say how to get them."""
-    if not isinstance(regression, SampledRegression) or not regression.stretches:
+def with_log(stretch: Stretch, matched: Matched, cutoff: float, options: Mapping[str, Any]) -> Stretch:
+    """Return a stretch with what only its log has: measured positions, their noise and the motion that was asked for."""
+    log, t = matched.log, stretch.motion.t
+    measured = _differentiated(log.t, log.position, t, cutoff, options)
+    raw = positions_at(log, t)
+    # What the low-pass took away is noise above the cut-off; white noise has as much density below it.
+    share = max(1.0 - 2.0 * cutoff / stretch.rate, 0.1)
+    smooth = _differentiated(log.t, log.position, t, cutoff, {**options, "phase": "zero"}).q
+    noise = np.sqrt(np.var(raw - smooth, axis=0) / share)
+    reference = None
+    if log.reference is not None and np.isfinite(log.reference).all():
+        reference = robot_motion(matched.mechanism, _differentiated(log.t, log.reference, t, cutoff, options))
+    return replace(stretch, measured=measured, positions=raw, noise=noise, cutoff=cutoff, options=options, reference=reference)
+
+
+def sampled(regression: Regression, name: str) -> Regression:
+    """Return regression data that have their rows, or say how to get them."""
+    if not regression.stretches:
         raise IdentificationError(
-            f"{name} looks at single rows, which this Regression no longer has; build the evidence with "
-            "dynident.identify.SampledRegression.from_log(robot, log)"
+            f"{name} needs single rows, which these regression data do not have; "
+            "build them with Regression.from_log(robot, log, keep_rows=True)"
         )
     return regression
 
@@ -292,10 +139,15 @@ def filtered_rows(
     return [np.concatenate(parts) for parts in W], [np.concatenate(parts) if parts else np.empty(0) for parts in y]
 
 
-def rows_along(regression: SampledRegression, stretch: Stretch, motion: Motion) -> list[Array]:
+def rows_along(regression: Regression, stretch: Stretch, motion: Motion) -> list[Array]:
     """Return the rows W of a stretch as they would be along another motion, zero where rows are not used."""
     W, _ = filtered_rows(stretch.rows, motion, None, regression.base, regression.groups, stretch.decimator)
     return [w * used[:, None] for w, used in zip(W, stretch.used, strict=True)]
+
+
+def positions_at(log: Log, t: Array) -> Array:
+    """Return the measured positions at other times."""
+    return _at(log.t, log.position, t)
 
 
 def _at(t: Array, values: Array, wanted: Array) -> Array:
