@@ -261,3 +261,10 @@ def test_cft_as_published_has_no_added_inertia():
 def test_options_that_a_named_robot_or_table_refuses(words: tuple[str, ...], sentence: str) -> None:
     with pytest.raises(DynidentError, match=sentence):
         command(words)
+
+
+def test_reproduce_leaves_files_of_others_alone(tmp_path):
+    for name in ("fit.json", "notes.txt", "cft-jk.json"):
+        (tmp_path / name).write_text("mine")
+    assert command(["reproduce", "thermal-table-4", "-o", str(tmp_path)]) == 0
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["fit.json", "notes.txt", "reproduce.html", "thermal-table-4.json"]
