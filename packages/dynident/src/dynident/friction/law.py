@@ -18,7 +18,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -177,8 +177,16 @@ class Forms:
         rest = substitute([self.torque], {self.symbols[name]: self.graph.zero for name in law.linear})[0]
         if not rest.is_const(0.0):
             raise DescriptionError(f"the law '{law.name}' has a part that no linear parameter multiplies; multiply it by one")
-        self._known: dict[str, list[Node]] = {}
+        self.looks_at = frozenset(node.name for node in reachable([self.torque]) if node.name in CHANNELS)
+        self._known: dict[str, tuple[list[Node], list[str]]] = {}  # expressions, and the channels beside v that they need
         self._lock = Lock()  # a graph grows in one thread at a time
+
+    def _of(self, form: str) -> tuple[list[Node], list[str]]:
+        with self._lock:
+            if form not in self._known:
+                nodes = self._made(form)
+                self._known[form] = nodes, [node.name for node in reachable(nodes) if node.name in CHANNELS[1:]]
+            return self._known[form]
 
     def _made(self, form: str) -> list[Node]:
         what, _, by = form.partition(" ")
@@ -196,16 +204,11 @@ class Forms:
 
     def numbers(self, form: str, state: State, values: Array) -> Array:
         """Return the numbers of a form; values are those of all parameters, or for columns those of the shape."""
-        with self._lock:
-            if form not in self._known:
-                self._known[form] = self._made(form)
-            nodes = self._known[form]
+        nodes, channels = self._of(form)
         law, (what, _, by) = self.law, form.partition(" ")
         names = law.shape if what == "columns" else law.parameters
         known: dict[str, Any] = {"v": state.v, **dict(zip(names, values.tolist(), strict=True))}
-        for node in reachable(nodes):
-            if node.op == "symbol" and node.name not in known:
-                known[node.name] = state.channel(node.name, law.name)
+        known |= {name: state.channel(name, law.name) for name in channels}
         result = np.empty((*state.v.shape, len(nodes)))
         flat = {name: np.ravel(value) if np.ndim(value) else value for name, value in known.items()}
         rows = result.reshape(state.v.size, len(nodes))
@@ -272,7 +275,7 @@ class FrictionLaw(ABC):
     @property
     def looks_at(self) -> frozenset[str]:
         """Which of ``v``, ``q``, ``tau`` and ``T`` the torque depends on."""
-        return frozenset(node.name for node in reachable([forms_of(self).torque]) if node.name in CHANNELS)
+        return forms_of(self).looks_at
 
     @abstractmethod
     def torque(self, x: Point, p: Mapping[str, Any]) -> Any:
@@ -477,7 +480,7 @@ class Friction:
         """Values by name."""
         return dict(zip(self.law.parameters, self.values.tolist(), strict=True))
 
-    @property
+    @cached_property
     def parts(self) -> tuple[Friction, ...]:
         """The members of a sum, each with its own numbers; of any other law the law itself."""
         if not isinstance(self.law, Sum):

@@ -418,7 +418,7 @@ def reachable(outputs: Iterable[Node], done: set[int] | None = None) -> list[Nod
             elif node.index not in seen:
                 seen.add(node.index)
                 stack.append((node, True))
-                stack.extend((arg, False) for arg in reversed(node.args) if arg.index not in seen)
+                stack += [(arg, False) for arg in node.args[::-1] if arg.index not in seen]
     return order
 
 
@@ -434,16 +434,16 @@ def substitute(outputs: Sequence[Node], replacements: Mapping[Node, Node]) -> li
 def evaluate_nodes(outputs: Iterable[Node], values: dict[str, Any]) -> list[Any]:
     """Return the numbers of expressions by NumPy, one operation after the other; `values` by symbol name."""
     wanted = list(outputs)
-    found: dict[int, Any] = {}
+    found: dict[Node, Any] = {}
     with np.errstate(all="ignore"):
         for node in reachable(wanted):
             if node.op == "const":
-                found[node.index] = node.value
+                found[node] = node.value
             elif node.op == "symbol":
-                found[node.index] = values[node.name]
+                found[node] = values[node.name]
             else:
-                found[node.index] = OPERATIONS[node.op].numpy(*(found[arg.index] for arg in node.args))
-    return [found[node.index] for node in wanted]
+                found[node] = OPERATIONS[node.op].numpy(*map(found.__getitem__, node.args))
+    return [found[node] for node in wanted]
 
 
 @dataclass(frozen=True, eq=False)

@@ -210,7 +210,7 @@ def at_rest(mechanism: Mechanism, q: ArrayLike, v: ArrayLike | None = None) -> M
     rates = np.zeros_like(x) if v is None else coordinates(mechanism, v, "v")
     if rates.shape != x.shape:
         raise DynidentError(f"v has {rates.shape[0]} samples but q has {x.shape[0]}; they must agree")
-    return Motion(np.arange(float(x.shape[0])), x, rates, np.zeros_like(x))
+    return Motion.unchecked(np.arange(float(x.shape[0])), x.view(), rates.view(), np.zeros_like(x))
 
 
 def values_of(mechanism: Mechanism, parameters: Parameters | ArrayLike | None) -> Array:

@@ -37,7 +37,7 @@ class Motion:
     a: Array
 
     def __init__(self, t: ArrayLike, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> None:
-        time, *arrays = (numbers(x, f"motion: {label}") for x, label in ((t, "t"), (q, "q"), (v, "v"), (a, "a")))
+        time, *arrays = [numbers(x, f"motion: {label}") for x, label in ((t, "t"), (q, "q"), (v, "v"), (a, "a"))]
         time = time if time.ndim else time[None]
         shape, _, _ = shapes = [x.shape if x.ndim > 1 else (1, *x.shape) for x in arrays]
         if time.ndim != 1 or len(shape) != 2 or any(other != shape for other in shapes) or time.size != shape[0]:
@@ -53,6 +53,15 @@ class Motion:
             view.flags.writeable = False
             object.__setattr__(self, label, view)
 
+    @classmethod
+    def unchecked(cls, t: Array, q: Array, v: Array, a: Array) -> Motion:
+        """Return a motion of arrays (N,) and (N, n) that are known to be in order; they become read-only."""
+        motion = object.__new__(cls)
+        for label, array in (("t", t), ("q", q), ("v", v), ("a", a)):
+            array.flags.writeable = False
+            object.__setattr__(motion, label, array)
+        return motion
+
     def __len__(self) -> int:
         return int(self.q.shape[0])
 
@@ -67,10 +76,7 @@ class Motion:
             raise DynidentError(f"motion: index is {rows!r}; use a slice such as motion[0:100]")
         if rows.step is not None and rows.step < 0:
             raise DynidentError(f"motion: the step of the slice is {rows.step}; time must increase")
-        part = object.__new__(Motion)  # what was checked once needs no second look: tiles are cut by the hundred
-        for label in ("t", "q", "v", "a"):
-            object.__setattr__(part, label, getattr(self, label)[rows])
-        return part
+        return Motion.unchecked(self.t[rows], self.q[rows], self.v[rows], self.a[rows])
 
     def plot(self, names: Sequence[str] | None = None) -> Figure:
         """Draw positions, velocities and accelerations over time.

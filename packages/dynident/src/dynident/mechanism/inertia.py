@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -159,8 +160,11 @@ def transform(phi: ArrayLike, rotation: ArrayLike, translation: ArrayLike) -> Ar
 
 
 def transform_matrix(rotation: ArrayLike, translation: ArrayLike) -> Array:
-    """Return the matrix (10, 10) of `transform`."""
-    return np.column_stack([transform(unit, rotation, translation) for unit in np.eye(10)])
+    """Return the matrix (10, 10) of `transform`; of many poses (..., 3, 3) and (..., 3) one matrix each."""
+    R: Any = np.moveaxis(np.asarray(rotation, dtype=np.float64), (-2, -1), (0, 1))[..., None]
+    r: Any = np.moveaxis(np.asarray(translation, dtype=np.float64), -1, 0)[..., None]
+    units: Any = np.eye(10)
+    return np.stack(np.broadcast_arrays(*moved(units, R, r)), axis=-2)
 
 
 @dataclass(frozen=True)

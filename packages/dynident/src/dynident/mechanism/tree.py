@@ -116,7 +116,8 @@ def build_tree(mechanism: Mechanism) -> Tree:
             column[node] = 10 * len(bodies)
             bodies.append(body)
             poses.append(pose)
-            inertias.append(np.zeros(10))
+            inertias.append(np.array(phi))
+            return
         seen_from_group = poses[group_of[node]].inverse() @ pose
         inertias[group_of[node]] += transform(phi, seen_from_group.rotation, seen_from_group.translation)
 
@@ -181,10 +182,11 @@ def _to_node(poses: list[Placement]) -> Array | None:
     """Return the block-diagonal map from link frames to node frames, or None when they coincide."""
     if all(np.array_equal(p.rotation, np.eye(3)) and not p.translation.any() for p in poses):
         return None
-    result = np.zeros((10 * len(poses), 10 * len(poses)))
-    for i, pose in enumerate(poses):
-        result[10 * i : 10 * i + 10, 10 * i : 10 * i + 10] = transform_matrix(pose.rotation, pose.translation)
-    return result
+    count = len(poses)
+    result = np.zeros((count, 10, count, 10))
+    own = np.arange(count)
+    result[own, :, own] = transform_matrix(np.array([p.rotation for p in poses]), np.array([p.translation for p in poses]))
+    return result.reshape(10 * count, 10 * count)
 
 
 Pose = tuple[Matrix, Vector]

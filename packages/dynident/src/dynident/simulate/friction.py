@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,7 @@ Law = Friction | DynamicLaw
 Side = Callable[[float], Node]  # the force of one direction
 
 _jumps: dict[Hashable, bool] = {}  # by the shapes of owners
+SLOW = State(np.logspace(-9, 3, 481), np.zeros(481), np.zeros(481), np.full(481, 20.0))  # where smooth laws are looked at
 COLDEST = 0.05  # smallest ratio of warm to cold friction that is simulated: below it a linear law has left its range
 
 
@@ -200,8 +201,12 @@ def _has_tanh(node: Node) -> bool:
 
 @lru_cache(maxsize=512)
 def _is_steep(law: FrictionLaw) -> bool:
-    """Tell whether a law is smooth but may be steeper than a step can follow."""
     return _has_tanh(law.expression(Graph()))
+
+
+def steep(owner: Owner) -> list[Part]:
+    """Return the parts of an owner's friction that are smooth but may be steeper than a step can follow."""
+    return [part for part in owner.parts if isinstance(part.what, FrictionLaw) and _is_steep(part.what)]
 
 
 def jumps(owner: Owner) -> bool:
@@ -233,11 +238,8 @@ def ramp_of(owner: Owner, stick: float) -> float:
     `stick` is the speed that a unit force takes away within one step.
     """
     fastest = 0.0
-    for part in owner.parts:
-        if isinstance(part.what, FrictionLaw) and _is_steep(part.what):
-            speeds = np.logspace(-9, 3, 481)
-            state = State(speeds, np.zeros_like(speeds), np.zeros_like(speeds), np.full_like(speeds, 20.0))
-            force = np.abs(part.what.value(state, np.array(part.numbers)))
-            steep = np.flatnonzero(force * stick > speeds)
-            fastest = max(fastest, float(speeds[min(steep[-1] + 1, speeds.size - 1)]) if steep.size else 0.0)
+    for part in steep(owner):
+        law: Any = part.what
+        above = np.flatnonzero(np.abs(law.value(SLOW, np.array(part.numbers))) * stick > SLOW.v)
+        fastest = max(fastest, float(SLOW.v[min(above[-1] + 1, SLOW.v.size - 1)]) if above.size else 0.0)
     return fastest

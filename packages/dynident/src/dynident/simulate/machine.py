@@ -26,7 +26,7 @@ from dynident.mechanics.functions import node_values
 from dynident.mechanism.mechanism import Mechanism
 from dynident.simulate.drives import within_voltage
 from dynident.simulate.dynamics import Dynamics
-from dynident.simulate.friction import Law, joint_terms, owners_of, ramp_of
+from dynident.simulate.friction import Law, joint_terms, owners_of, ramp_of, steep
 from dynident.simulate.laws import fed_with_voltage, fill, reflected, shape_of, sticking
 from dynident.simulate.lumping import lumped_values
 from dynident.simulate.shape import FINE, DriveShape, Memory, Shape, parts_of
@@ -190,7 +190,7 @@ class Machine:
         put("law", [x for _, part, *_ in parts_of(owners) for x in part.numbers])
         put("warm", 1.0)
         put("temperature", 20.0)
-        if any(ramp_of(owner, 1e300) > 0.0 for owner in owners):
+        if any(steep(owner) for owner in owners):
             slow = sticking(self.mechanism, x, owners, self.step, drives)
             put("ramp", [ramp_of(owner, float(s)) for owner, s in zip(owners, slow, strict=True)])
         fill(put, self.law, self.shape.law, drives, self.step, x)

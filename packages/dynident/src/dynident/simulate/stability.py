@@ -89,6 +89,8 @@ def check_step(drives: Sequence[Drive], step: float, integrator: str, voltage: b
             motor, fed = replace(motor, inductance=0.0), True
         else:
             fed = voltage
+        if drive.rigid and not fed:  # one mass that integrates its torque
+            continue
         # A load on the last mass only slows a drive down: its own fastest eigenvalue bounds that of the robot.
         A = linear_drive(drive.chain if drive.inertia > 0.0 else None, motor, fed)[0]
         if step_growth(A, step, integrator) <= 1.0 + NONE:

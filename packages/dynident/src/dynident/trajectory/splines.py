@@ -158,8 +158,10 @@ class Interpolated(CurveBase):
         ends = [m.q[k], m.v[k] * h, m.a[k] * h**2, m.q[k + 1], m.v[k + 1] * h, m.a[k + 1] * h**2]
         out = []
         for order in range(3):
-            weights = hermite(u, order)
-            out.append(np.asarray(sum(weights[:, i : i + 1] * x for i, x in enumerate(ends)) / h**order))
+            weights, total = hermite(u, order), np.zeros_like(ends[0])
+            for i, x in enumerate(ends):
+                total += weights[:, i : i + 1] * x
+            out.append(total / h**order)
         outside = np.abs(t - time) > 1e-9 * (1.0 + knots[-1])
         out[1][outside] = out[2][outside] = 0.0
         return out[0], out[1], out[2]
