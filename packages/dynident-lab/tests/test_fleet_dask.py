@@ -128,7 +128,7 @@ def test_workers_of_dask_keep_freed_memory():
     code = """
 import resource
 import numpy as np
-from dynident.fleet.engine import keep_freed_memory
+from dynident_lab.fleet.engine import keep_freed_memory
 keep_freed_memory()
 np.ones(1 << 20)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt

@@ -441,14 +441,13 @@ def test_a_terminal_without_the_letters(tmp_path: Path) -> None:
 
 
 def test_numbers_that_json_does_not_have_are_written_as_text(fit_file: Path, tmp_path: Path) -> None:
-    from dataclasses import replace
 
     from dynident.identify import evaluate
     from dynident.validate import judge
 
     robot = di.Mechanism.from_urdf(ROBOT)
     fit = di.Fit.load(fit_file, robot)
-    odd = replace(fit, condition=float("inf"), training_relative=float("nan"), solved=np.zeros(fit.base.rank, dtype=bool))
+    odd = fit.altered(condition=float("inf"), training_relative=float("nan"), solved=np.zeros(fit.base.rank, dtype=bool))
     data = strict_json(odd.save(tmp_path / "odd.json").read_text())
     assert data["condition"] == "inf"
     assert data["training_relative"] == "nan"
