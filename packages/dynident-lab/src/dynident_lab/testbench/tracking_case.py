@@ -35,7 +35,7 @@ class ProofCase:
     motions: Mapping[str, Any]  # Motions to compare controllers on
     published: Mapping[str, Sequence[Sequence[float]]] | None = None  # Largest errors of the paper, in 1e-3 of the unit
     efforts: Mapping[str, Sequence[Sequence[float]]] | None = None  # Effort shares of the paper
-    options: Mapping[str, Any] = field(default_factory=dict)  # Passed to `dynident.testbench.tracking_proof`
+    options: Mapping[str, Any] = field(default_factory=dict)  # Passed to `dynident_lab.testbench.tracking_proof`
     second: tuple[str, str | Sequence[str]] | None = None
     friction: tuple[str, FrictionLaw] | None = None
 

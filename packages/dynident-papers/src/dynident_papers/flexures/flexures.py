@@ -3,7 +3,7 @@
     tau_s = k q_t of every flexure,    A^T f = G^T tau_s        (rigid kinematics, springs in the joints [Howell2001])
 
 The kinematics are those of ideal joints; where flexures give way in other directions it takes finite elements, which stay
-outside dynident, or a model such as `dynident.robots.prs3.compliant_pose`.
+outside dynident, or a model such as `dynident_papers.robots.prs3.compliant_pose`.
 """
 
 from __future__ import annotations

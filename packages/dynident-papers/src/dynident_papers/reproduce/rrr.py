@@ -1,6 +1,6 @@
 """The RRR robot of [Kostic2002]: closed forms against numeric ones, operations, and the writing task.
 
-The paper prints neither lengths nor masses, gains or path. Those of `dynident.robots.rrr` are assumed, letters are our own.
+The paper prints neither lengths, masses, gains nor path. Those of `dynident_papers.robots.rrr` are assumed; letters are our own.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from dynident_papers.robots import proof_case, rrr
 from dynident_papers.trajectories import write
 
 JOINTS = ("waist", "shoulder", "elbow")
-ASSUMED = "the paper prints no lengths, masses, gains or path: those of dynident.robots.rrr.ASSUMPTIONS and letters of our own"
+ASSUMED = (
+    "the paper prints no lengths, masses, gains or path: those of dynident_papers.robots.rrr.ASSUMPTIONS and letters of our own"
+)
 
 
 def writing(rate: float = 500.0) -> tuple[TipMotion, di.Motion]:

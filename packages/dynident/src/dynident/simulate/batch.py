@@ -81,7 +81,7 @@ def monte_carlo(
     workers : int, optional
         Threads; one per core when omitted.
     client : dask.distributed.Client or concurrent.futures.Executor, optional
-        Where to compute; threads of this process when omitted (see `dynident.fleet.connect`).
+        Where to compute; threads of this process when omitted (see `dynident_lab.fleet.connect`).
     progress : callable, optional
         ``progress(done, runs)`` after every run, in the order in which they end.
     failure : {"raise", "skip"}

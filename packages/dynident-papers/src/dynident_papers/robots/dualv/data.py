@@ -108,7 +108,7 @@ BOX = (0.08, 0.05, 0.6)
 
 
 ASSUMPTIONS: Mapping[str, Assumption] = {
-    "geometry": Assumption("inward, r_p = 0.11 m", "", "neither is printed, see `dynident.robots.dualv.Geometry`"),
+    "geometry": Assumption("inward, r_p = 0.11 m", "", "neither is printed, see `dynident_papers.robots.dualv.Geometry`"),
     "torque_constant": Assumption(
         1.0, "N m/A", "not printed; amplifiers report torque, so an ampere stands for a newton metre"
     ),

@@ -1,7 +1,7 @@
 """MAST: the printed closed forms of [Roldan2017, section 4.2 and appendix B.2], corrected.
 
 (B.28): J_x (z_dot, psi_dot, theta_dot) = J_q (rho_1_dot, rho_2_dot, rho_3_dot). Poses x are (N, 3) as z, psi, theta; what all
-robots with three PR legs have in common is in `dynident.robots.tripod_robot`.
+robots with three PR legs have in common is in `dynident_papers.robots.tripod_robot`.
 """
 
 from __future__ import annotations

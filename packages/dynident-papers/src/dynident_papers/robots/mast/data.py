@@ -84,7 +84,7 @@ ASSUMPTIONS: Mapping[str, Assumption] = {
         "lines are not printed: exact positions; the speed is their difference over a velocity cycle, as drives do it. A "
         "sampled tachometer would alias the undamped 914 Hz below 500 Hz and make the loop unstable with the mechanism on it",
     ),
-    "platform_inertia": Assumption("thin disc", "", "I_mp is not printed, see `dynident.robots.mast.BODIES`"),
+    "platform_inertia": Assumption("thin disc", "", "I_mp is not printed, see `dynident_papers.robots.mast.BODIES`"),
     "damping": Assumption(
         TABLE_4_2["c_t"], "N m s/rad", "as printed, although suspiciously small: nothing damps 914 Hz but the loops"
     ),

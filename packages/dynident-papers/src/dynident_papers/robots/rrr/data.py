@@ -57,7 +57,9 @@ EXAMPLE = Geometry(d1=0.56, d2=0.169, d3=0.09, a2=0.2, a3=0.415)
 
 
 ASSUMPTIONS: Mapping[str, Assumption] = {
-    "geometry": Assumption(EXAMPLE, "m", "about the lengths of later papers of the group, see `dynident.robots.rrr.EXAMPLE`"),
+    "geometry": Assumption(
+        EXAMPLE, "m", "about the lengths of later papers of the group, see `dynident_papers.robots.rrr.EXAMPLE`"
+    ),
     "masses": Assumption(
         (12.0, 5.0, 1.2),
         "kg",

@@ -256,7 +256,7 @@ SMALLEST = 1e-12  # eigenvalues of the scaled covariance: none is known better t
 class Population(Result):
     """Base parameters of robots of one type: mean and spread.
 
-    `dynident.fleet.identify` finds it; ``MAP(known=Knowledge(population=...))`` uses it for a robot with little data.
+    `dynident_lab.fleet.identify` finds it; ``MAP(known=Knowledge(population=...))`` uses it for a robot with little data.
 
     Parameters
     ----------
