@@ -16,12 +16,11 @@ from urllib.parse import parse_qs, urlsplit
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.arrays import Array
 from dynident.errors import LinkError
 from dynident.mechanics import Motion
 from dynident.plugins import CONTROLLERS, entries, load
 from dynident.trajectory import Quintic
-
-Array = NDArray[np.float64]
 
 APPROACH = 0.2  # share of the top speeds with which a robot is homed, jogged, and moved to a start
 

@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dynident.arrays import Array
 from dynident.errors import DynidentError, LinkError
 from dynident.mechanics import Motion
 from dynident.simulate import VirtualRobot
@@ -35,8 +36,6 @@ from dynident_lab.link.plant import (
     tick_of,
 )
 from dynident_lab.link.setpoints import Point, Setpoints
-
-Array = NDArray[np.float64]
 
 PATIENCE = 0.3  # after which a point that nothing follows is one of rest [s, host]
 STARVED = 5.0  # for which a moving robot waits for its next point [s, host]

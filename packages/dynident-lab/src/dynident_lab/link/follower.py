@@ -16,12 +16,12 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.errors import LinkError
 from dynident.mechanics import Motion
 from dynident_lab.link.controller import Identity, RemoteController, Samples
 from dynident_lab.link.recorder import Recorder
 
-Array = NDArray[np.float64]
 Predict = Callable[[Motion], Array]
 
 SILENCE = 5.0  # without any sample, after which the connection counts as lost [s]

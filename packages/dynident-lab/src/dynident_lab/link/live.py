@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
-from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.errors import LinkError
 from dynident.identify import RLS
 from dynident.identify.regression.matching import match
@@ -17,8 +17,6 @@ from dynident.mechanism import Mechanism
 from dynident.monitor import Monitor, Reading
 from dynident.signals import Log
 from dynident_lab.link.controller import Identity, Samples
-
-Array = NDArray[np.float64]
 
 
 class _Stream:

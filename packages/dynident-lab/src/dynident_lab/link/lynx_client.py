@@ -11,16 +11,15 @@ import threading
 import time
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dynident.arrays import Array
 from dynident.errors import LinkError
 from dynident.mechanics import Motion
 from dynident_lab.link import lynx_messages as x
 from dynident_lab.link.controller import APPROACH, Identity, RemoteController, Status, UnreachableError, decode_json
 from dynident_lab.link.lynx_messages import Frame, State
 from dynident_lab.link.simple_messages import Framer
-
-Array = NDArray[np.float64]
 
 TIMEOUT = 5.0  # of an answer [s]
 HEARTBEAT = 0.5  # [s]

@@ -14,13 +14,11 @@ import zlib
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.errors import LinkError
 from dynident.files import hash_bytes
 from dynident_lab.link.controller import Samples
-
-Array = NDArray[np.float64]
 
 SESSION, DATA, COMMAND = 0, 2, 4  # COMM; 1 and 3 are reserved
 # KIND of COMM 0

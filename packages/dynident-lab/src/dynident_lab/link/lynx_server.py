@@ -18,8 +18,8 @@ import time
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.errors import LinkError
 from dynident.mechanics import Motion
 from dynident_lab.link import lynx_messages as x
@@ -28,8 +28,6 @@ from dynident_lab.link.emulator import Emulator
 from dynident_lab.link.lynx_messages import Frame, State
 from dynident_lab.link.simple_messages import Framer
 from dynident_lab.link.sockets import Connection, Server, is_local, open_socket
-
-Array = NDArray[np.float64]
 
 MOST_POINTS = 2_000_000  # of a trajectory
 SWITCH = 1e-3  # distance to a limit at which its switch closes [rad, m]

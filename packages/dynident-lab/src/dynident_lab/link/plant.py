@@ -23,17 +23,16 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dynident import __version__
+from dynident.arrays import Array
 from dynident.errors import DynidentError, LinkError, SimulationWarning
 from dynident.mechanics import Motion
 from dynident.signals import Log
 from dynident.simulate import VirtualRobot
 from dynident.simulate.schedule import End
 from dynident_lab.link.setpoints import JointLimits, on_ticks, sampled, standing
-
-Array = NDArray[np.float64]
 
 VERSION = (1, 1, 0)  # of our own messages; 1.1 has points of float64 and rests of a length
 COOLING = 1.0  # between two temperatures of a rest [s]

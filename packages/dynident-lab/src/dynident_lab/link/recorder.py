@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dynident import __version__
 from dynident.errors import DynidentError, LinkError, LogError, MissingExtraError
@@ -28,8 +27,6 @@ from dynident_lab.campaigns.log import GAP, REPEATED, campaign_columns, read_jou
 from dynident_lab.campaigns.segments import read_segment, seal_segment, segment_frame, segment_start
 from dynident_lab.link.controller import Identity, Samples
 from dynident_lab.link.schedule import Settings
-
-Array = NDArray[np.float64]
 
 FORMAT = "dynident-campaign-1"
 SYNC = 1.0  # time between two syncs [s]

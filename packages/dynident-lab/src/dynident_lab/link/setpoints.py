@@ -14,10 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.errors import LinkError
 from dynident.mechanics import Motion
-
-Array = NDArray[np.float64]
 
 START_TOLERANCE = 2e-3  # how far the first point may be from where the robot is asked to be [rad, m]
 SLACK = 1e-4  # relative, of limits: points arrive as float32

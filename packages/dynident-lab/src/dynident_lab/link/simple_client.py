@@ -19,8 +19,8 @@ import threading
 import time
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.errors import LinkError
 from dynident.mechanics import Motion
 from dynident_lab.link import simple_messages as m
@@ -28,8 +28,6 @@ from dynident_lab.link.controller import Identity, RemoteController, Samples, St
 from dynident_lab.link.plant import VERSION
 from dynident_lab.link.simple_messages import Message
 from dynident_lab.link.sockets import REPEAT, TIMEOUT, BusyError, Wire
-
-Array = NDArray[np.float64]
 
 BUFFER_TIMEOUT = 30.0  # of the answer to a point, which may wait for room [s]
 HEARTBEAT = 0.5  # between pings while a motion runs [s]

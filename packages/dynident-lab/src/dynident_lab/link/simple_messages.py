@@ -16,13 +16,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.errors import LinkError
 from dynident.mechanics import Motion
 from dynident_lab.link.controller import Samples
-
-Array = NDArray[np.float64]
 
 SLOTS = 10  # joints of every message
 LARGEST = 1 << 20  # bytes of one message; a JOINT_TRAJ of 200 points has 10 kB

@@ -22,8 +22,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.errors import LinkError
 from dynident_lab.link import simple_messages as m
 from dynident_lab.link.emulator import Emulator
@@ -31,8 +31,6 @@ from dynident_lab.link.plant import VERSION
 from dynident_lab.link.setpoints import Point
 from dynident_lab.link.simple_messages import Framer, Message
 from dynident_lab.link.sockets import MOST_CLIENTS, Connection, Server, check_address, is_local, open_socket
-
-Array = NDArray[np.float64]
 
 OWN = (m.RESET, m.RELEASE, m.REST, m.REST_OVER)  # commands of who has the robot; anybody may press its emergency stop
 SPECIAL = (m.START_DOWNLOAD, m.START_STREAMING, m.END, m.STOP)

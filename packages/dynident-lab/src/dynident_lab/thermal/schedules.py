@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dynident.arrays import Array
 from dynident.checks import choice, number, whole
 from dynident.errors import DynidentError, require
 from dynident.excitation import MotionLimits, Plan, Stage
@@ -17,8 +17,6 @@ from dynident.excitation.input_checks import per_coordinate
 from dynident.excitation.stages import plan_within, rates_of, reach
 from dynident.trajectory import friction_plateaus, warming
 from dynident.trajectory.moves import Strokes
-
-Array = NDArray[np.float64]
 
 LONGEST = 0.5  # plateau of a test [s]
 COLD = 12 * 3600.0  # for which the robot rests without power before a test, section 4.5.1 [s]

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dynident.arrays import Array
 from dynident.checks import number, shown, whole
 from dynident.errors import DynidentError, require
 from dynident.excitation.equations import ExcitationEquations, RobotEquations
@@ -36,7 +37,6 @@ from dynident.trajectory.sines import Fourier
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Array = NDArray[np.float64]
 
 SMOOTH = 0.01  # share of the largest speed over which signs of friction are smoothed
 LEAST = 8  # samples per period of the highest harmonic on which a criterion is taken

@@ -18,6 +18,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.checks import number
 from dynident.errors import DynidentError, require
 from dynident.graph.compiled import Compiled
@@ -32,7 +33,6 @@ from dynident.mechanics.functions import cached, compiled, entering
 from dynident.mechanics.motion import Motion
 from dynident.mechanism.mechanism import Mechanism
 
-Array = NDArray[np.float64]
 Slopes = tuple[Array, Array, Array]
 
 MOST_EQUATIONS = 10_000  # rows of one sample

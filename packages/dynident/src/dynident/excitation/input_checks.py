@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.checks import numbers, shown
 from dynident.errors import DynidentError
-
-Array = NDArray[np.float64]
 
 MOST = 12_000_000  # numbers per array: two million samples of six axes
 CYCLES = 1_000_000

@@ -20,6 +20,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.checks import number, numbers, shown
 from dynident.errors import DynidentError
 from dynident.excitation.equations import inputs_of
@@ -36,8 +37,6 @@ from dynident.mechanics.functions import Outputs, function_of
 from dynident.mechanics.kinematics import forward_kinematics
 from dynident.mechanics.motion import Motion
 from dynident.mechanism.mechanism import Mechanism
-
-Array = NDArray[np.float64]
 
 
 class State(NamedTuple):

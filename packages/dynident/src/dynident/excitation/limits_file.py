@@ -35,6 +35,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.checks import number, numbers, shown
 from dynident.errors import DynidentError, missing_extra, require
 from dynident.excitation.input_checks import LARGEST, per_coordinate, text
@@ -43,8 +44,6 @@ from dynident.files import read_text, read_toml
 from dynident.mechanism.elements import Limits
 from dynident.mechanism.inertia import principal
 from dynident.mechanism.mechanism import Mechanism
-
-Array = NDArray[np.float64]
 
 #: Assumed limits of joints: turning [rad, rad/s], sliding [m, m/s]. 0.25 m/s is the usual reduced speed beside people.
 TURNING, SLIDING = {"reach": np.pi, "velocity": 1.0}, {"reach": 0.1, "velocity": 0.25}

@@ -32,8 +32,10 @@ from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+import scipy  # its sub-packages load on first use, which keeps the start fast
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.arrays import Array
 from dynident.checks import choice, number, numbers, shown, whole
 from dynident.errors import DynidentError, require
 from dynident.excitation.equations import ExcitationEquations
@@ -44,8 +46,6 @@ from dynident.identify.regression.regression import Regression
 from dynident.mechanics.motion import Motion, MotionLike, as_motion
 from dynident.parallel import SMALL, cores, one_blas_thread
 from dynident.trajectory.family import Family
-
-Array = NDArray[np.float64]
 
 NAMES = ("cond", "sigma_min", "e", "d", "inverse_det", "a", "correlation")
 
@@ -263,8 +263,6 @@ def _memory(name: str, rows: int, samples: int) -> Array:
 
 def factor(rows: _Rows, noise: Array, prior: Array | None) -> Array:
     """Return R (b, b) with R^T R = sum_i W_i^T W_i / noise_i^2 + prior^T prior; fewer rows when there are fewer samples."""
-    from scipy.linalg.lapack import dpocon, dpotrf  # noqa: PLC0415 - scipy is heavy
-
     equations, samples = rows.equations, len(rows.state[0])
     b = len(equations.names)
 
@@ -284,8 +282,8 @@ def factor(rows: _Rows, noise: Array, prior: Array | None) -> Array:
     length = np.sqrt(np.diag(M))
     if np.all(length > 0.0):
         unit = M / length / length[:, None]
-        R, fault = dpotrf(unit)
-        if not fault and dpocon(R, np.abs(unit).sum(axis=0).max())[0] > 1.0 / SAFE:
+        R, fault = scipy.linalg.lapack.dpotrf(unit)
+        if not fault and scipy.linalg.lapack.dpocon(R, np.abs(unit).sum(axis=0).max())[0] > 1.0 / SAFE:
             return np.asarray(R * length)
 
     def triangles(i: int, j: int) -> Array:

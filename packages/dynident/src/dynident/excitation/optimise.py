@@ -21,8 +21,10 @@ from time import monotonic
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy  # its sub-packages load on first use, which keeps the start fast
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.arrays import Array
 from dynident.checks import number, numbers, shown, whole
 from dynident.errors import DynidentError, require
 from dynident.excitation.equations import RobotEquations
@@ -32,7 +34,6 @@ from dynident.excitation.objective import Objective
 from dynident.excitation.problem import Problem, check_start, feasible_start, typical
 from dynident.parallel import WINDOW, completed, cores, one_blas_thread
 
-Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 Pick = tuple[int, int, int]
 """Limit, its column, sample."""
@@ -124,8 +125,6 @@ MEMORY = 8  # steps for which peaks are remembered
 
 def quadratic_program(B: Array, g: Array, A: Array, b: Array, low: Array, high: Array) -> tuple[Array, Array]:
     """Minimise d^T B d / 2 + g^T d with A d <= b and low <= d <= high (Mehrotra's predictor-corrector method)."""
-    from scipy.linalg.lapack import dpotrf, dpotrs  # noqa: PLC0415 - scipy is heavy
-
     n, m = g.size, b.size
     d = 0.5 * (low + high)
     span = high - low
@@ -149,12 +148,12 @@ def quadratic_program(B: Array, g: Array, A: Array, b: Array, low: Array, high: 
         w = y / s
         K = B + (A.T * w[:m]) @ A
         K[np.diag_indices(n)] += w[m : m + n] + w[m + n :]
-        L, fault = dpotrf(K, lower=1)
+        L, fault = scipy.linalg.lapack.dpotrf(K, lower=1)
         if fault:
             break
         centre = -s * y
         for corrected in (False, True):  # Newton's step to the solution; then again, centred and to second order
-            dd = dpotrs(L, -dual - columns(w * primal + centre / s), lower=1)[0]
+            dd = scipy.linalg.lapack.dpotrs(L, -dual - columns(w * primal + centre / s), lower=1)[0]
             ds = -primal - rows(dd)
             dy = (centre - y * ds) / s
             here, there = _reach(s, ds), _reach(y, dy)

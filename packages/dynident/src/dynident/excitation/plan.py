@@ -15,8 +15,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.checks import choice, number, shown, whole
 from dynident.errors import DynidentError
 from dynident.excitation.input_checks import CYCLES, LARGEST, fits, motion_curve, per_coordinate, text
@@ -32,7 +32,6 @@ from dynident.trajectory.joins import Joined, cycle
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Array = NDArray[np.float64]
 
 FORMAT = "dynident-plan-1"
 PURPOSES = ("training", "validation", "friction", "warming", "payload")

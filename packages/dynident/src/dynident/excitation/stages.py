@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.arrays import Array
 from dynident.checks import number, shown, whole
 from dynident.errors import DynidentError, require
 from dynident.excitation.input_checks import fits, motion_curve, per_coordinate, text
@@ -21,8 +22,6 @@ from dynident.trajectory.family import Curve, Trajectory, positive, sample
 from dynident.trajectory.joins import resting_place
 from dynident.trajectory.moves import Strokes, cycloid_section, friction_plateaus, warming
 from dynident.trajectory.sines import Multisine
-
-Array = NDArray[np.float64]
 
 CHECK_RATE = 100.0  # samples per second on which plans are checked
 ENOUGH = 0.35  # room on either side of a posture, as a share of the range, with which it is taken

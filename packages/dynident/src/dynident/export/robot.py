@@ -20,7 +20,6 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dynident.errors import DescriptionError, DescriptionWarning, DynidentError
 from dynident.export.loaders import Split, loader_name, loader_text, split
@@ -33,8 +32,6 @@ from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.text_writers import mjcf_text, urdf_text
 from dynident.mechanism.urdf_writer import drake_rotors, gazebo_base, gazebo_springs
 from dynident.results import Result
-
-Array = NDArray[np.float64]
 
 TARGETS = ("pinocchio", "mujoco", "gazebo", "drake")
 SAMPLES = 20

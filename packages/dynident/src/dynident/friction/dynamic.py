@@ -24,8 +24,9 @@ from math import factorial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dynident.arrays import Array
 from dynident.checks import not_negative, positive, signal, step_length, time_axis
 from dynident.errors import DescriptionError, LogError
 from dynident.figures import BLUE, finish, new_figure
@@ -40,7 +41,6 @@ from dynident.results import Result
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Array = NDArray[np.float64]
 
 #: A step is cut so that the velocity changes by at most this part of the Stribeck speed per piece, but into MOST at most.
 FINE = 0.25

@@ -25,11 +25,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.arrays import Array
 from dynident.errors import DescriptionError, LogError
 from dynident.graph.elementary import tanh, where
 from dynident.graph.expression import Graph, Node, derivative, evaluate_nodes, reachable, substitute
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,13 +20,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dynident.arrays import Array
 from dynident.errors import DescriptionError
 from dynident.friction.law import FrictionLaw, Point
 from dynident.graph.elementary import absolute, cos, exp, maximum, power, sign, sin, tanh, where
-
-Array = NDArray[np.float64]
 
 #: Transitions are searched from the largest speed of the data down to this part of it ([Roldan2017]: 1/beta is 2.4e-4 of it).
 FINEST = 1e-4

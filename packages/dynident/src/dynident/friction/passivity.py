@@ -9,13 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dynident.arrays import Array
 from dynident.errors import DescriptionError
 from dynident.friction.law import Friction, State
 from dynident.results import Result
-
-Array = NDArray[np.float64]
 
 #: Speeds looked at per direction, and the lowest one over the highest one.
 POINTS = 2000

@@ -17,14 +17,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.errors import DescriptionError
 from dynident.friction.law import directed, jumps, smooth
 from dynident.graph.elementary import absolute, maximum, minimum, sign, where
 from dynident.graph.expression import Graph, Node, evaluate_nodes, substitute
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

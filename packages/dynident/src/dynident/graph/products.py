@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.errors import DynidentError
 from dynident.graph.machine import MachineCode, vector_width
 
-Array = NDArray[np.float64]
 HIGH, WIDE = 4, 3  # rows that meet: twelve sums and what they need fit into sixteen registers
 
 

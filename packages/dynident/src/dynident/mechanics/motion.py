@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from dynident.arrays import Array
 from dynident.checks import finite_rows, numbers
 from dynident.errors import DynidentError
+from dynident.figures import over_time
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -91,8 +92,6 @@ class Motion:
         matplotlib.figure.Figure
             Three panels, one curve per coordinate.
         """
-        from dynident.figures import over_time  # noqa: PLC0415 - matplotlib is an extra
-
         if names is not None and len(names) != self.dof:
             raise DynidentError(f"motion: {len(names)} names for {self.dof} coordinates; give one name for each")
         rates = {

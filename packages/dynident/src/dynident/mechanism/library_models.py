@@ -12,6 +12,7 @@ from dynident.mechanism.elements import Body, Joint, Limits, Placement, rotation
 from dynident.mechanism.inertia import from_com, transform
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.mjcf_file import quaternion_matrix
+from dynident.mechanism.text_writers import mjcf_text, urdf_text
 from dynident.mechanism.xml import unique_name
 
 _PINOCCHIO = {"RX": (1, 0, 0), "RY": (0, 1, 0), "RZ": (0, 0, 1), "PX": (1, 0, 0), "PY": (0, 1, 0), "PZ": (0, 0, 1)}
@@ -144,8 +145,6 @@ def _scalar(x: Any) -> float:
 
 def to_pinocchio(robot: Mechanism) -> Any:
     """Return the robot as a ``pinocchio.Model``; see `Mechanism.to_pinocchio`."""
-    from dynident.mechanism.text_writers import urdf_text  # noqa: PLC0415 - writers import readers
-
     pin = _program("pinocchio", "pin")
     _plain(robot, "Pinocchio")
     free = [joint for joint in robot.joints if joint.kind == "free"]
@@ -162,8 +161,6 @@ def to_pinocchio(robot: Mechanism) -> Any:
 
 def to_mujoco(robot: Mechanism) -> Any:
     """Return the robot as a ``mujoco.MjModel``; see `Mechanism.to_mujoco`."""
-    from dynident.mechanism.text_writers import mjcf_text  # noqa: PLC0415 - writers import readers
-
     mujoco = _program("mujoco", "mujoco")
     return mujoco.MjModel.from_xml_string(mjcf_text(robot))
 

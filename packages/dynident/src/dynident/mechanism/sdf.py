@@ -21,6 +21,7 @@ from dynident.mechanism.elements import Actuator, Body, Coupling, Joint, Limits,
 from dynident.mechanism.inertia import check_consistency, from_com, transform
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.mjcf_file import quaternion_matrix
+from dynident.mechanism.sidecar import apply_sidecar
 from dynident.mechanism.xml import (
     naming_file,
     parse_numbers,
@@ -46,8 +47,6 @@ ENDLESS = 1e15  # limits beyond this mean none: SDF writes 1e16
 
 def read_sdf(path: str | os.PathLike[str], sidecar: str | os.PathLike[str] | None = None) -> Mechanism:
     """Read an SDF file with one model."""
-    from dynident.mechanism.sidecar import apply_sidecar  # noqa: PLC0415 - readers import Mechanism
-
     with naming_file(path):
         root = parse_xml(read_bytes(path, "SDF"), "sdf")
         mechanism = _Model(root, Path(path).name).mechanism()

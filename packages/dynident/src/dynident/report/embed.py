@@ -15,13 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.arrays import Array
 from dynident.identify.fit import Fit
 from dynident.identify.score import Score
 from dynident.mechanics.kinematics import forward_kinematics
 from dynident.pages import Html, escape, percent, printable, tag
 from dynident.signals.dependence import autocorrelation
-
-Array = NDArray[np.float64]
 
 BUDGET = 700_000  # numbers of all signals of a page together, about 4 MB
 FEWEST = 800  # samples of a signal that are kept in any case

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.figures import pretty_unit
 from dynident.friction.text import law_text
 from dynident.identify.figures import true_base_values
@@ -17,8 +18,6 @@ from dynident.mechanism.parameters import Parameters
 from dynident.pages import Html, badge, details, join, number, percent, printable, section, table, tag
 from dynident.report.embed import clean, packed
 from dynident.report.sections import plot
-
-Array = NDArray[np.float64]
 
 
 def weak_directions(fit: Fit) -> tuple[Array, Array, NDArray[np.int64]] | None:

@@ -30,14 +30,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.checks import shown
 from dynident.errors import LogError
 from dynident.files import read_toml
 from dynident.signals.tables import AS_COMMANDED, NOT_READ, NOT_TAKEN, ROLES, Name, Table, is_time, parse_column, split_unit
 
-Array = NDArray[np.float64]
 REQUIRED = ("position", "effort")
 #: effort kind -> families of columns that can hold it.
 FAMILIES_OF_KIND: dict[str, tuple[str, ...]] = {

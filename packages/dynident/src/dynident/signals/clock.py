@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 import scipy  # its sub-packages load on first use, which keeps the start fast
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dynident.arrays import Array
 from dynident.checks import per_actuator
 from dynident.errors import LogError
 from dynident.signals.log import Log
 
-Array = NDArray[np.float64]
 #: A sample of one quantity that stands in a row of its own has all others missing; of fewer rows than this it is an accident.
 SPARSE = 0.9
 

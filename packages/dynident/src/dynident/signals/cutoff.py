@@ -24,10 +24,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.arrays import Array
 from dynident.errors import LogError
 from dynident.signals.filters import SECOND
-
-Array = NDArray[np.float64]
 
 #: Variance picked up beyond the valley, over that of the motion (accelerations).
 BIAS = 1e-2

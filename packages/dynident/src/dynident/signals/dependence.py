@@ -6,11 +6,10 @@ N_eff = N / (1 + 2 sum_k rho_k), the sum ending at the first pair of lags whose 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dynident.arrays import Array
 from dynident.checks import numbers
-
-Array = NDArray[np.float64]
 
 
 def autocorrelation(errors: ArrayLike, lags: int | None = None) -> Array:

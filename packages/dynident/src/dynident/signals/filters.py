@@ -21,12 +21,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
+import scipy  # its sub-packages load on first use, which keeps the start fast
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.arrays import Array
 from dynident.checks import plain
 from dynident.errors import LogError
 
-Array = NDArray[np.float64]
 Triple = tuple[Array, Array, Array]
 Section = tuple[Array, Array]  # numerator and denominator in powers of z^-1, denominator with a leading 1
 
@@ -168,15 +169,13 @@ def low_pass_sections(order: int, cutoff: float) -> list[Section]:
 
 def forward(sections: list[Section], x: Array) -> Array:
     """Filter columns (N, n) forward, as if they had rested at their first value before."""
-    from scipy.linalg.lapack import dtbtrs  # noqa: PLC0415 - scipy.linalg costs import time
-
     y = np.asfortranarray(x - x[0])  # every section passes constants unchanged
     for b, a in sections:
         right = b[0] * y
         for lag in range(1, b.size):
             right[lag:] += b[lag] * y[:-lag]
         bands = np.repeat(a[:, None], y.shape[0], axis=1)
-        y, info = dtbtrs(bands, right, uplo="L", diag="U", overwrite_b=True)
+        y, info = scipy.linalg.lapack.dtbtrs(bands, right, uplo="L", diag="U", overwrite_b=True)
         if info:
             raise ValueError(f"LAPACK's dtbtrs refused its argument {-info}")
     return np.asarray(y + x[0])

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dynident.arrays import Array
 from dynident.checks import numbers, time_axis
 from dynident.errors import LogError
 from dynident.figures import BLUE, GREEN, INK, MUTED, ORANGE, WIDTH, extremes, label, new_figure, plain_axes
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
     from dynident.signals.stream import LogStream
 
-Array = NDArray[np.float64]
 PathLike = str | os.PathLike[str]
 
 #: What an effort channel can be; there is no default because nothing in a file can tell.

@@ -11,13 +11,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.errors import LogError
-from dynident.signals.reading import time_column
-from dynident.signals.tables import EPISODES, JOINT_KEYS, VARIABLE_KEYS, Words, parse_column, plain_key, split_unit
+from dynident.signals.tables import EPISODES, JOINT_KEYS, VARIABLE_KEYS, Words, parse_column, plain_key, split_unit, time_column
 
-Array = NDArray[np.float64]
 VALUES = ("value", "values", "val", "reading")
 FEWEST = 3  #: rows per joint or run, below which a column is something else: a counter, a checksum
 SHOWN = 12  #: names in a sentence

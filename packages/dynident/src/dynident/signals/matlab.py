@@ -18,6 +18,7 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
+import scipy  # its sub-packages load on first use, which keeps the start fast
 
 from dynident.errors import LogError
 from dynident.signals.tables import NOT_READ
@@ -70,9 +71,7 @@ def first_notes(notes: Iterable[str]) -> list[str]:
 def read_matlab(data: bytes, room: int) -> dict[str, Any]:
     """Variables by name: arrays, texts, lists (cells), dictionaries (structures) and `Unread`; `room` bounds their bytes."""
     if 0 in data[:4]:
-        from scipy.io import loadmat  # noqa: PLC0415
-
-        found = loadmat(io.BytesIO(data), simplify_cells=True)
+        found = scipy.io.loadmat(io.BytesIO(data), simplify_cells=True)
         return {name: value for name, value in found.items() if not name.startswith("__")}
     if len(data) < 128 or data[126:128] not in (b"IM", b"MI"):
         raise LogError("it does not begin as a MATLAB file does; is it really one?")

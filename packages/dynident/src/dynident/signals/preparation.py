@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.checks import plain
 from dynident.errors import LogError, SignalWarning, warn
 from dynident.figures import over_time
@@ -25,7 +26,6 @@ from dynident.signals.smoothers import METHODS
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Array = NDArray[np.float64]
 
 #: Rows after decimation, at least, if the band may be wider for it: most of the record remains with the 2 x 6 lost at the ends.
 FEWEST_ROWS = 80

@@ -11,13 +11,13 @@ import numpy as np
 import scipy  # its sub-packages load on first use, which keeps the start fast
 from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.errors import LogError, require
 from dynident.results import Result
 from dynident.signals.cutoff import automatic_cutoff, stands_still
 from dynident.signals.filters import UNIFORM, butterworth
 from dynident.signals.log import FIELDS, Log
 
-Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 KINDS = (

@@ -9,17 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.errors import LogError
 from dynident.plugins import LOG_READERS, reader_of
 from dynident.signals.channels import REQUIRED, Found, files_beside, find_channels, rules_of, unwrap
-from dynident.signals.formats import has_format, read_table
+from dynident.signals.clock import aligned, join_stamps, on_one_clock, without_repeats
+from dynident.signals.formats import has_format, is_data_set, read_data_set, read_frame, read_table
 from dynident.signals.log import FIELDS, Log, check_effort_kind
-from dynident.signals.tables import NOT_READ, ROLES, Table, is_key, is_time, split_unit, time_name
+from dynident.signals.long_tables import episodes_of, one_episode, wide
+from dynident.signals.tables import NOT_READ, ROLES, Table, is_key, is_time, split_unit, time_column, time_name
 from dynident.signals.units import canonical, to_si
 
-Array = NDArray[np.float64]
 PathLike = str | os.PathLike[str]
 #: LeRobot data sets hold degrees or parts of the range; an angle beyond this (rad) shows which.
 LARGEST_ANGLE = 4.0 * np.pi
@@ -61,8 +62,6 @@ def read_log(path: object, schema: PathLike | Mapping[str, object] | None, overr
 
 def read_episodes(path: object, schema: PathLike | Mapping[str, object] | None, overrides: Mapping[str, object]) -> list[Log]:
     """Read every run of a table that holds several; a table of one run gives that one."""
-    from dynident.signals.long_tables import episodes_of  # noqa: PLC0415 - rarely needed
-
     rules, _ = rules_of(schema, overrides)
     tables, by_role = _tables(path, topics_of(rules))
     found = episodes_of(_columns(tables, {}), tables[0].texts) if len(tables) == 1 else None
@@ -80,8 +79,6 @@ def log_of(tables: list[Table], by_role: Mapping[str, Table], rules: Mapping[str
     log = _as_logged(tables, by_role, rules, own)
     if rules.get("delay") is None:
         return log
-    from dynident.signals.clock import aligned  # noqa: PLC0415 - rarely needed
-
     return aligned(log, rules["delay"])
 
 
@@ -95,8 +92,6 @@ def _as_logged(tables: list[Table], by_role: Mapping[str, Table], rules: Mapping
     texts = tables[0].texts if len(tables) == 1 else {}
     columns = _columns(tables, row_units)
     if rules.get("episode") is not None or any(is_key(name) for name in (*columns, *texts)):
-        from dynident.signals.long_tables import one_episode, wide  # noqa: PLC0415 - a column says what a row is of: rare
-
         columns, texts = one_episode(columns, texts, rules.get("episode"), notes)
         columns = wide(columns, texts, rules.get("time"), row_units, notes)
     source = {role: _role_columns(table) for role, table in by_role.items()}
@@ -111,8 +106,6 @@ def _as_logged(tables: list[Table], by_role: Mapping[str, Table], rules: Mapping
     notes += said + found.notes + _understood(found, columns)
     arrays = _in_si(found, kind, rules, notes)
     if np.any(clock[1:] == clock[:-1]) or not all(np.isfinite(values).all() for values in arrays.values()):
-        from dynident.signals.clock import on_one_clock, without_repeats  # noqa: PLC0415 - most clocks need no care
-
         clock, arrays = on_one_clock(clock, arrays, notes)
         clock, arrays = without_repeats(clock, arrays, rules.get("rate"), clock_column, notes)
     unwrap(clock, arrays, found.joints, notes)
@@ -214,26 +207,6 @@ def find_clock(
     return t, notes + said, name
 
 
-def time_column(columns: Mapping[str, Any], notes: list[str]) -> str | None:
-    """The column that is the clock: the sensor's own stamp if there is one, else the bare name, else one in a structure."""
-    ranks: dict[int, list[str]] = {}
-    for column in columns:
-        known = time_name(column)
-        if known:
-            ranks.setdefault(known[0], []).append(column)
-    for rank in sorted(ranks):
-        found = ranks[rank]
-        if rank == 2 and all(np.array_equal(columns[found[0]], columns[other]) for other in found[1:]):
-            found = found[:1]  # Simulink writes the same times with every signal
-        if len(found) == 1:
-            if rank != 1 or len(ranks) > 1:
-                notes.append(f"time: column '{found[0]}'")
-            return found[0]
-        if rank > 0:
-            raise LogError(f"several columns look like time: {found[:8]}; say which with schema={{'time': ...}}")
-    return None
-
-
 def _from_column(name: str, raw: Any, rate: float | None, unit: object, written: str | None) -> tuple[Array, list[str]]:
     """Convert one time column; `unit` is the user's word, `written` what the file says."""
     bad = np.flatnonzero(~np.isfinite(raw))
@@ -313,18 +286,13 @@ def _tables(path: object, topics: list[str] | None) -> tuple[list[Table], dict[s
 
 def _file(path: PathLike, topics: list[str] | None) -> Table:
     """Take a file, a bag, or the folder of a data set."""
-    if Path(path).is_dir():
-        from dynident.signals.formats import is_data_set, read_data_set  # noqa: PLC0415  (few logs are folders)
-
-        if is_data_set(path):
-            return read_data_set(path)
+    if Path(path).is_dir() and is_data_set(path):
+        return read_data_set(path)
     return read_table(path, topics)
 
 
 def _frame(table: object) -> Table:
     """Take a table in memory."""
-    from dynident.signals.formats import read_frame  # noqa: PLC0415  (few programs have one)
-
     return read_frame(table)
 
 
@@ -336,8 +304,6 @@ def _columns(tables: list[Table], units: dict[str, str]) -> dict[str, Array]:
     """Columns of all files, stamps in two parts joined; their units are added."""
     columns = _merge(tables)
     if any(re.search("nano|nsec", name, re.I) for name in columns):
-        from dynident.signals.clock import join_stamps  # noqa: PLC0415 - most clocks need no care
-
         columns = join_stamps(columns, units)
     return columns
 

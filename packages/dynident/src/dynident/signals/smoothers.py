@@ -32,8 +32,9 @@ from typing import Any
 
 import numpy as np
 import scipy  # its sub-packages load on first use, which keeps the start fast
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dynident.arrays import Array
 from dynident.errors import LogError
 from dynident.graph.elementary import minimum
 from dynident.graph.expression import Graph, Node, total
@@ -41,7 +42,6 @@ from dynident.graph.print_llvm import compile_routines
 from dynident.graph.routine import Routine
 from dynident.signals.filters import Triple, butterworth, check_cutoff, checked_inputs, shaped_like
 
-Array = NDArray[np.float64]
 #: Largest Fourier basis, in numbers.
 LARGEST_BASIS = 10**8
 HIGHEST = 20  # order of a polynomial in a window: higher ones are round-off

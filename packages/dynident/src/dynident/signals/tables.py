@@ -399,3 +399,23 @@ def time_name(column: str) -> tuple[int, str | None] | None:
 def is_time(column: str) -> bool:
     """Whether the name says that the column is the clock."""
     return time_name(column) is not None
+
+
+def time_column(columns: Mapping[str, Any], notes: list[str]) -> str | None:
+    """The column that is the clock: the sensor's own stamp if there is one, else the bare name, else one in a structure."""
+    ranks: dict[int, list[str]] = {}
+    for column in columns:
+        known = time_name(column)
+        if known:
+            ranks.setdefault(known[0], []).append(column)
+    for rank in sorted(ranks):
+        found = ranks[rank]
+        if rank == 2 and all(np.array_equal(columns[found[0]], columns[other]) for other in found[1:]):
+            found = found[:1]  # Simulink writes the same times with every signal
+        if len(found) == 1:
+            if rank != 1 or len(ranks) > 1:
+                notes.append(f"time: column '{found[0]}'")
+            return found[0]
+        if rank > 0:
+            raise LogError(f"several columns look like time: {found[:8]}; say which with schema={{'time': ...}}")
+    return None

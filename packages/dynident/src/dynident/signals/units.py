@@ -10,11 +10,10 @@ import re
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.errors import LogError
 
-Array = NDArray[np.float64]
 _RAD = {"rad": 1.0, "deg": math.pi / 180.0, "rev": 2.0 * math.pi, "mrad": 1e-3}
 _METRE = {"m": 1.0, "cm": 1e-2, "mm": 1e-3, "um": 1e-6, "in": 0.0254}
 _COUNT_NAMES = ("count", "counts", "tick", "ticks", "inc", "increments")

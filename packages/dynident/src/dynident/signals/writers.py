@@ -16,13 +16,12 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-from numpy.typing import NDArray
+import scipy  # its sub-packages load on first use, which keeps the start fast
 
+from dynident.arrays import Array
 from dynident.errors import LogError, missing_extra
 from dynident.files import jsonable, write_atomic
 from dynident.signals.log import FIELDS, Log
-
-Array = NDArray[np.float64]
 
 MARK = "dynident-log"
 VERSION = 1
@@ -82,11 +81,10 @@ def _write_npz(log: Log, path: str | os.PathLike[str]) -> Path:
 
 def _write_mat(log: Log, path: str | os.PathLike[str]) -> Path:
     """Write `log` as a MATLAB file (version 5): t, one array per field, the joint names and the metadata as text."""
-    from scipy.io import savemat  # noqa: PLC0415
-
     buffer = io.BytesIO()
     names = np.array(log.joints, dtype=object)
-    savemat(buffer, {"t": log.t[:, None], **_arrays(log), "joint_names": names, KEY: metadata(log)}, do_compression=True)
+    content = {"t": log.t[:, None], **_arrays(log), "joint_names": names, KEY: metadata(log)}
+    scipy.io.savemat(buffer, content, do_compression=True)
     data = bytearray(buffer.getvalue())
     data[:116] = b"MATLAB 5.0 MAT-file, written by dynident".ljust(116)  # without the date: the same log gives the same bytes
     return write_atomic(path, bytes(data))

@@ -12,8 +12,8 @@ from dataclasses import replace
 from types import MappingProxyType
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.errors import DescriptionError, DynidentError
 from dynident.graph.expression import Graph, Node, substitute, total
 from dynident.graph.printing import identifiers
@@ -26,8 +26,6 @@ from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.tree import FIXED, Geometry, Pose, compose
 from dynident.symbolic.program import Program, Quantity
 from dynident.symbolic.regroup import Regrouping, regroup
-
-Array = NDArray[np.float64]
 
 NEGLIGIBLE = 1e-12  # [m]
 

@@ -9,8 +9,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dynident.arrays import Array
 from dynident.errors import DynidentError, missing_extra
 from dynident.graph.compiled import Compiled
 from dynident.graph.expression import Function, Graph, Node, evaluate_nodes, reachable
@@ -19,7 +20,6 @@ from dynident.graph.operations import sympy_functions
 if TYPE_CHECKING:
     from dynident.symbolic.regroup import Regrouping
 
-Array = NDArray[np.float64]
 
 SHARED = ("phi", "beta", "geometry")  # arrays that are the same for all samples
 COUNTED = ("+", "*", "/", "sin", "cos", "other")

@@ -17,15 +17,14 @@ from fractions import Fraction
 from itertools import combinations_with_replacement
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.errors import DynidentError
 from dynident.graph.expression import Graph, Node, reachable, total
 from dynident.mechanism.mechanism import Mechanism
 from dynident.parallel import one_blas_thread
 from dynident.symbolic.program import Program
 
-Array = NDArray[np.float64]
 Monomial = tuple[int, ...]
 """Exponent of every symbol of the geometry."""
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.checks import numbers
 from dynident.errors import DynidentError
 from dynident.files import to_json, write_atomic
@@ -22,8 +22,6 @@ from dynident.trajectory.moves import Moves, Strokes
 from dynident.trajectory.profiles import VelocityProfile
 from dynident.trajectory.sines import Fourier, Multisine
 from dynident.trajectory.splines import BSpline, Interpolated, Quintics
-
-Array = NDArray[np.float64]
 
 
 def _motion(curve: Curve | Motion, rate: float | None, names: Sequence[str]) -> Motion:

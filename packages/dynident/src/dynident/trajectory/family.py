@@ -12,8 +12,9 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dynident.arrays import Array
 from dynident.checks import numbers
 from dynident.checks import plain as scalar
 from dynident.errors import DynidentError
@@ -23,7 +24,6 @@ from dynident.mechanics.motion import Motion
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Array = NDArray[np.float64]
 
 MOST_SAMPLES = 1e8  # of a curve at a fixed rate
 State = tuple[Array, Array, Array]  # q, v, a

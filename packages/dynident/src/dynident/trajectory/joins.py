@@ -15,15 +15,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dynident.arrays import Array
 from dynident.checks import numbers
 from dynident.errors import DynidentError
 from dynident.trajectory.family import Curve, CurveBase, State
 from dynident.trajectory.profiles import Quintic
 from dynident.trajectory.splines import HERMITE, hermite
-
-Array = NDArray[np.float64]
 
 SAME = 1e-9  # difference of states [rad, rad/s, rad/s^2] below which no join is needed
 TOUCH = 1e-9  # share of a limit by which rounding may exceed it

@@ -12,14 +12,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dynident.arrays import Array
 from dynident.checks import numbers
 from dynident.errors import DynidentError
 from dynident.trajectory.family import CurveBase, State, finite_times, positive
 from dynident.trajectory.profiles import Cycloid, Profile, Quintic
 
-Array = NDArray[np.float64]
 Move = tuple[int, float, float, float, float]
 
 READABLE = 0.4  # length of a plateau at which friction can be read [s]

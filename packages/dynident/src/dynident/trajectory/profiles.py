@@ -12,13 +12,13 @@ from functools import cached_property
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+import scipy  # its sub-packages load on first use, which keeps the start fast
+from numpy.typing import ArrayLike
 
+from dynident.arrays import Array
 from dynident.checks import numbers
 from dynident.errors import DynidentError
 from dynident.trajectory.family import CurveBase, State, positive
-
-Array = NDArray[np.float64]
 
 
 class Profile(Protocol):
@@ -208,11 +208,9 @@ class VelocityProfile(CurveBase):
 
     @cached_property
     def _spline(self) -> Any:
-        from scipy.interpolate import CubicHermiteSpline, PchipInterpolator  # noqa: PLC0415 - scipy is heavy
-
-        slopes = PchipInterpolator(self.knots, self.speeds)(self.knots, 1)
+        slopes = scipy.interpolate.PchipInterpolator(self.knots, self.speeds)(self.knots, 1)
         slopes[[0, -1]] = 0.0
-        return CubicHermiteSpline(self.knots, self.speeds, slopes)
+        return scipy.interpolate.CubicHermiteSpline(self.knots, self.speeds, slopes)
 
     @cached_property
     def _way(self) -> Any:

@@ -22,13 +22,12 @@ from functools import cached_property
 from math import comb
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dynident.arrays import Array
 from dynident.checks import numbers
 from dynident.errors import DynidentError
 from dynident.trajectory.family import Described, Trajectory, finite_times, positive
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

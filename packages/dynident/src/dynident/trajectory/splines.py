@@ -12,13 +12,14 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+import scipy  # its sub-packages load on first use, which keeps the start fast
+from numpy.typing import ArrayLike
 
+from dynident.arrays import Array
 from dynident.errors import DynidentError
 from dynident.mechanics.motion import Motion
 from dynident.trajectory.family import CurveBase, Described, State, finite_times, positive
 
-Array = NDArray[np.float64]
 MOST = 100_000  # points of one curve
 
 # Columns: value, slope and curvature at u = 0, then at u = 1; rows: powers u^0 ... u^5.
@@ -212,14 +213,12 @@ class BSpline(Described):
 
     @cached_property
     def _spline(self) -> Any:
-        from scipy.interpolate import BSpline as Spline  # noqa: PLC0415 - scipy is heavy
-
         control = np.zeros((self.points + 4, self.points))
         control[np.arange(self.points + 4), np.clip(np.arange(self.points + 4) - 2, 0, self.points - 1)] = 1.0
         degree = min(self.degree, self.points + 3)
         inner = self.points + 4 - degree
         knots = np.concatenate([np.zeros(degree), np.linspace(0.0, self.duration, inner + 1), np.full(degree, self.duration)])
-        return Spline(knots, control, degree)
+        return scipy.interpolate.BSpline(knots, control, degree)
 
     def basis(self, t: ArrayLike, order: int = 0) -> Array:
         """Return a derivative of Phi."""

@@ -15,8 +15,10 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
+import scipy  # its sub-packages load on first use, which keeps the start fast
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.arrays import Array
 from dynident.checks import numbers
 from dynident.errors import DynidentError
 from dynident.figures import BLUE, MUTED, finish, new_figure
@@ -29,8 +31,6 @@ from dynident.trajectory.profiles import Profile, Quintic
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-Array = NDArray[np.float64]
 
 
 class Path(Protocol):
@@ -129,8 +129,6 @@ class Spline:
     """
 
     def __init__(self, points: ArrayLike) -> None:
-        from scipy.interpolate import CubicSpline  # noqa: PLC0415 - scipy is heavy
-
         nodes = numbers(points, "points")
         if nodes.ndim != 2 or nodes.shape[1] != 3 or len(nodes) < 2 or not np.isfinite(nodes).all():
             raise DynidentError(f"points have shape {nodes.shape}; give at least two finite points of three coordinates")
@@ -140,7 +138,7 @@ class Spline:
         closed = bool(np.all(nodes[0] == nodes[-1])) and len(nodes) > 3
         # Centripetal parameters keep the curve free of loops between unevenly spaced points.
         u = np.concatenate([[0.0], np.cumsum(np.sqrt(gaps))])
-        self._curve = CubicSpline(u, nodes, bc_type="periodic" if closed else "natural")
+        self._curve = scipy.interpolate.CubicSpline(u, nodes, bc_type="periodic" if closed else "natural")
         self._breaks = np.unique(np.concatenate([np.linspace(a, b, 17) for a, b in pairwise(u)]))
         self._ways = np.concatenate([[0.0], np.cumsum(self._way(self._breaks[:-1], self._breaks[1:]))])
         self.length = float(self._ways[-1])
