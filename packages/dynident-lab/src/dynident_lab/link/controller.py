@@ -77,18 +77,7 @@ class Samples:
 
     @classmethod
     def from_table(cls, table: Array) -> Samples:
-        """Return the samples of a table.
-
-        Parameters
-        ----------
-        table : ndarray, (N, 3 + 4 n)
-            As `table` gives it.
-
-        Returns
-        -------
-        Samples
-            The same.
-        """
+        """Return the samples of a `table` (N, 3 + 4 n)."""
         n = (table.shape[1] - 3) // 4
         blocks = [table[:, 3 + k * n : 3 + (k + 1) * n] for k in range(4)]
         return cls(table[:, 0].astype(np.int64), table[:, 1], table[:, 2], *blocks)
@@ -259,13 +248,7 @@ class RemoteController(ABC):
 
     @abstractmethod
     def position(self) -> Array:
-        """Return where the robot is asked to be now.
-
-        Returns
-        -------
-        ndarray, (n,)
-            In the order of its coordinates.
-        """
+        """Return where the robot is asked to be now, (n,) in the order of its coordinates."""
 
     @abstractmethod
     def send(self, motion: Motion) -> None:
@@ -284,13 +267,7 @@ class RemoteController(ABC):
         """Forget alarms."""
 
     def deliver(self, samples: Samples | None) -> None:
-        """Hand on what has come, from any thread; `samples` returns it with the clock of the host at this moment.
-
-        Parameters
-        ----------
-        samples : Samples or None
-            What was measured; None when the other side has cut the wire, not after `close`.
-        """
+        """Hand on what has come, from any thread; None when the other side has cut the wire, not after `close`."""
         self._queue.put(None if samples is None else (time.time(), samples))
 
     def samples(self, timeout: float) -> list[tuple[float, Samples]]:

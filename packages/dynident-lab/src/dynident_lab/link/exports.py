@@ -19,20 +19,7 @@ UNITS = {"joint_torque": "Nm or N", "joint_force": "N", "motor_torque": "Nm", "m
 
 
 def export_text(log: Log, path: str | os.PathLike[str]) -> Path:
-    """Write time, positions, velocities and efforts of a log as text.
-
-    Parameters
-    ----------
-    log : Log
-        What was measured.
-    path : path-like
-        File to write.
-
-    Returns
-    -------
-    pathlib.Path
-        The file.
-    """
+    """Write time, positions, velocities and efforts of a log as text."""
     label = {"motor_current": "current", "voltage": "voltage"}.get(log.effort_kind, "torque")
     blocks = [
         ("position", log.position, "rad or m"),
@@ -50,21 +37,7 @@ def mcap_writer(path: str | os.PathLike[str], channels: Sequence[str], facts: Ma
     """Return a listener that writes samples as MCAP: JointState on ``/joint_states``, temperatures as DynamicJointState.
 
     Stamps are the controller's clock, which goes on where a controller that was started again begins anew; the times of the
-    file are the host's.
-
-    Parameters
-    ----------
-    path : path-like
-        File to write, ending in .mcap.
-    channels : sequence of str
-        Names of the channels.
-    facts : mapping of str to str, optional
-        Metadata of the file.
-
-    Returns
-    -------
-    object
-        With `feed`, as a `Campaign` wants it, and `close`, which completes the file.
+    file are the host's. It has `feed`, as a `Campaign` wants it, and `close`, which completes the file.
     """
     if not str(path).endswith(".mcap"):
         raise LinkError(f"cannot write '{path}' as MCAP; the name must end in .mcap")

@@ -200,13 +200,7 @@ class LynxClient(RemoteController):
         return Status(bool(powered), bool(stopped), bool(moving), bool(possible), code if error else 0)
 
     def position(self) -> Array:
-        """Return where the robot is asked to be now.
-
-        Returns
-        -------
-        ndarray, (n,)
-            In the order of its coordinates.
-        """
+        """Return where the robot is asked to be now, (n,) in the order of its coordinates."""
         return np.array(self._facts()["setpoint"], dtype=np.float64)
 
     def configure(self, home: ArrayLike, share: float = APPROACH) -> None:

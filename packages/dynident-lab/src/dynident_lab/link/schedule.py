@@ -82,20 +82,7 @@ class Settings:
 
 
 def seconds(text: str, label: str) -> float:
-    """Return a time such as 90, 90s, 5min or 8h in seconds.
-
-    Parameters
-    ----------
-    text : str
-        Number without sign, and a unit of s, min, h or d; s when there is none.
-    label : str
-        What it is called in an error.
-
-    Returns
-    -------
-    float
-        Time [s].
-    """
+    """Return a time such as 90, 90s, 5min, 8h or 1d in seconds; `label` names it in an error."""
     found = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([a-z]*)\s*", text)
     if found is None or found.group(2) not in UNITS:
         raise LinkError(f"{label} is '{text}'; give a time such as 90s, 5min or 8h")

@@ -138,29 +138,9 @@ def cooling_test(
     cycles: int = 24,
     posture: ArrayLike | None = None,
 ) -> Plan:
-    """Return the cooling test of one joint: plateaus every five minutes, the robot standing still between; run it hot.
+    """Return the cooling test of one joint: plateaus every `interval` seconds, the robot standing still between; run it hot.
 
-    Parameters
-    ----------
-    robot : str
-        Name.
-    limits : MotionLimits
-        All limits of the robot.
-    joint : str
-        Joint that cools down.
-    rate : float
-        Samples per second [Hz].
-    interval : float
-        From test to test [s].
-    cycles : int
-        How many tests.
-    posture : array_like (n,), optional
-        Where the other joints stand; the middle of the ranges when omitted.
-
-    Returns
-    -------
-    Plan
-        The plan.
+    The other joints stand in a `posture` (n,), the middle of their ranges when omitted.
     """
     j = _joint(limits, joint)
     rest = _rest(limits, posture)

@@ -1,6 +1,6 @@
 """The RRR robot of [Kostic2002]: closed forms against numeric ones, operations, and the writing task.
 
-The paper prints neither lengths, masses, gains nor path. Those of `dynident_papers.robots.rrr` are assumed; letters are our own.
+The paper prints neither lengths, masses, gains nor path. Those of `dynident_papers.robots.rrr` are assumed.
 """
 
 from __future__ import annotations

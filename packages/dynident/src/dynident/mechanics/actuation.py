@@ -36,9 +36,7 @@ def least_squares(A: NodeRows, x: Sequence[Node]) -> tuple[list[Node], Node]:
 
 
 def least_norm(A: NodeRows, f: Sequence[Node], price: Sequence[Node] | None = None) -> tuple[list[Node], Node]:
-    """Return tau of least sum_i w_i tau_i^2 with A^T tau = f, and a number above zero where there is one.
-
-        tau = W^-1 A (A^T W^-1 A)^-1 f
+    """Return tau = W^-1 A (A^T W^-1 A)^-1 f of least sum_i w_i tau_i^2 with A^T tau = f, and a number above zero if it exists.
 
     With fewer actuators than coordinates it is what comes closest to f.
     """
@@ -71,19 +69,9 @@ def _normal(A: NodeRows, B: NodeRows, right: Sequence[Node]) -> tuple[list[Node]
 
 
 def actuator_jacobian(mechanism: Mechanism, q: ArrayLike) -> Array:
-    """Return A with rho_dot = A nu, motors on the joint side of their gears included.
+    """Return A (N, k, n) with rho_dot = A nu of the k actuators of a `mechanism` at positions `q` (N, n).
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot with n coordinates and k actuators.
-    q : array_like, (N, n) or (n,)
-        Positions of its coordinates.
-
-    Returns
-    -------
-    ndarray, (N, k, n)
-        Actuator Jacobian; constant for a robot without loops.
+    Motors count on the joint side of their gears; A is constant for a robot without loops.
     """
     x = coordinates(mechanism, q, "q")
     N = mechanism.actuator_matrix[0]
@@ -172,21 +160,9 @@ def _sharing(k: int, n: int, priced: bool, pushed: bool) -> Compiled:
 
 
 def preload(mechanism: Mechanism, q: ArrayLike, torques: ArrayLike) -> Array:
-    """Return the internal part of motor torques, (1 - A A^+) tau: it presses the robot against itself and moves nothing.
+    """Return the internal part (1 - A A^+) tau of motor `torques` (N, k) of a `mechanism` at `q` (N, n) [N m or N].
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot with n coordinates and k actuators.
-    q : array_like, (N, n)
-        Positions.
-    torques : array_like, (N, k)
-        Motor torques [N m or N].
-
-    Returns
-    -------
-    ndarray, (N, k)
-        Preload; zero for a robot with as many motors as degrees of freedom. ``torques - preload`` does the same with less.
+    It moves nothing, and is zero with as many motors as degrees of freedom; ``torques - preload`` has the same effect.
     """
     A = actuator_jacobian(mechanism, q)
     return least_torques(A, np.zeros((A.shape[0], A.shape[2])), _torques(mechanism, torques, A.shape[0]))

@@ -105,23 +105,9 @@ def closure_starts(mechanism: Mechanism, q: ArrayLike, samples: Sequence[int]) -
 
 
 def close_motion(mechanism: Mechanism, motion: MotionLike, start: Array | None = None, first: int = 0) -> ClosedMotion:
-    """Return the motion of all tree coordinates that goes with a motion of the independent ones.
+    """Return tree motion and projector of a `mechanism` with loops for a `motion` (q, v, a) of its independent coordinates.
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot with loops.
-    motion : Motion or (q, v, a)
-        N samples of its independent coordinates.
-    start : ndarray (n_tree,), optional
-        Closed configuration near the first sample; the robot's home when omitted.
-    first : int
-        Number of the first sample, for messages.
-
-    Returns
-    -------
-    ClosedMotion
-        Tree motion and projector.
+    `start` (n_tree,) is a closed configuration near the first sample (the robot's home), `first` its number for messages.
     """
     motion = as_motion(motion)
     positions = close_positions(mechanism, motion.q, start, first=first)
@@ -208,21 +194,9 @@ def coordinates_from_actuators(mechanism: Mechanism, rho: ArrayLike) -> Array:
 
 
 def motion_from_actuators(mechanism: Mechanism, motion: MotionLike) -> Motion:
-    """Return the motion of the robot's coordinates from that of its motors.
+    """Return the motion of the coordinates of a `mechanism` with loops from that of its k actuators, `motion` (q, v, a).
 
-        rho_dot = A nu,    rho_ddot = A nu_dot + N b        solved by least squares when there are more motors
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot with loops and k actuators.
-    motion : Motion or (q, v, a)
-        N samples of the motor positions, velocities and accelerations, columns in the order of ``mechanism.actuators``.
-
-    Returns
-    -------
-    Motion
-        N samples of the robot's coordinates.
+    rho_dot = A nu, rho_ddot = A nu_dot + N b, solved by least squares when there are more motors.
     """
     motion, N = as_motion(motion), mechanism.actuator_matrix[0]
     q = coordinates_from_actuators(mechanism, motion.q)

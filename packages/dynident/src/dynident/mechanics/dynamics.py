@@ -84,21 +84,9 @@ def _wrench_torques(mechanism: Mechanism, motion: Motion, wrenches: Wrenches) ->
 
 
 def mass_matrix(mechanism: Mechanism, q: ArrayLike, parameters: Parameters | ArrayLike | None = None) -> Array:
-    """Return M(q), symmetric and positive definite for possible bodies, rotor inertias included.
+    """Return M(q) (N, n, n) of a `mechanism` at `q` (N, n), rotor inertias included [kg m^2, kg m, kg].
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot with n coordinates.
-    q : array_like, (N, n) or (n,)
-        Positions.
-    parameters : Parameters or array_like (p,), optional
-        Standard parameters; the robot's own when omitted.
-
-    Returns
-    -------
-    ndarray, (N, n, n)
-        Mass matrix [kg m^2, kg m, kg].
+    It is positive definite for possible bodies. `parameters` (p,) are the robot's own when omitted.
     """
     values = node_values(mechanism, values_of(mechanism, parameters))
     return _mass_matrix(mechanism, entering(mechanism, at_rest(mechanism, q)), values)
@@ -112,21 +100,9 @@ def _mass_matrix(mechanism: Mechanism, arrays: Mapping[str, Array], values: Arra
 def coriolis_matrix(
     mechanism: Mechanism, q: ArrayLike, v: ArrayLike, parameters: Parameters | ArrayLike | None = None
 ) -> Array:
-    """Return C(q, v) of the Christoffel symbols: C v are the velocity torques and Mdot - 2 C is skew-symmetric.
+    """Return C(q, v) (N, n, n) of the Christoffel symbols of a `mechanism` at `q`, `v` (N, n).
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot with n coordinates.
-    q, v : array_like, (N, n) or (n,)
-        Positions and velocities.
-    parameters : Parameters or array_like (p,), optional
-        Standard parameters; the robot's own when omitted.
-
-    Returns
-    -------
-    ndarray, (N, n, n)
-        Coriolis matrix.
+    C v are the velocity torques and Mdot - 2 C is skew-symmetric. `parameters` (p,) are the robot's own when omitted.
     """
     values = values_of(mechanism, parameters).copy()
     # Only inertias: rotors behind a coupling function or a loop turn at a ratio that depends on q, so they count as well.
@@ -157,21 +133,9 @@ def _polarised(mechanism: Mechanism, motion: Motion, values: Array) -> Array:
 
 
 def gravity(mechanism: Mechanism, q: ArrayLike, parameters: Parameters | ArrayLike | None = None) -> Array:
-    """Return g(q), the torques that hold the robot against gravity (joint terms such as springs are not included).
+    """Return g(q) (N, n) [N m, N], the torques that hold a `mechanism` at `q` (N, n) against gravity, without springs.
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot with n coordinates.
-    q : array_like, (N, n) or (n,)
-        Positions.
-    parameters : Parameters or array_like (p,), optional
-        Standard parameters; the robot's own when omitted.
-
-    Returns
-    -------
-    ndarray, (N, n)
-        Gravity torques [N m, N].
+    `parameters` (p,) are the robot's own when omitted.
     """
     values = values_of(mechanism, parameters).copy()
     values[mechanism.tree.inertias.size :] = 0.0

@@ -147,23 +147,9 @@ class Reach:
 
 
 def reach(mechanism: Mechanism, rotation: ArrayLike | None, position: ArrayLike, frame: str | None = None) -> Reach:
-    """Return how far targets are from what the arm can reach, limits aside.
+    """Return how far targets are from what a `mechanism` with a closed-form inverse can reach, limits aside.
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot with a closed-form inverse.
-    rotation : array_like (N, 3, 3) or (3, 3), or None
-        Orientations, as in `inverse_kinematics`.
-    position : array_like, (N, 3) or (3,)
-        Positions [m].
-    frame : str, optional
-        Link name; the only end when omitted.
-
-    Returns
-    -------
-    Reach
-        Verdict for every target.
+    `rotation`, `position` and `frame` are those of `inverse_kinematics`.
     """
     arm = arm_structure(mechanism, frame)
     R, p = _targets(arm, rotation, position)
@@ -180,28 +166,11 @@ def choose_posture(
     frame: str | None = None,
     path: bool = True,
 ) -> Array:
-    """Return one solution per target: the branch that `posture` names, angles within the limits.
+    """Return one solution (N, n) per target: the branch that `posture` names, angles within the limits of the `mechanism`.
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot with a closed-form inverse.
-    rotation : array_like (N, 3, 3) or (3, 3), or None
-        Orientations, as in `inverse_kinematics`.
-    position : array_like, (N, 3) or (3,)
-        Positions [m].
-    posture : str
-        Words that name a branch of ``arm_structure(mechanism).postures``, such as "front up noflip"; words left out are
-        those of the first branch.
-    frame : str, optional
-        Link name; the only end when omitted.
-    path : bool
-        True when the targets follow each other on a path: angles are continued over whole turns.
-
-    Returns
-    -------
-    ndarray, (N, n)
-        Joint positions.
+    `rotation`, `position` and `frame` are those of `inverse_kinematics`. `posture` has words of
+    ``arm_structure(mechanism).postures``, such as "front up noflip"; words left out are those of the first branch. With
+    `path` the targets follow each other, and angles are continued over whole turns.
     """
     arm = arm_structure(mechanism, frame)
     branch = arm.postures.index(_branch(arm, posture))
@@ -261,21 +230,10 @@ def _targets(arm: Arm, rotation: ArrayLike | None, position: ArrayLike) -> tuple
 
 
 def singularities(mechanism: Mechanism, q: ArrayLike, frame: str | None = None) -> dict[str, Array]:
-    """Return how far an arm is from each kind of singularity: 0 on it, 1 at most.
+    """Return how far a `mechanism` at `q` (N, n) is from each kind of singularity, (N,): 0 on it, 1 at most.
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot with a closed-form inverse.
-    q : array_like, (N, n) or (n,)
-        Joint positions.
-    frame : str, optional
-        Link name; the only end when omitted.
-
-    Returns
-    -------
-    dict of str to ndarray, (N,)
-        "elbow" (stretched or folded), "shoulder" (point over the first axis), "wrist" (axes 4 and 6 in line).
+    "elbow" is stretched or folded, "shoulder" has the point over the first axis, "wrist" has axes 4 and 6 in line; `frame` is
+    the only end when omitted.
     """
     arm = arm_structure(mechanism, frame)
     values = np.atleast_2d(numbers(q, "q"))

@@ -17,24 +17,7 @@ from dynident.mechanism.mechanism import Mechanism
 
 
 def forward_kinematics(mechanism: Mechanism, q: ArrayLike, frame: str) -> tuple[Array, Array]:
-    """Return the pose of a link: x_base = R x_link + p.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot.
-    q : array_like, (N, n) or (n,)
-        Positions.
-    frame : str
-        Link name.
-
-    Returns
-    -------
-    rotation : ndarray, (N, 3, 3)
-        R.
-    position : ndarray, (N, 3)
-        p [m].
-    """
+    """Return R (N, 3, 3) and p (N, 3) [m] of the link `frame` of a `mechanism` at `q` (N, n): x_base = R x_link + p."""
     motion = at_rest(mechanism, q)
     node, placement = mechanism.frame(frame)
     if node < 0:
@@ -69,23 +52,9 @@ def _poses(mechanism: Mechanism, arrays: dict[str, Array]) -> tuple[Array, Array
 
 
 def frame_motion(mechanism: Mechanism, motion: MotionLike, frame: str) -> tuple[Array, Array]:
-    """Return velocity and acceleration of a link frame, expressed in that frame.
+    """Return (v, omega) and (a, alpha), each (N, 6), of the link `frame` of a `mechanism`, in its axes, along a `motion`.
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot.
-    motion : Motion or (q, v, a)
-        N samples.
-    frame : str
-        Link name.
-
-    Returns
-    -------
-    velocity : ndarray, (N, 6)
-        (v, omega) of the frame's origin [m/s, rad/s].
-    acceleration : ndarray, (N, 6)
-        (a, alpha), classical acceleration of its origin without gravity [m/s^2, rad/s^2].
+    They are those of its origin [m/s, rad/s; m/s^2, rad/s^2]; the classical acceleration is without gravity.
     """
     mechanism.frame(frame)
 
@@ -98,23 +67,9 @@ def frame_motion(mechanism: Mechanism, motion: MotionLike, frame: str) -> tuple[
 
 
 def jacobian(mechanism: Mechanism, q: ArrayLike, frame: str, reference: str = "local") -> Array:
-    """Return the Jacobian of a link: (v, omega) = J v, at the link's origin.
+    """Return J (N, 6, n) of the origin of the link `frame` of a `mechanism` at `q` (N, n): (v, omega) = J v, linear rows first.
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot with n coordinates.
-    q : array_like, (N, n) or (n,)
-        Positions.
-    frame : str
-        Link name.
-    reference : {"local", "world"}
-        Axes in which v and omega are expressed: the link's or the base's; the point is the link's origin in both.
-
-    Returns
-    -------
-    ndarray, (N, 6, n)
-        Jacobian, linear rows first.
+    `reference` says in whose axes v and omega are expressed: "local" (the link's) or "world" (the base's).
     """
     if reference not in ("local", "world"):
         raise DynidentError(f"reference is '{reference}'; use 'local' (axes of the link) or 'world' (axes of the base)")

@@ -80,18 +80,7 @@ class Motion:
         return Motion.unchecked(self.t[rows], self.q[rows], self.v[rows], self.a[rows])
 
     def plot(self, names: Sequence[str] | None = None) -> Figure:
-        """Draw positions, velocities and accelerations over time.
-
-        Parameters
-        ----------
-        names : sequence of str, optional
-            Names of the coordinates, such as `Mechanism.coordinate_names`; numbers when omitted.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            Three panels, one curve per coordinate.
-        """
+        """Draw positions, velocities and accelerations over time, one curve per coordinate."""
         if names is not None and len(names) != self.dof:
             raise DynidentError(f"motion: {len(names)} names for {self.dof} coordinates; give one name for each")
         rates = {

@@ -96,23 +96,12 @@ def weighted_regressor(mechanism: Mechanism, motion: MotionLike, weights: ArrayL
 
 
 def energy_regressor(mechanism: Mechanism, motion: MotionLike) -> tuple[Array, Array]:
-    """Return the kinetic and potential energy regressors: T = Y_T phi, U = Y_U phi.
+    """Return the energy regressors Y_T, Y_U (N, p) of a `mechanism` along a `motion` (q, v, a): T = Y_T phi, U = Y_U phi [J].
 
         T = sum m v.v/2 + h.(v x omega) + omega.I omega/2 + ia v_joint^2/2,   U = -sum g.(m p + R h) + k q^2/2 + off q
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot with p standard parameters.
-    motion : Motion or (q, v, a)
-        N samples; accelerations are not used.
-
-    Returns
-    -------
-    kinetic, potential : ndarray, (N, p)
-        Energies in J per unit of the parameter. Columns of what is not conservative are zero: friction, and on the
-        quasi-velocities of `spherical` and `free` joints the offset (a torque fixed in the child frame has no
-        potential) and the spring of a `free` joint; a `spherical` spring has one when its three stiffnesses are equal.
+    Columns of what is not conservative are zero: friction, the offset of `spherical` and `free` joints (a torque fixed in the
+    child frame), and the spring of a `free` joint or of a `spherical` one with unequal stiffnesses.
     """
     motion = as_motion(motion)
 
@@ -126,20 +115,7 @@ def energy_regressor(mechanism: Mechanism, motion: MotionLike) -> tuple[Array, A
 
 
 def momentum_regressor(mechanism: Mechanism, motion: MotionLike) -> Array:
-    """Return the regressor of the generalised momentum M(q) v = Y_p phi.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot with n coordinates and p standard parameters.
-    motion : Motion or (q, v, a)
-        N samples; accelerations are not used.
-
-    Returns
-    -------
-    ndarray, (N, n, p)
-        Momentum per unit of the parameter; only inertial and rotor columns are not zero.
-    """
+    """Return the regressor (N, n, p) of the generalised momentum M(q) v = Y_p phi of a `mechanism` along a `motion`."""
     arrays, shape = entering(mechanism, as_motion(motion)), (mechanism.dof, len(mechanism.parameters))
     make = lambda x: [reverse([momentum], [1.0], x.phi) for momentum in x.momentum()]  # noqa: E731 - read with the line below
     return quantity(mechanism, "momentum", make, shape, arrays, links=True)

@@ -80,20 +80,7 @@ def to_svg(mechanism: Mechanism) -> str:
 
 
 def write_svg(mechanism: Mechanism, path: str | os.PathLike[str]) -> Path:
-    """Write the graph of a mechanism to a file.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot.
-    path : path-like
-        SVG file; it is replaced as a whole.
-
-    Returns
-    -------
-    Path
-        The file.
-    """
+    """Write the graph of a `mechanism` to an SVG file at `path`."""
     return write_atomic(path, to_svg(mechanism))
 
 

@@ -120,27 +120,10 @@ def write_robot(
     search: Sequence[str | os.PathLike[str]] = (),
     arguments: Mapping[str, object] | None = None,
 ) -> Path:
-    """Write a copy of a description with identified parameters.
+    """Write a copy of a description `source` of a `mechanism` with identified `parameters` to `path`.
 
-    Parameters
-    ----------
-    source : path-like
-        The file the robot was read from.
-    mechanism : Mechanism
-        The robot.
-    parameters : Parameters
-        Its identified standard parameters.
-    path : path-like
-        File to write.
-    search : sequence of path-like
-        Folders outside the robot's own that its includes may be in.
-    arguments : mapping of str to object, optional
-        Values of ``<xacro:arg>``; of a .xacro the expansion is written, of an SDF or a format of another package a URDF.
-
-    Returns
-    -------
-    pathlib.Path
-        The file written.
+    `search` and `arguments` are those of `read_robot`. Of a .xacro the expansion is written, of an SDF or a format of another
+    package a URDF.
     """
     from dynident.mechanism.mjcf_writer import write_mjcf  # noqa: PLC0415 - writers import readers
     from dynident.mechanism.urdf_writer import write_urdf  # noqa: PLC0415 - writers import readers

@@ -56,22 +56,7 @@ def _pack(mass: float, first_moment: Array, inertia: Array) -> Array:
 
 
 def from_com(mass: float, com: ArrayLike, inertia: ArrayLike) -> Array:
-    """Return phi from mass, centre of mass and inertia about it: I = I_c - m [c]x [c]x.
-
-    Parameters
-    ----------
-    mass : float
-        Mass [kg].
-    com : array_like, (3,)
-        Centre of mass c in the link frame [m].
-    inertia : array_like, (3, 3)
-        I_c about the centre of mass, axes of the link frame [kg m^2].
-
-    Returns
-    -------
-    ndarray, (10,)
-        Inertial parameters in the link frame.
-    """
+    """Return phi (10,) of `mass` [kg], `com` c (3,) [m] and `inertia` I_c (3, 3) about it [kg m^2]: I = I_c - m [c]x [c]x."""
     c = np.asarray(com, dtype=np.float64)
     cx = skew(c)
     return _pack(float(mass), mass * c, np.asarray(inertia, dtype=np.float64) - mass * (cx @ cx))
@@ -98,24 +83,7 @@ def principal(phi: ArrayLike) -> tuple[float, Array, Array, Array]:
 
 
 def from_principal(mass: float, com: ArrayLike, moments: ArrayLike, axes: ArrayLike) -> Array:
-    """Return phi from principal moments and axes, the inverse of `principal`.
-
-    Parameters
-    ----------
-    mass : float
-        Mass [kg].
-    com : array_like, (3,)
-        Centre of mass [m].
-    moments : array_like, (3,)
-        Principal moments about the centre of mass [kg m^2].
-    axes : array_like, (3, 3)
-        Rotation with the principal axes as columns.
-
-    Returns
-    -------
-    ndarray, (10,)
-        Inertial parameters.
-    """
+    """Return phi (10,) of `mass` [kg], `com` (3,) [m], principal `moments` (3,) about it [kg m^2] and `axes` (3, 3)."""
     R = np.asarray(axes, dtype=np.float64)
     return from_com(mass, com, R @ np.diag(np.asarray(moments, dtype=np.float64)) @ R.T)
 

@@ -211,18 +211,7 @@ class Mechanism(Result):
         return any(coupling.gradient is not None and coupling.hessian is not None for coupling in self.couplings)
 
     def joint(self, name: str) -> Joint:
-        """Return a joint by name.
-
-        Parameters
-        ----------
-        name : str
-            Joint name.
-
-        Returns
-        -------
-        Joint
-            The joint.
-        """
+        """Return a joint by name."""
         try:
             return self._joint[name]
         except KeyError:

@@ -77,18 +77,7 @@ class Parameters(Tabular):
         return float(self.values[self.index(name)])
 
     def index(self, name: str) -> int:
-        """Return the position of `name` in the vector.
-
-        Parameters
-        ----------
-        name : str
-            Parameter name.
-
-        Returns
-        -------
-        int
-            Column index.
-        """
+        """Return the position of a parameter in the vector."""
         try:
             return self._index[name]
         except (KeyError, TypeError):  # a list is no name, and cannot even be looked up

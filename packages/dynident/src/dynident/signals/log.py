@@ -303,10 +303,7 @@ class Log(Tabular):
         return columns
 
     def plot(self, joints: Sequence[str] | None = None) -> Figure:
-        """Draw positions, speeds and efforts over time.
-
-        Speeds that were not logged are differences of the positions.
-        """
+        """Draw positions, speeds (differences of positions where not logged) and efforts over time."""
         return plot_log(self if joints is None else self.select(joints))
 
     def torque(self) -> Array:

@@ -292,8 +292,8 @@ def speed_limit(path: Path, speed: float, acceleration: float) -> float:
 def along(paths: Sequence[Path], speed: float, acceleration: float, profile: ProfileMaker = Quintic.within) -> Task:
     """Return the task that follows `paths`, one segment each, at rest where one ends and the next starts.
 
-    `speed` [m/s] and `acceleration` [m/s^2] hold along the path; bends are taken more slowly, so that the acceleration across
-    the path keeps the limit too. `profile` makes a profile from distance, speed and acceleration, such as ``Trapezoid.within``.
+    `speed` [m/s] and `acceleration` [m/s^2] hold along the path and, in bends, across it; `profile` is such as
+    ``Trapezoid.within``.
     """
     return Task([Segment(path, profile(path.length, speed_limit(path, speed, acceleration), acceleration)) for path in paths])
 
