@@ -91,13 +91,13 @@ def free_arm(q: Array, v: Array, tau: Array) -> Stepper:
     drives = [Drive(a.name, Motor(1.0)) for a in robot.actuators]
     machine = Machine(robot, drives, law, step=STEP, x=q, v=v)
     tables, first = Tables(tau[None].copy(), np.zeros((1, 12)), np.zeros((1, 6))), machine.state.copy()
-    nothing = np.zeros((0, machine.memory.record.size))
+    nothing = np.zeros((0, machine.layout.record.size))
 
     def go(steps: int) -> Array:
         machine.state[:] = first
         if machine.run(steps, tables, nothing)[0] != FINE:
             raise AssertionError("the free arm became unstable")
-        return np.concatenate([machine.of("q"), machine.of("v")])
+        return np.concatenate([machine.of(machine.layout.state.q), machine.of(machine.layout.state.v)])
 
     return go
 
@@ -178,10 +178,10 @@ def controlled_arm(motion: di.Motion) -> Stepper:
 
     def go(steps: int) -> Array:
         machine.state[:] = first
-        record = np.zeros((steps // 8, machine.memory.record.size))
+        record = np.zeros((steps // 8, machine.layout.record.size))
         if machine.run(steps, tables, record, 0, 8)[0] != FINE:
             raise AssertionError("the controlled arm became unstable")
-        return machine.memory.signals(record)["q"]
+        return machine.layout.signals(record).q
 
     return go
 

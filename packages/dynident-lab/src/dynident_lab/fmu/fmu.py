@@ -123,7 +123,7 @@ def _content(robot: Mechanism | VirtualRobot, q: ArrayLike | None) -> Content:
 def _continuous(robot: VirtualRobot, machine: Machine) -> bool:
     """Tell whether a solver outside can integrate a machine: nothing in it counts steps or remembers the last one."""
     shape = machine.shape
-    held = bool(machine.number("late")) or any(drive.limited for drive in shape.drives)
+    held = bool(machine.number(machine.layout.numbers.late)) or any(drive.limited for drive in shape.drives)
     return isinstance(robot.controller, OpenLoop) and not (held or shape.remembering or shape.loading or shape.balls)
 
 
@@ -232,8 +232,9 @@ def _inputs(content: Content, variables: _Variables, joints: Pairs, motors: Pair
 
 def _states(content: Content, variables: _Variables) -> tuple[list[int], list[int], list[int]]:
     """Add the states of model exchange, their derivatives and event indicators; return their references."""
-    memory = content.machine.memory
-    names = [f"{field}_{i}" for field in ("q", "v", "theta", "omega", "coil") for i in range(memory.state.count(field))]
+    s = content.machine.layout.state
+    moving = {"q": s.q, "v": s.v, "theta": s.theta, "omega": s.omega, "coil": s.coil}
+    names = [f"{name}_{i}" for name, field in moving.items() for i in range(field.count)]
     if content.heat is not None:
         names += [f"heat_{zone}_{i}" for zone in range(len(content.heat.heating)) for i in range(ORDER)]
     local = 'causality="local" variability="continuous" initial="calculated"'

@@ -29,10 +29,11 @@ from dynident.mechanism import Mechanism
 from dynident.simulate import VirtualRobot
 from dynident.simulate.dynamics import Dynamics
 from dynident.simulate.friction import COLDEST
+from dynident.simulate.layout import Field, MachineRoutine, Record
 from dynident.simulate.machine import Machine
 from dynident.simulate.reference import Reference, reference_of
 from dynident.simulate.schedule import Options, Schedule, rhythm
-from dynident.simulate.shape import LOST_CLOSURE, Fields, MachineRoutine
+from dynident.simulate.shape import LOST_CLOSURE
 from dynident.simulate.step import Step, follow_branch
 from dynident.simulate.thermal import Heat
 from dynident.simulate.tick import Tick
@@ -105,7 +106,7 @@ class Content:
     @property
     def divisible(self) -> bool:
         """Whether a communication step may have any length: nothing in the machine counts steps."""
-        return self.driven and not self.machine.number("late") and self.heat is None
+        return self.driven and not self.machine.number(self.machine.layout.numbers.late) and self.heat is None
 
     @property
     def fine(self) -> int:
@@ -114,15 +115,17 @@ class Content:
         return every // Schedule(cycles, every, 0, finest).thinning(0)
 
     @property
-    def shown(self) -> tuple[str, ...]:
+    def shown(self) -> dict[str, Field]:
         """Signals of the record that are outputs."""
-        return ("q", "v", "a") if self.bare else ("q", "v", "a", "torques", "current")
+        record = self.machine.layout.record
+        moves = {"q": record.q, "v": record.v, "a": record.a}
+        return moves if self.bare else {**moves, "torques": record.torques, "current": record.current}
 
 
 def machine_source(content: Content, name: str) -> str:
     """Return the C of an FMU, but for its token."""
     machine = content.machine
-    dynamics = Dynamics(machine.shape, machine.memory, Graph())
+    dynamics = Dynamics(machine.shape, machine.layout, Graph())
     tick = Tick(dynamics)
     step = Step(dynamics, tick.control())
     parts: list[Function | Routine] = [step.run(), step.placed()]
@@ -171,16 +174,15 @@ def _setpoint(content: Content) -> Routine:
 
 def _evaluation(step: Step) -> Routine:
     """Return rates and true signals at one state, for a solver outside; arrays are those of `Step.run`."""
-    r = MachineRoutine(step.memory, step.graph, "evaluate", ARRAYS)
-    r.put("w.status", 0.0)
-    r.put("w.dt", 0.0)
+    r = MachineRoutine(step.layout, step.graph, "evaluate", ARRAYS)
+    r.put(r.w.status, 0.0)
+    r.put(r.w.dt, 0.0)
     r.call(step.control)
-    r.call(step.derivative, y="s", k=r.at("w.rates"))
-    r.put("a.status", r.get("w.status"))
-    fields = step.memory.record
-    places = {field: ("record", fields.at(field)) for field in fields}
-    r.call(step.d.record, y="s", z=r.at("w.z"), k=r.at("w.rates"), **places)
-    r.put_all("s.acceleration", r.get_all("w.rates", step.d.n, step.memory.state.at("v")))
+    r.call(step.derivative, y="s", k=r.at(r.w.rates))
+    r.put(r.a.status, r.get(r.w.status))
+    places = {name: ("record", field.first) for name, field in step.layout.record.by_name().items()}
+    r.call(step.d.record, y="s", z=r.at(r.w.z), k=r.at(r.w.rates), **places)
+    r.put_all(r.s.acceleration, r.get_all(r.w.rates, step.d.n, step.layout.state.v.first))
     return r
 
 
@@ -189,30 +191,30 @@ def _evaluation(step: Step) -> Routine:
 
 def _sizes(content: Content) -> list[str]:
     """Return what the interface knows of the machine: sizes and places."""
-    machine, memory = content.machine, content.machine.memory
+    machine, layout = content.machine, content.machine.layout
     n, k, heat = machine.mechanism.dof, len(machine.drives), content.heat
     zones = 0 if heat is None else len(heat.state)
     counts = {
         "Q": n,
         "DRIVES": k,
         "IN": k if content.driven else 3 * n,
-        "SHOWN": sum(memory.record.count(field) for field in content.shown),
+        "SHOWN": sum(field.count for field in content.shown.values()),
         "ZONES": zones,
         "OWNERS": len(machine.shape.owners),
-        "TREE": memory.record.count("joint_power"),
+        "TREE": layout.record.joint_power.count,
         "TABLE": content.reference.width,
         "POSE": max(content.poses.size, 1),
         "STATE": machine.state.size,
         "NUMBERS": machine.numbers.size,
-        "WORK": memory.work.size,
-        "MOTION": max(memory.motion.size, 1),
-        "CALL": memory.call.size,
-        "RECORD": memory.record.size,
-        "NOTHING": max(memory.noise_width(machine.numbers), memory.work.count("push"), 1),
-        "MOVING": memory.moving,
+        "WORK": layout.work.size,
+        "MOTION": max(layout.motion.size, 1),
+        "CALL": layout.call.size,
+        "RECORD": layout.record.size,
+        "NOTHING": max(layout.noise_width(machine.numbers), layout.work.push.count, 1),
+        "MOVING": layout.moving,
         "JUMPING": len(machine.shape.jumping),
         "BOUND": machine.shape.bound,
-        "FIX": memory.motion.count("fix"),
+        "FIX": layout.motion.fix.count,
     }
     fine = content.fine
     thermal = max(1, round(Options().thermal_cycle / (fine * machine.step))) * fine
@@ -220,24 +222,22 @@ def _sizes(content: Content) -> list[str]:
     lines += [f"#define {key} {int(value)}" for key, value in (("DRIVEN", content.driven), ("DIVISIBLE", content.divisible))]
     lines += [f"#define FINE {fine}", f"#define STRETCH {thermal}", f"#define HAS_EXCHANGE {int(content.exchange)}"]
     lines += [f"#define ORDER {ORDER}", f"#define STEP {c_number(machine.step)}"]
-    lines += _places(memory.state, ("q", "v", "side", "held"), "STATE_")
-    lines += _places(memory.work, ("rates",), "WORK_")
-    lines += _places(memory.motion, ("high", "low", "now", "held", "fix"), "MOTION_")
-    lines += _places(memory.numbers, ("step", "slack", "warm", "temperature"), "NUMBER_")
-    lines += _places(memory.record, ("friction", "omega", "current", "joint_power"), "RECORD_")
-    lines += _places(memory.call, tuple(memory.call), "CALL_")
-    lines += [f"#define AT_COUNTER {memory.state.at('step')}", f"#define HAS_LOOPS {int(bool(machine.mechanism.loops))}"]
+    for fields, prefix in (
+        *((layout.state, "STATE"), (layout.work, "WORK"), (layout.motion, "MOTION")),
+        *((layout.numbers, "NUMBER"), (layout.record, "RECORD"), (layout.call, "CALL")),
+    ):
+        lines += _places(fields, prefix)
+    lines += [f"#define AT_COUNTER {layout.state.step.first}", f"#define HAS_LOOPS {int(bool(machine.mechanism.loops))}"]
     return [*lines, "", *(f"#include <{head}>" for head in ("stdbool.h", "stddef.h", "stdio.h", "stdlib.h", "string.h")), ""]
 
 
-def _places(fields: Fields, names: Sequence[str], prefix: str) -> list[str]:
-    return [f"#define AT_{prefix}{name.upper()} {fields.at(name)}" for name in names]
+def _places(fields: Record[Field], prefix: str) -> list[str]:
+    return [f"#define AT_{prefix}_{name.upper()} {field.first}" for name, field in fields.by_name().items()]
 
 
 def _tables(content: Content) -> list[str]:
     machine = content.machine
-    record = machine.memory.record
-    shown = [record.at(field, i) for field in content.shown for i in range(record.count(field))]
+    shown = [i for field in content.shown.values() for i in field.places]
     held = np.concatenate([content.start, np.zeros(2 * content.start.size)])
     tables = {
         "numbers": machine.numbers,

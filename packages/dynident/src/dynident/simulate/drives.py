@@ -24,8 +24,9 @@ from dynident.mechanics.equations import Equations
 from dynident.mechanics.newton_euler import inverse_dynamics
 from dynident.mechanics.solving import NodeRows
 from dynident.simulate.friction import Given, Owner, Side, force_of
+from dynident.simulate.layout import Layout, Moving, Numbers, State, each
 from dynident.simulate.lumping import lumped_symbols
-from dynident.simulate.shape import INDUCTIVE, RESISTIVE, Memory, Shape, starts
+from dynident.simulate.shape import INDUCTIVE, RESISTIVE, Shape, starts
 
 
 class Drive(NamedTuple):
@@ -69,38 +70,29 @@ def inertial_torques(eq: Equations) -> list[Node]:
 class Drives:
     """Kinematics, friction and drives of a machine at the state y, with what is remembered (s) and its numbers (p)."""
 
-    def __init__(self, shape: Shape, memory: Memory, graph: Graph) -> None:
-        self.shape, self.memory, self.graph = shape, memory, graph
+    def __init__(self, shape: Shape, layout: Layout, graph: Graph) -> None:
+        self.shape, self.layout, self.graph = shape, layout, graph
+        s = layout.state
+        self.y: Moving[list[Node]] = Moving(*(f.symbols(graph, "y") for f in (s.q, s.v, s.theta, s.omega, s.coil)))
+        self.s: State[list[Node]] = each(s, lambda field: field.symbols(graph))
+        self.p: Numbers[list[Node]] = each(layout.numbers, lambda field: field.symbols(graph))
         self.n, self.k = shape.mechanism.dof, len(shape.drives)
         self.eq = Equations(shape.mechanism, graph)
-        self.eq.x, self.eq.v = self.y("q"), self.y("v")
+        self.eq.x, self.eq.v = self.y.q, self.y.v
         self.eq.a = [graph.zero] * self.n
-        self.eq.phi = lumped_symbols(shape.mechanism, self.p("lumped"))
+        self.eq.phi = lumped_symbols(shape.mechanism, self.p.lumped)
 
     # ---- reading
-
-    def y(self, name: str) -> list[Node]:
-        """Return integrated numbers."""
-        first = self.memory.state.at(name)
-        return [self.graph.symbol(f"y[{first + i}]") for i in range(self.memory.state.count(name))]
-
-    def s(self, name: str) -> list[Node]:
-        """Return remembered numbers."""
-        return self.memory.state.symbols(self.graph, name)
-
-    def p(self, name: str) -> list[Node]:
-        """Return constants of the machine."""
-        return self.memory.numbers.symbols(self.graph, name)
 
     def inputs(self, *more: str) -> dict[str, int]:
         """Return the arrays that a function of the state takes."""
         sizes = {
-            "y": self.memory.moving,
-            "s": self.memory.state.size,
-            "p": self.memory.numbers.size,
-            "z": self.memory.state.count("memory"),
-            "e": self.memory.work.count("push"),
-            "k": self.memory.moving,
+            "y": self.layout.moving,
+            "s": self.layout.state.size,
+            "p": self.layout.numbers.size,
+            "z": self.layout.state.memory.count,
+            "e": self.layout.work.push.count,
+            "k": self.layout.moving,
         }
         return {name: sizes[name] for name in ("y", "s", "p", *more)}
 
@@ -126,7 +118,7 @@ class Drives:
 
         dr/dt = Jr(r)^-1 w with Jr^-1 = 1 + [r]x / 2 + (1/t^2 - cot(t/2) / (2 t)) [r]x^2, t = |r|, and dp/dt = exp([r]x) v.
         """
-        out, q, graph = list(rates), self.y("q"), self.graph
+        out, q, graph = list(rates), self.y.q, self.graph
         for free, first in self.shape.balls:
             turn = first + 3 if free else first
             r, w = (q[turn], q[turn + 1], q[turn + 2]), (out[turn], out[turn + 1], out[turn + 2])
@@ -159,26 +151,26 @@ class Drives:
         """Return angle and speed of a rotor."""
         if self.shape.drives[a].shafts:
             first = self.shape.shafts[a]
-            return self.y("theta")[first], self.y("omega")[first]
-        ratio = self.p("ratio")[a]
+            return self.y.theta[first], self.y.omega[first]
+        ratio = self.p.ratio[a]
         return ratio * self.rho[a], ratio * self.rate[a]
 
     @cached_property
     def forces(self) -> list[Side]:
         """Friction of every owner in a direction, laws only."""
         first, kept = starts(self.shape.owners, "numbers"), starts(self.shape.owners, "states")
-        numbers, z = self.p("law"), [self.graph.symbol(f"z[{i}]") for i in range(kept[-1])]
+        numbers, z = self.p.law, [self.graph.symbol(f"z[{i}]") for i in range(kept[-1])]
         found = []
         for i, owner in enumerate(self.shape.owners):
             place = along(owner.form, self.eq.tree_q) if owner.motor < 0 else self._rotor(owner.motor)[0]
             speed = self.owner_speed(owner)
-            given = Given(speed, place, self.s("load")[i], *(self.p(name)[i] for name in ("warm", "temperature", "ramp")))
+            given = Given(speed, place, self.s.load[i], self.p.warm[i], self.p.temperature[i], self.p.ramp[i])
             found.append(force_of(owner, given, numbers[first[i] : first[i + 1]], z[kept[i] : kept[i + 1]]))
         return found
 
     def side(self, i: int) -> Node | None:
         """Return the side to which an owner slides, 0 while it sticks; None for one that never does."""
-        return self.s("side")[self.shape.jumping.index(i)] if i in self.shape.jumping else None
+        return self.s.side[self.shape.jumping.index(i)] if i in self.shape.jumping else None
 
     def slid(self, i: int, force: Side) -> Node:
         """Return the force of an owner that slides, and nothing where it sticks."""
@@ -200,26 +192,26 @@ class Drives:
 
     def _current(self, a: int, omega: Node) -> tuple[Node, Node, dict[str, list[Node]]]:
         """Return current and voltage of a motor, and the rate of its winding."""
-        shape, command = self.shape.drives[a], self.s("command")[a]
-        R, L, emf = (self.p(name)[a] for name in ("resistance", "inductance", "emf"))
+        shape, command = self.shape.drives[a], self.s.command[a]
+        R, L, emf = self.p.resistance[a], self.p.inductance[a], self.p.emf[a]
         if shape.feed == RESISTIVE:
             return resistive_current(command, omega, R, emf), command, {}
         if shape.feed == INDUCTIVE:
-            current = self.y("coil")[self.shape.windings[a]]
+            current = self.y.coil[self.shape.windings[a]]
             return current, command, {"coil": [winding_rate(command, current, omega, (R, L, emf))]}
         back = emf * omega
         if not shape.limited:
             return command, R * command + back, {}
-        top = self.p("voltage_limit")[a]
+        top = self.p.voltage_limit[a]
         current = within_voltage(command, back, top, R)
         return current, clip(R * current + back, top), {}
 
     def _drive(self, a: int) -> Drive:
         shape = self.shape.drives[a]
-        ratio, eta = self.p("ratio")[a], self.p("efficiency")[a]
+        ratio, eta = self.p.ratio[a], self.p.efficiency[a]
         theta, omega = self._rotor(a)
         current, voltage, rates = self._current(a, omega)
-        motor = self.p("torque")[a] * current
+        motor = self.p.torque[a] * current
         i, j = self._owner(a, False), self._owner(a, True)
         kept, loss = self.graph.one, self.graph.zero
         if shape.shafts:
@@ -232,12 +224,12 @@ class Drives:
             front = motor - friction
         side = None if i is None else self.side(i)
         if shape.loses_rigidly and side is not None:
-            kept = gear_share(self.s("through")[a], side, eta)
+            kept = gear_share(self.s.through[a], side, eta)
         return Drive(theta, omega, current, voltage, motor, friction, front, kept, ratio * kept * front - loss, rates)
 
     def gear_loss(self, a: int, front: Node) -> Side:
         """Return what the gear of an elastic drive takes from the torque behind it, in a direction."""
-        ratio, eta = self.p("ratio")[a], self.p("efficiency")[a]
+        ratio, eta = self.p.ratio[a], self.p.efficiency[a]
 
         def loss(way: float) -> Node:
             lost: Node = ratio * front * (1.0 - gear_share(ratio * front, way, eta))
@@ -255,21 +247,21 @@ class Drives:
         if owner.motor < 0 or not self.shape.drives[owner.motor].loses_rigidly:
             return low, high
         # Friction of the rotor and loss of the gear behind it together, at the motor.
-        motor, eta = self.drives[owner.motor].motor, self.p("efficiency")[owner.motor]
+        motor, eta = self.drives[owner.motor].motor, self.p.efficiency[owner.motor]
         ahead, back = motor - high, motor - low
         return motor - back * gear_share(back, -1.0, eta), motor - ahead * gear_share(ahead, 1.0, eta)
 
     def _twists(self, a: int) -> list[Node]:
         """Return the torques of the shafts of a drive, from the rotor outward."""
-        shape, first, ratio = self.shape.drives[a], self.shape.shafts[a], self.p("ratio")[a]
+        shape, first, ratio = self.shape.drives[a], self.shape.shafts[a], self.p.ratio[a]
         last = first + shape.shafts
-        theta = [*self.y("theta")[first:last], ratio * self.rho[a]]
-        omega = [*self.y("omega")[first:last], ratio * self.rate[a]]
+        theta = [*self.y.theta[first:last], ratio * self.rho[a]]
+        omega = [*self.y.omega[first:last], ratio * self.rate[a]]
         found = []
         for e in range(shape.shafts):
-            k, c = self.p("stiffness")[first + e], self.p("damping")[first + e]
+            k, c = self.p.stiffness[first + e], self.p.damping[first + e]
             twist, rate = theta[e] - theta[e + 1], omega[e] - omega[e + 1]
-            play = self.p("play")[a] if shape.play and e == shape.shafts - 1 else None
+            play = self.p.play[a] if shape.play and e == shape.shafts - 1 else None
             found.append(shaft_torque(twist, rate, k, c, play))
         return found
 
@@ -284,9 +276,9 @@ class Drives:
         owner = self.shape.owners[i]
         first = self.shape.shafts[owner.motor]
         low, high = self.forces[i](-1.0), self.forces[i](1.0)
-        more = self.p("slack")[0] * (high - low)
+        more = self.p.slack[0] * (high - low)
         net = motor - self._twists(owner.motor)[0]
-        wanted = self.p("shaft_inertia")[first] * self.y("omega")[first] / self.p("step")[0] + net
+        wanted = self.p.shaft_inertia[first] * self.y.omega[first] / self.p.step[0] + net
         sticks = both(equal(self.side(i), 0.0), high > low)
         result: Node = where(sticks, within(wanted, low - more, high + more), 0.0)
         return result
@@ -295,5 +287,5 @@ class Drives:
         """Return the torque of the last shaft and the rates of the shaft masses, of which the rotor feels a torque."""
         first, twists = self.shape.shafts[a], self._twists(a)
         own = slice(first, first + len(twists))
-        rates = accelerations([torque, *twists], self.p("shaft_inertia")[own])
-        return twists[-1], {"theta": self.y("omega")[own], "omega": rates}
+        rates = accelerations([torque, *twists], self.p.shaft_inertia[own])
+        return twists[-1], {"theta": self.y.omega[own], "omega": rates}

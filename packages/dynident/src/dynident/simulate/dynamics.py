@@ -20,6 +20,7 @@ from dynident.mechanics.newton_euler import energies
 from dynident.mechanics.solving import NodeRows, factor_symmetric, solve_factored
 from dynident.simulate.drives import Drives, inertial_torques, within
 from dynident.simulate.friction import Owner
+from dynident.simulate.layout import Evaluation, MachineRoutine, Signals
 from dynident.simulate.shape import own_positions, parts_of
 
 TINY = 1e-13  # pivot of the mass matrix over its diagonal entry that is made of rounding errors
@@ -48,15 +49,15 @@ class Dynamics(Drives):
         """Inertia of mechanism and drives (n, n), with what the losses of rigid gears make of it."""
         M = [list(row) for row in self.eq.mass_matrix()]
         for a in range(self.k):
-            self._add(M, self.A[a], self.p("reflected")[a] + self._lossy_inertia(a))
+            self._add(M, self.A[a], self.p.reflected[a] + self._lossy_inertia(a))
         return M
 
     def _lossy_inertia(self, a: int) -> Node:
         """Return (e - 1) ratio^2 J: the share e that a rigid gear hands on acts on the inertia in front of it too."""
         if not self.shape.drives[a].loses_rigidly:
             return self.graph.zero
-        ratio = self.p("ratio")[a]
-        return (self.drives[a].kept - 1.0) * (ratio * ratio) * self.p("before")[a]
+        ratio = self.p.ratio[a]
+        return (self.drives[a].kept - 1.0) * (ratio * ratio) * self.p.before[a]
 
     def _bend(self, a: int) -> Node:
         """Return the part of the acceleration of rho that velocities make."""
@@ -73,7 +74,7 @@ class Dynamics(Drives):
         """Inertia of the actuators alone, for the loops that join them to the mechanism step by step."""
         M = [[self.graph.zero] * self.n for _ in range(self.n)]
         for a in range(self.k):
-            self._add(M, self.A[a], self.p("joined")[a])
+            self._add(M, self.A[a], self.p.joined[a])
         return M
 
     @cached_property
@@ -86,9 +87,9 @@ class Dynamics(Drives):
                 rub = self.slid(i, self.forces[i])
                 tree = [x + rub * c if c else x for x, c in zip(tree, owner.form, strict=True)]
         out = [-x for x in eq.project(tree)]
-        push = [graph.symbol(f"e[{i}]") for i in range(self.memory.work.count("push"))]
+        push = [graph.symbol(f"e[{i}]") for i in range(self.layout.work.push.count)]
         for a, drive in enumerate(self.drives):
-            torque = drive.torque - (self.p("reflected")[a] + self._lossy_inertia(a)) * self._bend(a)
+            torque = drive.torque - (self.p.reflected[a] + self._lossy_inertia(a)) * self._bend(a)
             if self.shape.pushed:
                 torque = torque + push[a]
             out = [x + torque * c for x, c in zip(out, self.A[a], strict=True)]
@@ -100,8 +101,7 @@ class Dynamics(Drives):
 
     def motion(self) -> Function:
         """Return dy/dt, and all that sticking, closure and the checks of a step need."""
-        graph, m = self.graph, self.memory.motion
-        M, shape = self.mass, self.shape
+        graph, M, shape = self.graph, self.mass, self.shape
         whole = factor(M)
         L, pivots, inverses = factor(self.motors) if shape.loop else whole
         force = self.force
@@ -112,28 +112,29 @@ class Dynamics(Drives):
         solid = [d - TINY * absolute(diagonal[i][i]) for i, d in enumerate(pivots[::-1])]
         limits = [self.limits(i) for i in shape.jumping]
         stuck = [both(equal(self.side(i), 0.0), high > low) for i, (low, high) in zip(shape.jumping, limits, strict=True)]
-        values: dict[str, Sequence[Node | None]] = {
-            "L": [L[i][j] if j < i else None for i in range(self.n) for j in range(self.n)],
-            "D": inverses,
-            "force": force,
-            "solid": [reduce(minimum, solid)],
-            "stuck": [total([graph.zero, *stuck[: shape.bound]])],
-            "high": [high for _, high in limits],
-            "low": [low for low, _ in limits],
-            "now": [self.owner_speed(shape.owners[i]) for i in shape.jumping],
-            "held": [self.shaft_held(i, self.drives[shape.owners[i].motor].motor) for i in shape.jumping[shape.bound :]],
-        }
-        if shape.mechanism.loops:
-            values |= {"pivot": [self.eq.pivot], "branch": [self.eq.branch]}
-            values["fix"] = self.coordinate_rates(self.eq.correction)
-        if shape.loop:
-            values["other"] = [x - y for row, more in zip(M, self.motors, strict=True) for x, y in zip(row, more, strict=True)]
-            values["L2"] = [whole[0][i][j] if j < i else None for i in range(self.n) for j in range(self.n)]
-            values["D2"] = whole[2]
+        loops, inner = bool(shape.mechanism.loops), range(self.n)
+        found = Evaluation[Sequence[Node | None]](
+            solid=[reduce(minimum, solid)],
+            L=[L[i][j] if j < i else None for i in inner for j in inner],
+            D=inverses,
+            force=force,
+            stuck=[total([graph.zero, *stuck[: shape.bound]])],
+            pivot=[self.eq.pivot] if loops else [],
+            branch=[self.eq.branch] if loops else [],
+            fix=self.coordinate_rates(self.eq.correction) if loops else [],
+            high=[high for _, high in limits],
+            low=[low for low, _ in limits],
+            now=[self.owner_speed(shape.owners[i]) for i in shape.jumping],
+            held=[self.shaft_held(i, self.drives[shape.owners[i].motor].motor) for i in shape.jumping[shape.bound :]],
+            other=[M[i][j] - self.motors[i][j] for i in inner for j in inner] if shape.loop else [],
+            whole_factors=[whole[0][i][j] if j < i else None for i in inner for j in inner],
+            whole_inverses=whole[2],
+        ).by_name()
+        fields = self.layout.motion.by_name().items()
         return Function(
             "motion",
             self.inputs("z", "e"),
-            {"k": self._rates(acceleration), "m": [x for name in m if m.count(name) for x in values[name]]},
+            {"k": self._rates(acceleration), "m": [x for name, field in fields if field.count for x in found[name]]},
         )
 
     def _rates(self, acceleration: Sequence[Node]) -> list[Node]:
@@ -144,8 +145,8 @@ class Dynamics(Drives):
         """Return which drives are at a limit: their command was cut, or the amplifier cannot hold it."""
         found = []
         for a, drive in enumerate(self.shape.drives):
-            beyond = self.s("beyond")[a] > 0.0
-            held = equal(self.drives[a].current, self.s("command")[a])
+            beyond = self.s.beyond[a] > 0.0
+            held = equal(self.drives[a].current, self.s.command[a])
             found.append(where(beyond, 1.0, opposite(held)) if drive.limited else beyond)
         return Function("at_limit", self.inputs(), {"cut": found})
 
@@ -153,7 +154,7 @@ class Dynamics(Drives):
         """Return the row c of an owner's speed c nu."""
         row = self.eq.times_G(owner.form)
         if owner.motor >= 0 and not owner.gear:
-            row = [self.p("ratio")[owner.motor] * x for x in row]
+            row = [self.p.ratio[owner.motor] * x for x in row]
         return row
 
     @cached_property
@@ -170,6 +171,11 @@ class Dynamics(Drives):
         outputs = {"rho": self.rho, "rho_v": self.rate, "theta": theta, "omega": omega, "current": current}
         return Function("senses", self.inputs(), outputs)
 
+    def sense(self, r: MachineRoutine) -> None:
+        """Write what sensors can see at the state."""
+        places = {"rho": r.w.rho, "rho_v": r.w.rho_v, "theta": r.w.theta, "omega": r.w.omega, "current": r.w.current}
+        r.call(self.senses, y="s", **{name: r.at(field) for name, field in places.items()})
+
     def drift(self) -> Function:
         """Return the rates of the positions."""
         return Function("drift", self.inputs(), {"d": self.position_rates})
@@ -179,20 +185,20 @@ class Dynamics(Drives):
     @cached_property
     def acceleration(self) -> list[Node]:
         """Accelerations of the coordinates that were found."""
-        first = self.memory.state.at("v")
+        first = self.layout.state.v.first
         return [self.graph.symbol(f"k[{first + i}]") for i in range(self.n)]
 
     def gears(self) -> Function:
         """Return the torque through every rigid gear with losses, and whether all have the assumed directions."""
         through, agree = [], self.graph.one
         for a, drive in enumerate(self.drives):
-            old = self.s("through")[a]
+            old = self.s.through[a]
             i = self._owner(a, False)
             if not self.shape.drives[a].loses_rigidly or i is None:
                 through.append(old)
                 continue
-            turned = self.p("ratio")[a] * (dot(self.A[a], self.acceleration) + self._bend(a))
-            new = drive.front - self.p("before")[a] * turned
+            turned = self.p.ratio[a] * (dot(self.A[a], self.acceleration) + self._bend(a))
+            new = drive.front - self.p.before[a] * turned
             through.append(new)
             same = equal(new > 0.0, old > 0.0)
             agree = where(equal(self.side(i), 0.0), agree, both(agree, same))
@@ -202,7 +208,7 @@ class Dynamics(Drives):
         """Return the force of an owner that moves with the mechanism, held or sliding."""
         if i not in self.shape.jumping:
             return slid
-        side, held = self.side(i), self.s("held")[self.shape.jumping.index(i)]
+        side, held = self.side(i), self.s.held[self.shape.jumping.index(i)]
         low, high = self.limits(i)
         result: Node = where(equal(side, 0.0), where(high > low, held, 0.0), slid)
         return result
@@ -214,7 +220,7 @@ class Dynamics(Drives):
 
     def seen(self, a: int) -> tuple[Node, Node, Node]:
         """Return friction of a rotor, loss of its gear and torque behind it, with what holds them."""
-        drive, shape, ratio = self.drives[a], self.shape.drives[a], self.p("ratio")[a]
+        drive, shape, ratio = self.drives[a], self.shape.drives[a], self.p.ratio[a]
         i, j = self._owner(a, False), self._owner(a, True)
         if j is not None:
             loss = self._total(j, self.slid(j, self.gear_loss(a, drive.front)))
@@ -227,7 +233,7 @@ class Dynamics(Drives):
         rests = equal(self.side(i), 0.0)
         rub = within(whole, self.forces[i](-1.0), self.forces[i](1.0))
         friction = where(rests, rub, drive.friction)
-        loss = ratio * where(rests, whole - rub, (1.0 - drive.kept) * self.s("through")[a])
+        loss = ratio * where(rests, whole - rub, (1.0 - drive.kept) * self.s.through[a])
         return friction, loss, ratio * (drive.motor - friction) - loss
 
     def loads(self) -> Function:
@@ -238,7 +244,7 @@ class Dynamics(Drives):
             if i not in self.shape.loading:
                 found.append(None)
             elif owner.motor >= 0:
-                found.append(torque[owner.motor] / self.p("ratio")[owner.motor])
+                found.append(torque[owner.motor] / self.p.ratio[owner.motor])
             else:
                 given = [t * float(self.shape.rows[a][owner.joint]) for a, t in enumerate(torque)]
                 found.append(total(given) - self.joint_forces[i])
@@ -256,42 +262,42 @@ class Dynamics(Drives):
             friction = [x + force * c if c else x for x, c in zip(friction, owner.form, strict=True)]
             if owner.joint >= 0:
                 power[owner.joint] = power[owner.joint] + force * self.owner_speed(owner)
-        values = {
-            "q": [self.y("q")[i] for i in own_positions(shape.mechanism)],
-            "v": self.y("v"),
-            "a": self.acceleration,
-            "torques": [t for _, _, t in seen],
-            "motor_torque": [d.motor for d in self.drives],
-            "current": [d.current for d in self.drives],
-            "friction": [f for f, _, _ in seen],
-            "rho": self.rho,
-            "rho_v": self.rate,
-            "theta": [d.theta for d in self.drives],
-            "omega": [d.omega for d in self.drives],
-            "voltage": [d.voltage for d in self.drives],
-            "gear_loss": [loss for _, loss, _ in seen],
-            "joint_friction": friction,
-            "joint_power": power,
-            "energy": self._energy(eq),
-        }
-        return Function("record", self.inputs("z", "k"), {name: values[name] for name in self.memory.record})
+        signals = Signals[Sequence[Node]](
+            q=[self.y.q[i] for i in own_positions(shape.mechanism)],
+            v=self.y.v,
+            a=self.acceleration,
+            torques=[t for _, _, t in seen],
+            motor_torque=[d.motor for d in self.drives],
+            current=[d.current for d in self.drives],
+            friction=[f for f, _, _ in seen],
+            rho=self.rho,
+            rho_v=self.rate,
+            theta=[d.theta for d in self.drives],
+            omega=[d.omega for d in self.drives],
+            voltage=[d.voltage for d in self.drives],
+            gear_loss=[loss for _, loss, _ in seen],
+            joint_friction=friction,
+            joint_power=power,
+            energy=self._energy(eq),
+        )
+        return Function("record", self.inputs("z", "k"), signals.by_name())
 
     def _energy(self, eq: Equations) -> tuple[Node, Node]:
         """Return kinetic and potential energy: bodies, rotors, shaft masses, shafts, springs."""
-        kinetic, potential = energies(eq.state, eq.bodies(self.p("phi")))
+        kinetic, potential = energies(eq.state, eq.bodies(self.p.phi))
         kinetic, potential = kinetic + eq.rotor_energy(), potential + eq.force_energy()
         for i, part, number, _ in parts_of(self.shape.owners):
             if part.what == "k" and self.shape.owners[i].motor < 0:
                 x = along(self.shape.owners[i].form, eq.tree_q)
-                potential = potential + 0.5 * self.p("law")[number] * (x * x)
+                potential = potential + 0.5 * self.p.law[number] * (x * x)
         for a, shape in enumerate(self.shape.drives):
-            kinetic = kinetic + 0.5 * self.p("reflected")[a] * (self.rate[a] * self.rate[a])
+            kinetic = kinetic + 0.5 * self.p.reflected[a] * (self.rate[a] * self.rate[a])
             masses = self.shape.shafts[a]
-            theta = [*self.y("theta")[masses : masses + shape.shafts], self.p("ratio")[a] * self.rho[a]]
+            theta = [*self.y.theta[masses : masses + shape.shafts], self.p.ratio[a] * self.rho[a]]
             for e in range(shape.shafts):
-                speed, twist = self.y("omega")[masses + e], theta[e] - theta[e + 1]
+                speed, twist = self.y.omega[masses + e], theta[e] - theta[e + 1]
                 if shape.play and e == shape.shafts - 1:
-                    twist = twist - clip(twist, self.p("play")[a])
-                kinetic = kinetic + 0.5 * self.p("shaft_inertia")[masses + e] * (speed * speed)
-                potential = potential + 0.5 * self.p("stiffness")[masses + e] * (twist * twist)
+                    twist = twist - clip(twist, self.p.play[a])
+                kinetic = kinetic + 0.5 * self.p.shaft_inertia[masses + e] * (speed * speed)
+                potential = potential + 0.5 * self.p.stiffness[masses + e] * (twist * twist)
         return kinetic, potential

@@ -21,18 +21,16 @@ from dynident.mechanics.dynamics import mass_matrix
 from dynident.mechanics.functions import at_rest, tree_motion
 from dynident.mechanism.mechanism import Mechanism
 from dynident.simulate.friction import Owner, owners_of
+from dynident.simulate.layout import Field, Numbers
 from dynident.simulate.lumping import lumped_values
 from dynident.simulate.model import joint_side
 from dynident.simulate.reference import task_jacobian
-from dynident.simulate.shape import GAINS, LawShape, parts_of
+from dynident.simulate.shape import LawShape, parts_of
 
 Array = NDArray[np.float64]
-Put = Callable[[str, Any], None]
+Put = Callable[[Field, Any], None]
 
 COMPILED = (Cascade, PID, ComputedTorque, OpenLoop, TaskPID, TaskComputedTorque, TaskCascade)
-NAMES = {"kp": "position_gain", "kd": "velocity_gain", "ki": "velocity_integral", "share": "velocity_feedforward"}
-NAMES |= {"speed_limit": "speed_limit"}  # of a cascade
-ROWS = ("kp", "share")  # gains of a cascade that are per row of a work space
 WHOLE = 1e-6  # how far a cycle time may be from a whole number of steps
 
 
@@ -119,65 +117,63 @@ def shape_of(law: object, mechanism: Mechanism) -> LawShape:
     return LawShape("held", mechanism)
 
 
-def fill(put: Put, law: Any, shape: LawShape, drives: Sequence[Drive], step: float, x: Array) -> None:
+def fill(put: Put, p: Numbers[Field], law: Any, shape: LawShape, drives: Sequence[Drive], step: float, x: Array) -> None:
     """Write all numbers of a control law, its sensors and its model; `put(field, values)` does the writing."""
     k, n, model = len(drives), shape.model.dof, shape.model
-    plan: dict[str, float] = {"sense": 1, "outer": 1, "inner": 1, "current_every": 0, "windup": 0, "remove": 0, "late_wish": 0}
-    plan["late"] = delay_steps(law, step)
-    gains: dict[str, Any] = dict.fromkeys(GAINS, 0.0) | {"slow_out": 1.0, "slow_in": 1.0, "speed_limit": np.inf}
+    gains: dict[Field, Any] = {p.slow_out: 1.0, p.slow_in: 1.0, p.speed_limit: np.inf, p.late: delay_steps(law, step)}
+    outer = sense = 1
     loops = loops_of(law)
     rows = k if shape.space is None else bound_space(law.owner, shape.space, model).rows
     if loops is not None:
         name = law.owner if isinstance(law, TaskCascade) else "cascade"
-        plan["windup"], plan["late_wish"] = float(loops.anti_windup), loops.late_ticks
-        plan["outer"] = ticks(loops.position_cycle, step, "position_cycle")
-        plan["inner"] = ticks(loops.velocity_cycle, step, "velocity_cycle")
-        plan["sense"] = gcd(int(plan["outer"]), int(plan["inner"]))
-        for label, field in NAMES.items():
-            gains[label] = per_actuator(getattr(loops, field), rows if label in ROWS else k, f"{name}: {field}")
+        outer, inner = ticks(loops.position_cycle, step, "position_cycle"), ticks(loops.velocity_cycle, step, "velocity_cycle")
+        sense = gcd(outer, inner)
+        gains |= {p.inner: inner, p.windup: float(loops.anti_windup), p.late_wish: loops.late_ticks}
+        gains[p.kp] = per_actuator(loops.position_gain, rows, f"{name}: position_gain")
+        gains[p.share] = per_actuator(loops.velocity_feedforward, rows, f"{name}: velocity_feedforward")
+        gains[p.kd] = per_actuator(loops.velocity_gain, k, f"{name}: velocity_gain")
+        gains[p.ki] = per_actuator(loops.velocity_integral, k, f"{name}: velocity_integral")
+        gains[p.speed_limit] = per_actuator(loops.speed_limit, k, f"{name}: speed_limit")
         if loops.current is not None:
-            plan["current_every"] = ticks(loops.current.cycle, step, "cycle of the current loop")
-            gains["kpc"] = per_actuator(loops.current.gain, k, f"{name}: kpc")
-            gains["kic"] = per_actuator(loops.current.integral, k, f"{name}: kic")
+            gains[p.current_every] = ticks(loops.current.cycle, step, "cycle of the current loop")
+            gains[p.kpc] = per_actuator(loops.current.gain, k, f"{name}: kpc")
+            gains[p.kic] = per_actuator(loops.current.integral, k, f"{name}: kic")
         slow = per_actuator(loops.position_filter, rows, f"{name}: position_filter")
-        gains["slow_out"] = low_pass_coefficient(slow, loops.position_cycle)
-        gains["slow_in"] = low_pass_coefficient(per_actuator(loops.velocity_filter, k, "velocity_filter"), loops.velocity_cycle)
+        gains[p.slow_out] = low_pass_coefficient(slow, loops.position_cycle)
+        slow = per_actuator(loops.velocity_filter, k, "velocity_filter")
+        gains[p.slow_in] = low_pass_coefficient(slow, loops.velocity_cycle)
     elif isinstance(law, PID | ComputedTorque | TaskPID | TaskComputedTorque):
         count = n if isinstance(law, ComputedTorque) else rows
         name = getattr(law, "owner", "PID" if isinstance(law, PID) else "computed torque")
         gain = f"{name}: gain" if shape.space is not None else f"gain of the {name}"
-        plan["outer"] = plan["sense"] = ticks(law.cycle, step, f"cycle of the {name}")
-        plan["remove"] = float(getattr(law, "project", False))
-        gains |= {label: per_actuator(getattr(law, label), count, gain) for label in ("kp", "kd", "ki")}
-        gains["preload"] = per_actuator(law.preload, k, f"{name}: preload")
+        outer = sense = ticks(law.cycle, step, f"cycle of the {name}")
+        gains[p.remove] = float(getattr(law, "project", False))
+        gains |= {field: per_actuator(x, count, gain) for field, x in ((p.kp, law.kp), (p.kd, law.kd), (p.ki, law.ki))}
+        gains[p.preload] = per_actuator(law.preload, k, f"{name}: preload")
         slow = per_actuator(law.derivative_filter, count, f"{name}: derivative_filter")
-        gains["slow_out"] = low_pass_coefficient(slow, law.cycle)
+        gains[p.slow_out] = low_pass_coefficient(slow, law.cycle)
     elif not isinstance(law, OpenLoop):
-        plan["sense"] = plan["outer"] = ticks(float(getattr(law, "cycle", step)), step, "cycle of the controller")
-    plan["every"] = plan["sense"]
-    for label, value in plan.items():
-        put(label, float(value))
-    for label, values in gains.items():
-        put(label, values)
+        outer = sense = ticks(float(getattr(law, "cycle", step)), step, "cycle of the controller")
+    for field, values in {p.inner: 1, **gains, p.outer: outer, p.sense: sense, p.every: sense}.items():
+        put(field, values)
     if shape.space is not None:
-        _fill_posture(put, law, shape, drives, x)
-    _fill_sensors(put, drives, plan["sense"] * step)
-    put("model_phi", lumped_values(model))
+        _fill_posture(put, p, law, shape, drives, x)
+    _fill_sensors(put, p, drives, sense * step)
+    put(p.model_phi, lumped_values(model))
     N = coupling_rows(model)
     if not model.loops and all(c.function is None for c in model.couplings):
         G, g0 = model.coupling_map
-        put("model_inverse", np.linalg.pinv(N @ G).ravel())
-        put("model_zero", N @ g0)
-    put("model_law", [x for _, part, *_ in parts_of(shape.frictions) for x in part.numbers])
+        put(p.model_inverse, np.linalg.pinv(N @ G).ravel())
+        put(p.model_zero, N @ g0)
+    put(p.model_law, [x for _, part, *_ in parts_of(shape.frictions) for x in part.numbers])
     if shape.frictions:
-        slow = sticking(model, x, shape.frictions, plan["outer"] * step)
-        put("model_slope", 1.0 / slow)
+        put(p.model_slope, 1.0 / sticking(model, x, shape.frictions, outer * step))
 
 
-def _fill_posture(put: Put, law: Any, shape: LawShape, drives: Sequence[Drive], x: Array) -> None:
+def _fill_posture(put: Put, p: Numbers[Field], law: Any, shape: LawShape, drives: Sequence[Drive], x: Array) -> None:
     """Write what a law in a work space does with the freedoms that it leaves."""
     rotors = np.array([drive.reflected_inertia for drive in drives])
-    put("task_inertia", rotors)
+    put(p.task_inertia, rotors)
     model, space = shape.model, bound_space(law.owner, shape.space, shape.model)
     if space.rows == model.dof:
         return
@@ -189,26 +185,26 @@ def _fill_posture(put: Put, law: Any, shape: LawShape, drives: Sequence[Drive], 
             "the work space leaves have no inertia; give every moving link one"
         )
     if isinstance(law, TaskCascade):
-        put("posture", [law.posture, 0.0])
-        put("posture_share", float(np.min(law.loops.velocity_feedforward)))
+        put(p.posture, [law.posture, 0.0])
+        put(p.posture_share, float(np.min(law.loops.velocity_feedforward)))
     elif law.posture is not None:
-        put("posture", law.posture)
+        put(p.posture, law.posture)
     elif isinstance(law, TaskComputedTorque):
-        put("posture", [float(np.min(law.kp)), float(np.min(law.kd))])
+        put(p.posture, [float(np.min(law.kp)), float(np.min(law.kd))])
     else:
         J = task_jacobian(model, shape.space, x)
         kp = float(np.min(np.asarray(law.kp) * np.einsum("ij,ji->i", J, np.linalg.solve(M, J.T))))
-        put("posture", [kp, 2.0 * np.sqrt(kp)])
+        put(p.posture, [kp, 2.0 * np.sqrt(kp)])
 
 
-def _fill_sensors(put: Put, drives: Sequence[Drive], cycle: float) -> None:
+def _fill_sensors(put: Put, p: Numbers[Field], drives: Sequence[Drive], cycle: float) -> None:
     encoders, meters = [drive.encoder for drive in drives], [drive.current_sensor for drive in drives]
-    put("resolution", [e.resolution for e in encoders])
-    put("on_motor", [float(e.side == "motor") for e in encoders])
-    put("exact_speed", [float(e.velocity == "exact") for e in encoders])
-    put("blend", [float(low_pass_coefficient(np.array(e.filter), cycle)) for e in encoders])
-    put("current_step", [m.resolution for m in meters])
-    put("current_gain", [1.0 + m.gain_error for m in meters])
+    put(p.resolution, [e.resolution for e in encoders])
+    put(p.on_motor, [float(e.side == "motor") for e in encoders])
+    put(p.exact_speed, [float(e.velocity == "exact") for e in encoders])
+    put(p.blend, [float(low_pass_coefficient(np.array(e.filter), cycle)) for e in encoders])
+    put(p.current_step, [m.resolution for m in meters])
+    put(p.current_gain, [1.0 + m.gain_error for m in meters])
 
 
 def reflected(drives: Sequence[Drive]) -> Array:

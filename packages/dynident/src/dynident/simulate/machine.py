@@ -28,8 +28,9 @@ from dynident.simulate.drives import within_voltage
 from dynident.simulate.dynamics import Dynamics
 from dynident.simulate.friction import Law, joint_terms, owners_of, ramp_of, steep
 from dynident.simulate.laws import fed_with_voltage, fill, reflected, shape_of, sticking
+from dynident.simulate.layout import Field, Layout
 from dynident.simulate.lumping import lumped_values
-from dynident.simulate.shape import FINE, DriveShape, Memory, Shape, parts_of
+from dynident.simulate.shape import FINE, DriveShape, Shape, parts_of
 from dynident.simulate.step import Step
 from dynident.simulate.tick import Tick
 
@@ -48,9 +49,9 @@ class Code:
 
     def __init__(self, shape: Shape) -> None:
         start = perf_counter()
-        self.shape, self.memory = shape, Memory(shape)
+        self.shape, self.layout = shape, Layout(shape)
         graph = Graph()
-        dynamics = Dynamics(shape, self.memory, graph)
+        dynamics = Dynamics(shape, self.layout, graph)
         tick = Tick(dynamics)
         step = Step(dynamics, tick.control())
         routines = [step.run(), step.placed()]
@@ -115,13 +116,14 @@ class Machine:
             tuple(links),
         )
         self.code = code_of(self.shape)
-        self.memory = self.code.memory
-        self.numbers, self._work = np.zeros(self.memory.numbers.size), np.zeros(self.memory.work.size)
-        self._motion, self._call = np.zeros(self.memory.motion.size), np.zeros(self.memory.call.size)
+        self.layout = self.code.layout
+        layout = self.layout
+        sizes = {"p": layout.numbers.size, "w": layout.work.size, "m": layout.motion.size, "a": layout.call.size}
+        self._arrays = {name: np.zeros(size) for name, size in sizes.items()}
         start = np.array(x, dtype=np.float64)
         self._fill(start)
-        ring = (self.number("late") + self.number("late_wish")) * len(drives)
-        self.state = np.zeros(self.memory.state.size + int(ring))
+        ring = (self.number(layout.numbers.late) + self.number(layout.numbers.late_wish)) * len(drives)
+        self._arrays["s"] = np.zeros(layout.state.size + int(ring))
         self._given: Tables | None = None
         self.asked: dict[Any, Array] = {}  # the last reference as the law reads it, shared by fresh machines
         self._begin(start, np.zeros_like(start) if v is None else np.array(v, dtype=np.float64))
@@ -129,53 +131,66 @@ class Machine:
     def fresh(self) -> Machine:
         """Return another machine that is as this one is now."""
         other = copy(self)
-        other.numbers, other.state, other._given = self.numbers.copy(), self.state.copy(), None
-        other._work, other._motion, other._call = self._work.copy(), self._motion.copy(), self._call.copy()
+        other._arrays, other._given = {name: array.copy() for name, array in self._arrays.items()}, None
         return other
 
-    def number(self, name: str) -> float:
-        """Return a constant by its name."""
-        return float(self.numbers[self.memory.numbers.at(name)])
+    @property
+    def state(self) -> Array:
+        """All that is carried from step to step, and the commands on their way."""
+        return self._arrays["s"]
 
-    def of(self, name: str) -> Array:
-        """Return a part of the state by its name; what is written into it acts."""
-        return self.memory.state.view(self.state, name)
+    @property
+    def numbers(self) -> Array:
+        """All constants."""
+        return self._arrays["p"]
+
+    def of(self, field: Field) -> Array:
+        """Return the numbers of a field; what is written into them acts."""
+        return field.of(self._arrays[field.array])
+
+    def number(self, field: Field) -> float:
+        """Return the first number of a field."""
+        return float(self._arrays[field.array][field.first])
 
     @property
     def stage(self) -> Array:
         """What the last evaluation looked at, in the order of the state."""
-        return self.memory.work.view(self._work, "stage")
+        return self.of(self.layout.work.stage)
 
     @property
     def tick(self) -> int:
         """Steps between two rows of the reference."""
-        return int(self.number("every"))
+        return int(self.number(self.layout.numbers.every))
 
     @property
     def done(self) -> int:
         """Steps made so far."""
-        return int(self.of("step")[0])
+        return int(self.number(self.layout.state.step))
 
-    def _put(self, name: str, values: Any) -> None:
-        field = self.memory.numbers.view(self.numbers, name)
+    def _put(self, field: Field, values: Any) -> None:
         given = np.asarray(values, dtype=np.float64)
-        field[: given.size if given.ndim else None] = given
+        self.of(field)[: given.size if given.ndim else None] = given
 
     def _fill(self, x: Array) -> None:
         """Write the numbers."""
-        put, drives = self._put, self.drives
-        put("step", self.step)
-        put("limit", FASTEST)
-        put("phi", node_values(self.mechanism, np.array(self.mechanism.parameters.values)))
-        put("lumped", lumped_values(self.mechanism))
-        for name in ("ratio", "efficiency"):
-            put(name, [getattr(drive.transmission, name) for drive in drives])
-        for name in ("torque_constant", "emf_constant", "resistance", "inductance", "current_limit", "voltage_limit"):
-            put(name.removesuffix("_constant"), [getattr(drive.motor, name) for drive in drives])
-        put("play", [0.5 * drive.transmission.backlash for drive in drives])
-        put("before", [drive.input_inertia for drive in drives])
-        put("reflected", reflected(drives))
-        put("joined", reflected(drives) + self._rotors())
+        put, p, drives, behind = self._put, self.layout.numbers, self.drives, reflected(self.drives)
+        gears, motors = [drive.transmission for drive in drives], [drive.motor for drive in drives]
+        put(p.step, self.step)
+        put(p.limit, FASTEST)
+        put(p.phi, node_values(self.mechanism, np.array(self.mechanism.parameters.values)))
+        put(p.lumped, lumped_values(self.mechanism))
+        put(p.ratio, [gear.ratio for gear in gears])
+        put(p.efficiency, [gear.efficiency for gear in gears])
+        put(p.play, [0.5 * gear.backlash for gear in gears])
+        put(p.torque, [motor.torque_constant for motor in motors])
+        put(p.emf, [motor.emf_constant for motor in motors])
+        put(p.resistance, [motor.resistance for motor in motors])
+        put(p.inductance, [motor.inductance for motor in motors])
+        put(p.current_limit, [motor.current_limit for motor in motors])
+        put(p.voltage_limit, [motor.voltage_limit for motor in motors])
+        put(p.before, [drive.input_inertia for drive in drives])
+        put(p.reflected, behind)
+        put(p.joined, behind + self._rotors())
         shafts = [
             shaft
             for d in drives
@@ -184,16 +199,16 @@ class Machine:
                 (d.motor.inertia, *d.transmission.inertias[:-1]), d.transmission.stiffness, d.transmission.damping, strict=True
             )
         ]
-        for name, values in zip(("shaft_inertia", "stiffness", "damping"), zip(*shafts, strict=True), strict=False):
-            put(name, values)
+        for field, values in zip((p.shaft_inertia, p.stiffness, p.damping), zip(*shafts, strict=True), strict=False):
+            put(field, values)
         owners = self.shape.owners
-        put("law", [x for _, part, *_ in parts_of(owners) for x in part.numbers])
-        put("warm", 1.0)
-        put("temperature", 20.0)
+        put(p.law, [x for _, part, *_ in parts_of(owners) for x in part.numbers])
+        put(p.warm, 1.0)
+        put(p.temperature, 20.0)
         if any(steep(owner) for owner in owners):
             slow = sticking(self.mechanism, x, owners, self.step, drives)
-            put("ramp", [ramp_of(owner, float(s)) for owner, s in zip(owners, slow, strict=True)])
-        fill(put, self.law, self.shape.law, drives, self.step, x)
+            put(p.ramp, [ramp_of(owner, float(s)) for owner, s in zip(owners, slow, strict=True)])
+        fill(put, p, self.law, self.shape.law, drives, self.step, x)
 
     def _rotors(self) -> Array:
         """Return rotor inertias of driven joints at their actuators: in the decoupled form they turn with these."""
@@ -210,12 +225,12 @@ class Machine:
 
     def _begin(self, x: Array, v: Array) -> None:
         """Write the state at the start."""
-        for field, robot in (("q", self.mechanism), ("pose", self.shape.law.model)):
+        for field, robot in ((self.layout.state.q, self.mechanism), (self.layout.state.pose, self.shape.law.model)):
             if robot.loops:
                 self.of(field)[:] = robot.closure.home
         start, status = np.concatenate([x, v]), np.zeros(1)
-        arrays = (self.state, self.numbers, self._work, start, status)
-        self.code.functions["placed"](*(array.ctypes.data for array in arrays))
+        arrays = (*(self._arrays[name] for name in "spw"), start, status)
+        self.code.functions["placed"](*[array.ctypes.data for array in arrays])
         if int(status[0]) != FINE:
             close_positions(self.mechanism, x[None])  # says where the loops cannot be closed
             raise SimulationError(f"robot '{self.mechanism.name}': the loops cannot be closed at the start")
@@ -225,57 +240,56 @@ class Machine:
     def _arguments(self, tables: Tables) -> None:
         if tables is self._given:
             return
-        self._given = tables
-        for name, first, array in zip(("table", "noise", "push"), tables.first, tables[:3], strict=True):
-            self._argue(**{name: first, f"{name}_rows": array.shape[0]})
-        self._argue(noise_width=tables.noise.shape[1], push_every=tables.push_every)
-
-    def _argue(self, **values: float) -> None:
-        for name, value in values.items():
-            self._call[self.memory.call.at(name)] = value
+        self._given, a, call = tables, self.layout.call, self._arrays["a"]
+        call[a.table.first], call[a.noise.first], call[a.push.first] = tables.first
+        call[a.table_rows.first], call[a.push_rows.first] = tables.table.shape[0], tables.push.shape[0]
+        call[a.noise_rows.first], call[a.noise_width.first] = tables.noise.shape
+        call[a.push_every.first] = tables.push_every
 
     def run(self, steps: int, tables: Tables, record: Array, first: int = 0, every: int = 1) -> tuple[int, int]:
         """Advance by a number of steps; can be called again to go on."""
         self._arguments(tables)
-        self._argue(steps=steps, record=first, record_rows=record.shape[0], record_every=every)
-        own = (self._call, self.state, self.numbers, self._work, self._motion)
-        self.code.functions["run"](*(array.ctypes.data for array in (*own, *tables[:3], record)))
-        return int(self._call[self.memory.call.at("status")]), int(self._call[self.memory.call.at("index")])
+        a, call = self.layout.call, self._arrays["a"]
+        call[a.steps.first], call[a.record.first] = steps, first
+        call[a.record_rows.first], call[a.record_every.first] = record.shape[0], every
+        own = [self._arrays[name] for name in "aspwm"]
+        self.code.functions["run"](*[array.ctypes.data for array in (*own, *tables[:3], record)])
+        return int(call[a.status.first]), int(call[a.index.first])
 
     def measure(self, tables: Tables) -> Measurement:
         """Read the sensors now, for a controller in Python; call it once per sensing tick."""
         self._arguments(tables)
-        arrays = (self.state, self.numbers, self._work, self._call, tables.noise)
-        self.code.functions["measure"](*(array.ctypes.data for array in arrays))
-        if int(self.memory.call.view(self._call, "status")[0]) != FINE:
+        arrays = (*(self._arrays[name] for name in "spwa"), tables.noise)
+        self.code.functions["measure"](*[array.ctypes.data for array in arrays])
+        if int(self.number(self.layout.call.status)) != FINE:
             raise SimulationError(
                 f"robot '{self.mechanism.name}': the sensed actuator positions belong to no pose at t = "
                 f"{self.done * self.step:.6g} s; it is too close to a singularity"
             )
-        x, v = (self.memory.work.view(self._work, name).copy() for name in ("x", "v"))
-        rho, rho_v, current = (self.of(name).copy() for name in ("sensed", "sensed_v", "sensed_current"))
-        return Measurement(rho, rho_v, x, v, current)
+        s, w = self.layout.state, self.layout.work
+        return Measurement(*(self.of(field).copy() for field in (s.sensed, s.sensed_v, w.x, w.v, s.sensed_current)))
 
     def hold(self, kind: str, values: ArrayLike) -> NDArray[np.bool_]:
         """Hold a command of a controller in Python, within the limits of motors and amplifiers; return which were cut."""
         wanted = np.array(values, dtype=np.float64)
-        names = ("ratio", "torque", "voltage_limit", "current_limit", "resistance", "emf")
-        ratio, torque, top, most, R, emf = (self.memory.numbers.view(self.numbers, name) for name in names)
+        s, p = self.layout.state, self.layout.numbers
+        fields = (p.ratio, p.torque, p.voltage_limit, p.current_limit, p.resistance, p.emf)
+        ratio, torque, top, most, R, emf = (self.of(field) for field in fields)
         if kind == "torque":
             wanted = wanted / (ratio * torque)
         if kind == "voltage":
             held = clip(wanted, top)
         else:
-            held, back = clip(wanted, most), emf * ratio * self.of("sensed_v")
+            held, back = clip(wanted, most), emf * ratio * self.of(s.sensed_v)
             bound = (R > 0.0) & np.isfinite(top)
             ohm, reach = np.where(bound, R, 1.0), np.where(bound, top, 0.0)
             held = np.where(bound, within_voltage(held, back, reach, ohm), held)
-        self.of("sent")[:], self.of("beyond")[:] = held, held != wanted
-        if self.number("late") == 0.0:
-            self.of("command")[:] = held
+        self.of(s.sent)[:], self.of(s.beyond)[:] = held, held != wanted
+        if self.number(p.late) == 0.0:
+            self.of(s.command)[:] = held
         return np.asarray(held != wanted)
 
     def warm(self, ratio: Array, temperature: Array) -> None:
         """Give all owners of friction another temperature: ratio of warm to cold friction, and degrees Celsius, per owner."""
-        self._put("warm", ratio)
-        self._put("temperature", temperature)
+        self._put(self.layout.numbers.warm, ratio)
+        self._put(self.layout.numbers.temperature, temperature)

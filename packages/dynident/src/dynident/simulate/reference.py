@@ -12,7 +12,8 @@ of the same parts.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,9 +35,11 @@ from dynident.mechanics.equations import Equations
 from dynident.mechanics.functions import cached, declared, entering, geometry_key, node_values
 from dynident.mechanics.motion import Motion
 from dynident.mechanism.mechanism import Mechanism
-from dynident.simulate.shape import Fields, LawShape
+from dynident.simulate.layout import Field, Record, placed
+from dynident.simulate.shape import LawShape
 
 Array = NDArray[np.float64]
+T = TypeVar("T")
 
 
 class Part(NamedTuple):
@@ -86,11 +89,11 @@ def reference_of(mechanism: Mechanism, law: Any) -> Reference:
     if isinstance(law, TaskPID | TaskComputedTorque | TaskCascade):
         model = law.model if isinstance(law, TaskComputedTorque) else mechanism
         fields = task_fields(model, law.space, k)
-        parts = [_task_part(model, law.space, fields.at("place"))]
+        parts = [_task_part(model, law.space, fields.place.first)]
         if isinstance(law, TaskCascade):
-            parts += _feed(law.loops.torque_feedforward, fields.at("feed"))
+            parts += _feed(law.loops.torque_feedforward, fields.feed.first)
         elif isinstance(law, TaskPID) and law.feedforward is not None:
-            parts.append(_forces(law.feedforward, fields.at("feed")))
+            parts.append(_forces(law.feedforward, fields.feed.first))
         return Reference(fields.size, 0, tuple(parts))
     actuators = Part(mechanism, 0, "wanted_actuators", lambda: _actuators(mechanism), _numbers(mechanism))
     if isinstance(law, Cascade):
@@ -112,17 +115,30 @@ def table_width(law: LawShape, actuators: int) -> int:
     return actuators if law.kind == "open" else 3 * (law.model.dof if law.kind == "computed" else actuators)
 
 
-def task_fields(model: Mechanism, space: Any, actuators: int) -> Fields:
-    """Return the columns of the reference of a law in a work space."""
+@dataclass(frozen=True, eq=False)
+class TaskRow(Record[T]):
+    """Columns of the reference of a law in a work space."""
+
+    q: T
+    v: T
+    a: T
+    place: T
+    rate: T
+    curve: T
+    feed: T
+
+
+def task_fields(model: Mechanism, space: Any, actuators: int) -> TaskRow[Field]:
+    """Return where the columns are."""
     n, bound = model.dof, bound_space("task", space, model)
-    return Fields("t", q=n, v=n, a=n, place=bound.size, rate=bound.rows, curve=bound.rows, feed=max(n, actuators))
+    return placed(TaskRow, "t", n, place=bound.size, rate=bound.rows, curve=bound.rows, feed=max(n, actuators))
 
 
 def task_jacobian(model: Mechanism, space: Any, x: Array) -> Array:
     """Return J (m, n) of a work space at a pose."""
     n, fields = model.dof, task_fields(model, space, 0)
     at = Motion(np.arange(n, dtype=np.float64), np.tile(x, (n, 1)), np.eye(n), np.zeros((n, n)))
-    return fields.view(Reference(fields.size, None, (_task_part(model, space, fields.at("place")),)).table(at).T, "rate")
+    return fields.rate.of(Reference(fields.size, None, (_task_part(model, space, fields.place.first),)).table(at).T)
 
 
 def _numbers(model: Mechanism) -> dict[str, Array]:

@@ -109,12 +109,12 @@ class _Running:
             )
         for name, values in state.items():
             values[:] = end.state[name]
-        self.machine.of("cut")[:] = 0.0
+        self.machine.of(self.machine.layout.state.cut)[:] = 0.0
 
     def _state(self) -> dict[str, Array]:
         """Return views of everything that the machine carries from step to step."""
-        state, fields = self.machine.state, self.machine.memory.state
-        return {name: fields.view(state, name) for name in fields} | {"queue": state[fields.size :]}
+        state, fields = self.machine.state, self.machine.layout.state
+        return {name: field.of(state) for name, field in fields.by_name().items()} | {"queue": state[fields.size :]}
 
     # ---- tables
 
@@ -137,7 +137,7 @@ class _Running:
         wrenches = wrench_tables(robot.mechanism, self.options.wrenches, when)
         push = np.concatenate([self._torques(when), *(wrenches[link] for link in self.links)], axis=1)
         noise, readings = self._noise(last)
-        sense = int(self.machine.number("sense"))
+        sense = int(self.machine.number(self.machine.layout.numbers.sense))
         return Tables(table, noise, np.ascontiguousarray(push), (row, self.first // sense, self.first // pace), pace), readings
 
     def _torques(self, when: Array) -> Array:
@@ -150,9 +150,9 @@ class _Running:
 
         Encoders are read by every law, current sensors by current loops and by controllers in Python.
         """
-        machine, drives = self.machine, self.robot.drives
-        sense, current_every = int(machine.number("sense")), int(machine.number("current_every"))
-        k, cycle, width = len(drives), current_every or sense, machine.memory.noise_width(machine.numbers)
+        machine, drives, p = self.machine, self.robot.drives, self.machine.layout.numbers
+        sense, current_every = int(machine.number(p.sense)), int(machine.number(p.current_every))
+        k, cycle, width = len(drives), current_every or sense, machine.layout.noise_width(machine.numbers)
         deviation = np.array([drive.encoder.noise for drive in drives])
         current = np.array([drive.current_sensor.noise for drive in drives])
         reads = current_every > 0 or machine.shape.law.kind == "held"
@@ -209,10 +209,10 @@ class _Running:
     def all(self) -> Run:
         """Advance to the end."""
         machine, plan = self.machine, self.plan
-        self.thin = plan.thinning(machine.memory.record.size)
+        self.thin = plan.thinning(machine.layout.record.size)
         self.fine = plan.every // self.thin
-        self.record = np.zeros(((plan.rows - 1) * self.thin + 1, machine.memory.record.size))
-        self.signals = machine.memory.signals(self.record)
+        self.record = np.zeros(((plan.rows - 1) * self.thin + 1, machine.layout.record.size))
+        self.signals = machine.layout.signals(self.record)
         if not self.compiled:
             self._reset()
         self.shown: list[tuple[float, dict[str, Array], Array]] = []  # times and temperatures
@@ -238,7 +238,7 @@ class _Running:
             self._ask_if_due()
         end_state = {name: values.copy() for name, values in self._state().items()}
         self._step(1)  # the last row: it is evaluated, but what follows does not count
-        return self._run(end_state, machine.of("cut") / (plan.steps + 1))
+        return self._run(end_state, machine.of(machine.layout.state.cut) / (plan.steps + 1))
 
     def _warm(self, at: int) -> None:
         """Bring the friction to the present temperatures, which are those of a step."""
@@ -252,8 +252,8 @@ class _Running:
             return
         origin = self.first // self.fine
         rows = slice(-(-begin // self.fine) - origin, (self.machine.done - 1) // self.fine + 1 - origin)
-        part = {name: values[rows] for name, values in self.signals.items()}
-        self.heat.add(part["joint_power"], part["friction"] * part["omega"], part["current"])
+        s = self.signals
+        self.heat.add(s.joint_power[rows], s.friction[rows] * s.omega[rows], s.current[rows])
 
     def _some(self, steps: int) -> None:
         """Advance by some steps."""
@@ -270,7 +270,7 @@ class _Running:
         status, index = self.machine.run(steps, self.tables, self.record, self.first // self.fine, self.fine)
         if status != FINE:
             rows = (self.machine.done - self.first) // self.fine + 1
-            x, v = (self.signals[name][:rows] for name in ("q", "v"))
+            x, v = self.signals.q[:rows], self.signals.v[:rows]
             raise SimulationError(reason(self.robot, self.machine, status, index, x, v, self.fine))
 
     # ---- controllers in Python ----
@@ -313,14 +313,13 @@ class _Running:
         """Return the run with its log; `at_limit` is the share of time that each motor was at a limit."""
         robot, plan, step, signals = self.robot, self.plan, self.robot.step, self.signals
         t = _grid(self.first // plan.every, self.first // plan.every + plan.rows, plan.every * step)
-        electric = np.concatenate([signals["current"], signals["voltage"]], axis=1)
+        electric = np.concatenate([signals.current, signals.voltage], axis=1)
         tail = np.zeros((0, electric.shape[1])) if self.before is None else self.before.tail
         mean = means(electric, self.thin, tail)
         cycle = self.fine * step
-        names = ("theta", "omega", "current", "voltage", "friction")
-        energy = energies(robot.drives, cycle, *(signals[name] for name in names))
-        energy["gear"] = np.asarray(np.trapezoid(signals["gear_loss"] * signals["rho_v"], dx=cycle, axis=0))
-        logged = {name: np.ascontiguousarray(values[:: self.thin]) for name, values in signals.items()}
+        energy = energies(robot.drives, cycle, signals.theta, signals.omega, signals.current, signals.voltage, signals.friction)
+        energy["gear"] = np.asarray(np.trapezoid(signals.gear_loss * signals.rho_v, dx=cycle, axis=0))
+        logged = {name: np.ascontiguousarray(values[:: self.thin]) for name, values in signals.by_name().items()}
         count = len(robot.drives)
         logged["mean_current"], logged["mean_voltage"] = mean[:, :count], mean[:, count:]
         truth = self._truth(t, logged)
@@ -354,7 +353,9 @@ class _Running:
     def _truth(self, t: Array, signals: Mapping[str, Array]) -> Truth:
         """Return the true signals at the times of the log."""
         if not np.isfinite(self.record).all():
-            row = min(int(np.argmin(np.isfinite(x).all(axis=1))) for x in self.signals.values() if not np.isfinite(x).all())
+            row = min(
+                int(np.argmin(np.isfinite(x).all(axis=1))) for x in self.signals.by_name().values() if not np.isfinite(x).all()
+            )
             bad = (self.first // self.fine + row) * self.fine * self.robot.step
             raise SimulationError(f"instability: signals are no longer finite at t = {bad:.6g} s; lower the gains or the step")
         zones, temperature = self._temperatures(t)

@@ -47,13 +47,6 @@ GROWTH = 10.0  # of a small motion over a run, from which its loops count as uns
 AT = 0.999  # of a limit
 TURNS = 4  # changes from one limit to the other that make a swing
 SMALL = 1e-4  # size of the motions that are compared
-#: Small motions have no friction, limits, counts, losses and play.
-FREE_OF = {"warm": 0.0, "resolution": 0.0, "current_step": 0.0, "efficiency": 1.0, "play": 0.0}
-FREE_OF |= {"current_limit": np.inf, "voltage_limit": np.inf, "speed_limit": np.inf}
-MOVING = (
-    *("v", "theta", "omega", "coil", "sensed", "sensed_v", "integral", "slope", "issued", "wish", "asked", "electric", "sent"),
-    "command",
-)
 HELD = 0.9  # mean current over a cycle of the log, over that at the sample, below which it turned in between
 RUNAWAY = 100.0  # velocity [rad/s, m/s] that no robot has: above it a lost closure is blamed on the control
 LATEST = 300  # rows of the record in which the reason is looked for
@@ -136,22 +129,26 @@ def small_motions(robot: VirtualRobot, q: ArrayLike) -> Growth | None:
     if not isinstance(law, COMPILED) or isinstance(law, OpenLoop):
         return None
     machine = Machine(mechanism, robot.drives, believed(law, mechanism), step=robot.step, x=x, friction=robot.friction)
-    for name, value in FREE_OF.items():
-        machine.memory.numbers.view(machine.numbers, name)[:] = value
-    n, late = mechanism.dof, [int(machine.number(name)) for name in ("late", "late_wish")]
-    period = lcm(int(machine.number("outer")), max(late[0], 1), int(machine.number("inner")) * max(late[1], 1))
+    s, p = machine.layout.state, machine.layout.numbers
+    # Small motions have no friction, limits, counts, losses and play.
+    free_of = {p.warm: 0.0, p.resolution: 0.0, p.current_step: 0.0, p.efficiency: 1.0, p.play: 0.0}
+    for field, value in (free_of | dict.fromkeys((p.current_limit, p.voltage_limit, p.speed_limit), np.inf)).items():
+        machine.of(field)[:] = value
+    n = mechanism.dof
+    outer, inner, late, late_wish = (int(machine.number(field)) for field in (p.outer, p.inner, p.late, p.late_wish))
+    period = lcm(outer, max(late, 1), inner * max(late_wish, 1))
     still = Motion([0.0], x[None], np.zeros((1, n)), np.zeros((1, n)))
-    noise = np.zeros((1, machine.memory.noise_width(machine.numbers)))
-    tables = Tables(table_of(mechanism, machine.law, still), noise, np.zeros((1, machine.memory.work.count("push"))))
-    machine.of("step")[0] = 1000.0 * period  # not the first tick, which has no past
+    noise = np.zeros((1, machine.layout.noise_width(machine.numbers)))
+    tables = Tables(table_of(mechanism, machine.law, still), noise, np.zeros((1, machine.layout.work.push.count)))
+    machine.of(s.step)[0] = 1000.0 * period  # not the first tick, which has no past
     rest = tree_motion(mechanism, at_rest(mechanism, x))
-    machine.of("sensed")[:], G = coupling_rows(mechanism) @ rest.q[0], rest.G
-    start, record = machine.state.copy(), np.zeros((0, machine.memory.record.size))
-    fields = machine.memory.state
-    places = [fields.at(name, i) for name in MOVING for i in range(fields.count(name))]
-    places += range(fields.size, start.size)
+    machine.of(s.sensed)[:], G = coupling_rows(mechanism) @ rest.q[0], rest.G
+    start, record = machine.state.copy(), np.zeros((0, machine.layout.record.size))
+    moving = (s.v, s.theta, s.omega, s.coil, s.sensed, s.sensed_v, s.integral, s.slope, s.issued, s.wish, s.asked)
+    places = [i for field in (*moving, s.electric, s.sent, s.command) for i in field.places]
+    places += range(s.size, start.size)
     lift = np.zeros((start.size, n + len(places)))  # the positions of loops move together
-    lift[: fields.count("q"), :n] = np.eye(n) if not mechanism.loops or G is None else (G if G.ndim == 2 else G[0])
+    lift[: s.q.count, :n] = np.eye(n) if not mechanism.loops or G is None else (G if G.ndim == 2 else G[0])
     lift[places, n + np.arange(len(places))] = 1.0
 
     def end(z: Array) -> Array:
@@ -162,7 +159,7 @@ def small_motions(robot: VirtualRobot, q: ArrayLike) -> Growth | None:
     P = np.column_stack([(end(SMALL * column) - end(-SMALL * column)) / (2.0 * SMALL) for column in lift.T])
     values, vectors = np.linalg.eig(np.where(np.isfinite(P), P, 0.0))
     worst = int(np.argmax(np.abs(values)))
-    cycle = float(machine.number("outer") * robot.step)
+    cycle = outer * robot.step
     factor = float(np.abs(values[worst])) ** (cycle / (period * robot.step))
     return Growth(factor, cycle, np.abs(vectors[n : 2 * n, worst]))
 
@@ -205,9 +202,9 @@ def limit_cycle(robot: VirtualRobot, truth: Truth, at_limit: Array, busy: NDArra
 
 def reason(robot: VirtualRobot, machine: Machine, status: int, index: int, x: Array, v: Array, every: int) -> str:
     """Return in one sentence why a run stopped; x and v are positions and velocities so far, one row every `every` steps."""
-    first = machine.memory.state.at("v")
+    s = machine.layout.state
     when, name = f"t = {machine.done * machine.step:.6g} s", robot.name or robot.mechanism.name
-    speeds = np.abs(np.maximum(np.abs(machine.of("v")), np.abs(machine.stage[first : first + robot.mechanism.dof])))
+    speeds = np.abs(np.maximum(np.abs(machine.of(s.v)), np.abs(s.v.of(machine.stage))))
     speeds[~np.isfinite(speeds)] = np.inf
     fastest = int(np.argmax(speeds))
     joint, unit = _joint(robot, fastest)
@@ -216,7 +213,7 @@ def reason(robot: VirtualRobot, machine: Machine, status: int, index: int, x: Ar
         if at_once:
             now = np.array([machine.done * machine.step])
             # The state at the start of the step, and where the integrator looked last.
-            for q in (machine.of("q"), machine.stage[: machine.of("q").size]):
+            for q in (machine.of(s.q), s.q.of(machine.stage)):
                 weak = weightless(robot, q[own_positions(robot.mechanism)][None], now)
                 if "not positive" in weak:
                     return (
@@ -310,7 +307,7 @@ def loop_gain(machine: Machine, x: ArrayLike) -> float:
     actuator.
     """
     A = actuator_rows(machine.mechanism, x)[0]
-    joined = machine.memory.numbers.view(machine.numbers, "joined")
+    joined = machine.of(machine.layout.numbers.joined)
     actuators = A.T @ (joined[:, None] * A)
     moved = inertia_of(machine.mechanism, reflected(machine.drives), np.atleast_2d(x))[0] - actuators
     if np.linalg.matrix_rank(actuators) < actuators.shape[0]:

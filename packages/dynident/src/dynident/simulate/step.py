@@ -31,7 +31,8 @@ from dynident.mechanics.solving import NodeRows
 from dynident.mechanism.mechanism import Mechanism
 from dynident.simulate.drives import within
 from dynident.simulate.dynamics import Dynamics, solve
-from dynident.simulate.shape import FINE, LOST_CLOSURE, SINGULAR_MASS, UNSTABLE, MachineRoutine, largest, parts_of
+from dynident.simulate.layout import Field, MachineRoutine, largest
+from dynident.simulate.shape import FINE, LOST_CLOSURE, SINGULAR_MASS, UNSTABLE, parts_of
 
 SWEEPS = 200  # at most; one or two while everything rests
 SETTLED = 1e-14  # change of a force over the range between its levels
@@ -45,63 +46,68 @@ class Sticking:
 
     def __init__(self, dynamics: Dynamics) -> None:
         self.dynamics, self.graph = dynamics, dynamics.graph
-        self.shape, self.memory = dynamics.shape, dynamics.memory
+        self.shape, self.layout = dynamics.shape, dynamics.layout
         self.n, self.B, self.J = dynamics.n, dynamics.shape.bound, len(dynamics.shape.jumping)
 
     @cached_property
     def _replies(self) -> Function:
         """Replies to unit forces on owners in a stage."""
-        return self._made("", "replies")
+        m = self.layout.motion
+        return self._made("replies", m.L, m.D, self.dynamics.motors if self.shape.loop else self.dynamics.mass)
 
     @cached_property
     def _whole(self) -> Function:
         """Replies of mechanism and drives together, also where a stage joins them step by step."""
-        return self._made("2", "whole_replies") if self.shape.loop else self._replies
+        m = self.layout.motion
+        return (
+            self._made("whole_replies", m.whole_factors, m.whole_inverses, self.dynamics.mass)
+            if self.shape.loop
+            else self._replies
+        )
 
-    def _made(self, which: str, name: str) -> Function:
+    def _made(self, name: str, factors: Field, inverses: Field, mass: NodeRows) -> Function:
         """Return M^-1 c^T of every owner that moves with the mechanism, W, and their accelerations c nu_dot."""
-        d, n = self.dynamics, self.n
-        m, graph = self.memory.motion, self.graph
+        d, n, graph = self.dynamics, self.n, self.graph
         C = [d.owner_form(self.shape.owners[i]) for i in self.shape.jumping[: self.B]]
         zero = graph.zero
-        M = [row[::-1] for row in (d.motors if self.shape.loop and not which else d.mass)[::-1]]
+        M = [row[::-1] for row in mass[::-1]]
         # Branches of a tree do not feel each other: what is zero in M by its structure and stays so is left out here too.
         filled = [[not M[i][j].is_const(0.0) for j in range(n)] for i in range(n)]
         for j in range(n):
             for i in range(j + 1, n):
                 for e in range(j + 1, i):
                     filled[i][e] = filled[i][e] or (filled[i][j] and filled[e][j])
-        L: NodeRows = [
-            [m.symbol(graph, "L" + which, i * n + j) if j < i and filled[i][j] else zero for j in range(n)] for i in range(n)
-        ]
-        D = m.symbols(graph, "D" + which)
-        X = solve(L, D, [[row[i] for row in C] for i in range(n)])  # (n, B)
+        known = factors.symbols(graph)
+        L: NodeRows = [[known[i * n + j] if j < i and filled[i][j] else zero for j in range(n)] for i in range(n)]
+        X = solve(L, inverses.symbols(graph), [[row[i] for row in C] for i in range(n)])  # (n, B)
         W = [[total([zero, *(c * X[r][o] for r, c in enumerate(row))]) for o in range(self.B)] for row in C]
         u = [total([zero, *(c * a for c, a in zip(row, d.acceleration, strict=True))]) for row in C]
         columns = [X[r][o] for o in range(self.B) for r in range(n)]
-        inputs = {**d.inputs("k"), "m": m.size}
+        inputs = {**d.inputs("k"), "m": self.layout.motion.size}
         return Function(name, inputs, {"x": columns, "W": [x for row in W for x in row], "u": u})
 
     def _ask(self, r: MachineRoutine, replies: Function, y: str, k: str) -> None:
-        r.call(replies, y=y, k=k, x=r.at("w.X"), W=r.at("w.W"), u=r.at("w.speed"))
+        r.call(replies, y=y, k=k, x=r.at(r.w.X), W=r.at(r.w.W), u=r.at(r.w.acceleration))
 
     def _sweep(
         self,
         r: MachineRoutine,
+        loads: Field,
+        rates: Field,
         on: Sequence[Node],
         low: Sequence[Node],
         high: Sequence[Node],
         pull: Sequence[Node],
         slack: Node | float = 0.0,
     ) -> None:
-        """Find the forces (w.impulse) between limits that bring the accelerations or speeds (w.speed) of owners to -pull."""
+        """Find loads (forces or impulses) between limits that bring the rates (accelerations or speeds) of owners to -pull."""
         B = self.B
-        W = [[r.get("w.W", i * B + j) for j in range(B)] for i in range(B)]
+        W = [[r.get(r.w.W, i * B + j) for j in range(B)] for i in range(B)]
         inverse = [1.0 / where(W[o][o] > 0.0, W[o][o], 1.0) for o in range(B)]
         size = [high[o] - low[o] for o in range(B)]
         scale = [1.0 / where(high[o] > low[o], size[o], 1.0) for o in range(B)]
         with r.until(SWEEPS):
-            f, u = r.get_all("w.impulse", B), r.get_all("w.speed", B)
+            f, u = r.get_all(loads, B), r.get_all(rates, B)
             change = self.graph.zero
             for o in range(B):
                 wanted = within(f[o] + (u[o] + pull[o]) * inverse[o], low[o] - slack * size[o], high[o] + slack * size[o])
@@ -109,58 +115,58 @@ class Sticking:
                 f[o] = where(on[o], wanted, f[o])
                 u = [x - W[j][o] * step for j, x in enumerate(u)]
                 change = maximum(change, absolute(step) * scale[o])
-            r.put_all("w.impulse", f)
-            r.put_all("w.speed", u)
+            r.put_all(loads, f)
+            r.put_all(rates, u)
             r.leave(change < SETTLED)
 
     def _states(self, r: MachineRoutine, count: int) -> tuple[list[Node], list[Node], list[Node], list[Node]]:
         """Return side, held force and both levels of some owners."""
-        side, held, low, high = (r.get_all(name, count) for name in ("s.side", "s.held", "m.low", "m.high"))
+        side, held, low, high = (r.get_all(field, count) for field in (r.s.side, r.s.held, r.m.low, r.m.high))
         return side, held, low, high
 
     def hold(self) -> MachineRoutine:
         """Return what lets friction hold all it can: it changes the accelerations in k and keeps the forces."""
-        r = MachineRoutine(self.memory, self.graph, "hold", ("y", "k", *self.arrays))
+        r = MachineRoutine(self.layout, self.graph, "hold", ("y", "k", *self.arrays))
         n, B = self.n, self.B
         self._ask(r, self._replies, "y", "k")
         side, held, low, high = self._states(r, B)
-        now = r.get_all("m.now", B)
-        rate = 1.0 / r.get("p.step")
+        now = r.get_all(r.m.now, B)
+        rate = 1.0 / r.get(r.p.step)
         on = [both(equal(side[o], 0.0), high[o] > low[o]) for o in range(B)]
         first = [where(on[o], within(held[o], low[o], high[o]), 0.0) for o in range(B)]
-        slack = r.get("p.slack")
-        u = r.get_all("w.speed", B)
+        slack = r.get(r.p.slack)
+        u = r.get_all(r.w.acceleration)
         for o in range(B):
-            u = [x - r.get("w.W", j * B + o) * first[o] for j, x in enumerate(u)]
-        r.put_all("w.impulse", first)
-        r.put_all("w.speed", u)
-        self._sweep(r, on, low, high, [x * rate for x in now], slack)
-        found = r.get_all("w.impulse", B)
-        r.put_all("s.held", [where(on[o], found[o], held[o]) for o in range(B)])
-        at = self.memory.state.at("v")
+            u = [x - r.get(r.w.W, j * B + o) * first[o] for j, x in enumerate(u)]
+        r.put_all(r.w.force, first)
+        r.put_all(r.w.acceleration, u)
+        self._sweep(r, r.w.force, r.w.acceleration, on, low, high, [x * rate for x in now], slack)
+        found = r.get_all(r.w.force)
+        r.put_all(r.s.held, [where(on[o], found[o], held[o]) for o in range(B)])
+        at = self.layout.state.v.first
         a = r.load_all("k", at, n)
         for o in range(B):
-            a = [x - r.get("w.X", o * n + j) * found[o] for j, x in enumerate(a)]
+            a = [x - r.get(r.w.X, o * n + j) * found[o] for j, x in enumerate(a)]
         r.store_all("k", at, a)
         return r
 
     # ---- at the end of a step -----------------------------------------------------------------------------------------
 
     def _measure(self, r: MachineRoutine) -> None:
-        r.call(self.dynamics.speeds, y="s", u=r.at("w.speed"))
+        r.call(self.dynamics.speeds, y="s", u=r.at(r.w.speed))
 
     def settle(self) -> MachineRoutine:
         """Return what lets owners stop, turn back, stick or slip at the end of a step; their speeds are known afterwards."""
-        r = MachineRoutine(self.memory, self.graph, "settle", self.arrays)
+        r = MachineRoutine(self.layout, self.graph, "settle", self.arrays)
         J = self.J
         self._measure(r)
-        v, side, begin = r.get_all("w.speed", J), r.get_all("s.side"), r.get_all("s.begin")
+        v, side, begin = r.get_all(r.w.speed, J), r.get_all(r.s.side), r.get_all(r.s.begin)
         tail = [
             where(side[o] * v[o] < 0.0, where(begin[o] * side[o] > 0.0, v[o] / (v[o] - begin[o]), 1.0), 0.0) for o in range(J)
         ]
-        r.put_all("s.begin", v)
-        r.put_all("w.tail", tail)
-        r.put_all("s.held", r.get_all("m.held"), self.B)  # of rotors on shafts
+        r.put_all(r.s.begin, v)
+        r.put_all(r.w.tail, tail)
+        r.put_all(r.s.held, r.get_all(r.m.held), self.B)  # of rotors on shafts
         with r.when(reduce(either, [side[o] * v[o] <= 0.0 for o in range(J)], self.graph.zero)):
             r.call(self._change())
         return r
@@ -174,11 +180,11 @@ class Sticking:
 
     def _change(self) -> MachineRoutine:
         """Return what stops owners whose speed has changed its sign, and decides for all whether they stick or slide."""
-        r = MachineRoutine(self.memory, self.graph, "change", self.arrays)
+        r = MachineRoutine(self.layout, self.graph, "change", self.arrays)
         J, B = self.J, self.B
-        h = r.get("p.step")
+        h = r.get(r.p.step)
         side, held, low, high = self._states(r, J)
-        tail = r.get_all("w.tail")
+        tail = r.get_all(r.w.tail)
         ranges = [self._ranges(side[o], held[o], low[o], high[o], tail[o], h) for o in range(J)]
         for o in range(B, J):
             self._stop_rotor(r, o, tail[o], ranges[o], h)
@@ -186,8 +192,8 @@ class Sticking:
             with r.when(reduce(either, [tail[o] > 0.0 for o in range(B)])):
                 r.call(self._stop())
         self._measure(r)
-        v, impulse = r.get_all("w.speed", J), r.get_all("w.impulse")
-        r.put_all("s.begin", v)
+        v, impulse = r.get_all(r.w.speed, J), r.get_all(r.w.impulse)
+        r.put_all(r.s.begin, v)
         for o in range(J):
             least, most = ranges[o]
             through = where(side[o] > 0.0, impulse[o] <= least, impulse[o] >= most)
@@ -197,44 +203,42 @@ class Sticking:
             loose = where(v[o] > 0.0, 1.0, where(v[o] < 0.0, -1.0, 0.0))
             stuck = where(high[o] > low[o], where(up, 1.0, where(down, -1.0, 0.0)), loose)
             new = where(equal(side[o], 0.0), stuck, slid)
-            r.put("s.side", new, o)
+            r.put(r.s.side, new, o)
             rests = both(equal(new, 0.0), opposite(equal(side[o], 0.0)))
             turned = both(tail[o] > 0.0, opposite(equal(side[o], 0.0)))
-            r.put("s.held", where(either(rests, turned), 0.0, held[o]), o)
+            r.put(r.s.held, where(either(rests, turned), 0.0, held[o]), o)
         return r
 
     def _stop_rotor(self, r: MachineRoutine, o: int, tail: Node, limits: tuple[Node, Node], h: Node) -> None:
         """Make good what friction did to a rotor in front of an elastic shaft after it had stopped."""
         first = self.shape.shafts[self.shape.owners[self.shape.jumping[o]].motor]
-        theta, omega = r.get("s.theta", first), r.get("s.omega", first)
-        inertia = r.get("p.shaft_inertia", first)
+        theta, omega = r.get(r.s.theta, first), r.get(r.s.omega, first)
+        inertia = r.get(r.p.shaft_inertia, first)
         impulse = where(tail > 0.0, within(omega * inertia, *limits), 0.0)
-        r.put("w.impulse", impulse, o)
-        r.put("s.omega", omega - impulse / inertia, first)
-        r.put("s.theta", theta - 0.5 * tail * h * impulse / inertia, first)
+        r.put(r.w.impulse, impulse, o)
+        r.put(r.s.omega, omega - impulse / inertia, first)
+        r.put(r.s.theta, theta - 0.5 * tail * h * impulse / inertia, first)
 
     def _stop(self) -> MachineRoutine:
         """Return what makes good what friction did to the mechanism after owners had stopped."""
-        r = MachineRoutine(self.memory, self.graph, "stop", self.arrays)
+        r = MachineRoutine(self.layout, self.graph, "stop", self.arrays)
         n, B = self.n, self.B
-        h = r.get("p.step")
-        v = r.get_all("w.speed", B)
+        h = r.get(r.p.step)
         self._ask(r, self._whole, "s", "s")
         side, held, low, high = self._states(r, B)
-        tail = r.get_all("w.tail", B)
+        tail = r.get_all(r.w.tail, B)
         sticks = [both(equal(side[o], 0.0), high[o] > low[o]) for o in range(B)]
         on = [either(tail[o] > 0.0, sticks[o]) for o in range(B)]
         ranges = [self._ranges(side[o], held[o], low[o], high[o], tail[o], h) for o in range(B)]
-        r.put_all("w.impulse", [0.0] * B)
-        r.put_all("w.speed", v)
+        r.put_all(r.w.impulse, [0.0] * B)
         zero = [self.graph.zero] * B
-        self._sweep(r, on, [x for x, _ in ranges], [x for _, x in ranges], zero)
-        found = r.get_all("w.impulse", B)
-        X = [r.get_all("w.X", n, o * n) for o in range(B)]
-        rates = r.get_all("s.v")
+        self._sweep(r, r.w.impulse, r.w.speed, on, [x for x, _ in ranges], [x for _, x in ranges], zero)
+        found = r.get_all(r.w.impulse, B)
+        X = [r.get_all(r.w.X, n, o * n) for o in range(B)]
+        rates = r.get_all(r.s.v)
         for o in range(B):
             rates = [x - X[o][j] * found[o] for j, x in enumerate(rates)]
-        r.put_all("s.v", rates)
+        r.put_all(r.s.v, rates)
         if self.shape.balls:
             return r
         last = reduce(maximum, tail)
@@ -242,9 +246,9 @@ class Sticking:
         for o in range(B):
             part = 0.5 * where(tail[o] > 0.0, tail[o], last) * h * found[o]
             shift = [x - X[o][j] * part for j, x in enumerate(shift)]
-        r.put_all("w.trial", shift)
-        r.call(self._carried(), y="s", t=r.at("w.trial"), d=r.at("w.drift"))
-        r.put_all("s.q", [x + dx for x, dx in zip(r.get_all("s.q"), r.get_all("w.drift"), strict=True)])
+        r.put_all(r.w.shift, shift)
+        r.call(self._carried(), y="s", t=r.at(r.w.shift), d=r.at(r.w.drift))
+        r.put_all(r.s.q, [x + dx for x, dx in zip(r.get_all(r.s.q), r.get_all(r.w.drift), strict=True)])
         return r
 
     def _carried(self) -> Function:
@@ -267,7 +271,7 @@ class Step:
     """The routines that move one machine."""
 
     def __init__(self, dynamics: Dynamics, control: Routine) -> None:
-        self.d, self.graph, self.shape, self.memory = dynamics, dynamics.graph, dynamics.shape, dynamics.memory
+        self.d, self.graph, self.shape, self.layout = dynamics, dynamics.graph, dynamics.shape, dynamics.layout
         self.control = control
         self.sticking = Sticking(dynamics) if self.shape.jumping or self.shape.remembering else None
         self.hold = self.sticking.hold() if self.sticking is not None and self.shape.bound else None
@@ -284,23 +288,23 @@ class Step:
                 continue
             if part.shape not in self._steps:
                 self._steps[part.shape] = part.what.step(self.graph)
-            speed = r.get("w.speed", len(self.shape.jumping) + self.shape.remembering.index(i))
-            last = r.get("s.memory", at + part.states - 1)
-            r.store_all(motion, 0, [last, speed, r.get("p.step") if dt is None else dt])
-            state = r.at("s.memory", at) if dt is None else r.at("w.z", at)
-            r.call(self._steps[part.shape], state=state, motion=motion, numbers=r.at("p.law", number))
+            speed = r.get(r.w.speed, len(self.shape.jumping) + self.shape.remembering.index(i))
+            last = r.get(r.s.memory, at + part.states - 1)
+            r.store_all(motion, 0, [last, speed, r.get(r.p.step) if dt is None else dt])
+            state = r.at(r.s.memory, at) if dt is None else r.at(r.w.z, at)
+            r.call(self._steps[part.shape], state=state, motion=motion, numbers=r.at(r.p.law, number))
             if dt is None:
-                r.put("s.memory", speed, at + part.states - 1)
+                r.put(r.s.memory, speed, at + part.states - 1)
 
     @cached_property
     def derivative(self) -> MachineRoutine:
         """dy/dt at the state y, a time dt after the start of the step; status tells whether there is one."""
-        r = MachineRoutine(self.memory, self.graph, "derivative", ("y", "k", "s", "p", "w", "m"))
+        r = MachineRoutine(self.layout, self.graph, "derivative", ("y", "k", "s", "p", "w", "m"))
         if self.shape.remembering:
-            r.put_all("w.z", r.get_all("s.memory"))
-            dt = r.get("w.dt")
+            r.put_all(r.w.z, r.get_all(r.s.memory))
+            dt = r.get(r.w.dt)
             with r.when(dt > 0.0):
-                r.call(self.d.speeds, u=r.at("w.speed"))
+                r.call(self.d.speeds, u=r.at(r.w.speed))
                 self._remember(r, dt)
         if not any(drive.loses_rigidly for drive in self.shape.drives):
             self._evaluate(r)
@@ -308,21 +312,21 @@ class Step:
             gears = self.d.gears()
             with r.until(TRIES):
                 self._evaluate(r)
-                r.call(gears, z=r.at("w.z"), t=r.at("w.through"), agree=r.at("w.agree"))
+                r.call(gears, z=r.at(r.w.z), t=r.at(r.w.through), agree=r.at(r.w.agree))
                 # For given directions of power the losses are linear in the accelerations; those of the last one come first.
-                r.put_all("s.through", r.get_all("w.through"))
-                r.leave(r.get("w.agree") > 0.0)
-        status = where(r.get("m.solid") > 0.0, FINE, SINGULAR_MASS)
+                r.put_all(r.s.through, r.get_all(r.w.through))
+                r.leave(r.get(r.w.agree) > 0.0)
+        status = where(r.get(r.m.solid) > 0.0, FINE, SINGULAR_MASS)
         if self.shape.mechanism.loops:
-            branch, before = r.get("m.branch"), r.get("s.branch")
-            lost = either(opposite(r.get("m.pivot") >= SINGULAR), branch * before < 0.0)
+            branch, before = r.get(r.m.branch), r.get(r.s.branch)
+            lost = either(opposite(r.get(r.m.pivot) >= SINGULAR), branch * before < 0.0)
             status = where(lost, LOST_CLOSURE, status)
-            r.put("s.branch", branch)  # it tells the ways of assembling the loops apart
-        r.put("w.status", status)
+            r.put(r.s.branch, branch)  # it tells the ways of assembling the loops apart
+        r.put(r.w.status, status)
         return r
 
     def _evaluate(self, r: MachineRoutine) -> None:
-        r.call(self.motion, z=r.at("w.z"), e=r.at("w.push"))
+        r.call(self.motion, z=r.at(r.w.z), e=r.at(r.w.push))
         if self.shape.loop:
             self._decoupled(r)
         else:
@@ -331,20 +335,20 @@ class Step:
     def _hold(self, r: MachineRoutine) -> None:
         """Let friction hold what it can."""
         if self.hold is not None:
-            with r.when(r.get("m.stuck") > 0.0):
+            with r.when(r.get(r.m.stuck) > 0.0):
                 r.call(self.hold)
 
     def _decoupled(self, r: MachineRoutine) -> None:
         """Solve (motors + mechanism) nu_dot = force with the mechanism as a disturbance of the motors [Roldan2017]."""
-        n, at = self.d.n, self.memory.state.at("v")
-        L = [[r.get("m.L", i * n + j) if j < i else self.graph.zero for j in range(n)] for i in range(n)]
-        D, force = r.get_all("m.D"), r.get_all("m.force")
-        r.store_all("k", at, r.get_all("s.acceleration"))
+        n, at = self.d.n, self.layout.state.v.first
+        L = [[r.get(r.m.L, i * n + j) if j < i else self.graph.zero for j in range(n)] for i in range(n)]
+        D, force = r.get_all(r.m.D), r.get_all(r.m.force)
+        r.store_all("k", at, r.get_all(r.s.acceleration))
         with r.until(TURNS if self.shape.loop == "iterated" else 1):
             last = r.load_all("k", at, n)
             right = []
             for i in range(n):
-                terms = [r.get("m.other", i * n + j) * last[j] for j in range(n)]
+                terms = [r.get(r.m.other, i * n + j) * last[j] for j in range(n)]
                 right.append([force[i] - sum(terms[1:], terms[0])])
             r.store_all("k", at, [x[0] for x in solve(L, D, right)])
             self._hold(r)
@@ -357,101 +361,100 @@ class Step:
     def run(self) -> MachineRoutine:
         """Return the time loop: ``a`` says how many steps, and receives why it stopped."""
         arrays = ("a", "s", "p", "w", "m", "table", "noise", "push", "record")
-        r = MachineRoutine(self.memory, self.graph, "run", arrays)
-        size, shares = self.memory.moving, STAGES[self.shape.integrator]
-        h = r.get("p.step")
-        r.put("w.status", FINE)
-        r.put("w.index", -1.0)
-        with r.repeat(r.get("a.steps")):
-            step = r.get("s.step")
+        r = MachineRoutine(self.layout, self.graph, "run", arrays)
+        size, shares = self.layout.moving, STAGES[self.shape.integrator]
+        h = r.get(r.p.step)
+        r.put(r.w.status, FINE)
+        r.put(r.w.index, -1.0)
+        with r.repeat(r.get(r.a.steps)):
+            step = r.get(r.s.step)
             r.call(self.control)
-            r.leave(r.get("w.status") > 0.0)
+            r.leave(r.get(r.w.status) > 0.0)
             for j, share in enumerate(shares):
                 self._push(r, step + share)
-                r.put("w.dt", share * h)
+                r.put(r.w.dt, share * h)
                 if j > 0:
                     state = r.load_all("s", 0, size)
-                    last = r.get_all("w.rates", size, (j - 1) * size)
-                    r.put_all("w.stage", [x + share * h * k for x, k in zip(state, last, strict=True)])
-                r.call(self.derivative, y=r.at("w.stage") if j > 0 else "s", k=r.at("w.rates", j * size))
-                r.leave(r.get("w.status") > 0.0)
+                    last = r.get_all(r.w.rates, size, (j - 1) * size)
+                    r.put_all(r.w.stage, [x + share * h * k for x, k in zip(state, last, strict=True)])
+                r.call(self.derivative, y=r.at(r.w.stage) if j > 0 else "s", k=r.at(r.w.rates, j * size))
+                r.leave(r.get(r.w.status) > 0.0)
                 if j == 0:
                     self._first(r, step)
-                    r.leave(r.get("w.status") > 0.0)
+                    r.leave(r.get(r.w.status) > 0.0)
             self._finish(r, h)
             self._check(r)
-            r.leave(r.get("w.status") > 0.0)
+            r.leave(r.get(r.w.status) > 0.0)
             for i in self.shape.loading:  # those of the step that ends: friction that grows with the load is one step late
-                r.put("s.load", r.get("w.load", i), i)
+                r.put(r.s.load, r.get(r.w.load, i), i)
             if self.sticking is not None:
                 r.call(self.sticking.settle())
                 self._remember(r, None)
-            r.put("s.step", step + 1.0)
-        for name in ("status", "index"):
-            r.put(f"a.{name}", r.get(f"w.{name}"))
+            r.put(r.s.step, step + 1.0)
+        r.put(r.a.status, r.get(r.w.status))
+        r.put(r.a.index, r.get(r.w.index))
         return r
 
     def _push(self, r: MachineRoutine, time: Node) -> None:
         """Bring external torques and wrenches up to date; they are linear between the rows of their table."""
-        width = self.memory.work.count("push")
+        width = self.layout.work.push.count
         if not self.shape.pushed and not self.shape.links:
             return
-        rows = r.get("a.push_rows")
-        at = time / r.get("a.push_every") - r.get("a.push")
+        rows = r.get(r.a.push_rows)
+        at = time / r.get(r.a.push_every) - r.get(r.a.push)
         i = minimum(floor(at), rows - 1.0)
         j, share = minimum(i + 1.0, rows - 1.0), at - i
         for c in range(width):
             low, high = r.load("push", i * width + c), r.load("push", j * width + c)
-            r.put("w.push", low + share * (high - low), c)
+            r.put(r.w.push, low + share * (high - low), c)
 
     def _first(self, r: MachineRoutine, step: Node) -> None:
         """Do what belongs to the start of the step: count limits, pull the loops together, note loads, write the record."""
-        r.call(self.d.at_limit(), y="s", cut=r.at("w.current"))
-        r.put_all("s.cut", [x + y for x, y in zip(r.get_all("s.cut"), r.get_all("w.current"), strict=True)])
-        r.put_all("s.acceleration", r.get_all("w.rates", self.d.n, self.memory.state.at("v")))
-        inputs: dict[str, str | Place] = {"y": "s", "z": r.at("w.z"), "k": r.at("w.rates")}
+        r.call(self.d.at_limit(), y="s", cut=r.at(r.w.limited))
+        r.put_all(r.s.cut, [x + y for x, y in zip(r.get_all(r.s.cut), r.get_all(r.w.limited), strict=True)])
+        r.put_all(r.s.acceleration, r.get_all(r.w.rates, self.d.n, self.layout.state.v.first))
+        inputs: dict[str, str | Place] = {"y": "s", "z": r.at(r.w.z), "k": r.at(r.w.rates)}
         if self.shape.loading:
-            r.call(self.d.loads(), **inputs, load=r.at("w.load"))
+            r.call(self.d.loads(), **inputs, load=r.at(r.w.load))
         if self.shape.mechanism.loops:
-            q, fix = r.get_all("s.q"), r.get_all("m.fix")
-            r.put_all("s.q", [x + dx for x, dx in zip(q, fix, strict=True)])
-            r.put("w.status", where(largest(self.graph, fix) > FAR, LOST_CLOSURE, FINE))
-        every, rows = r.get("a.record_every"), r.get("a.record_rows")
+            q, fix = r.get_all(r.s.q), r.get_all(r.m.fix)
+            r.put_all(r.s.q, [x + dx for x, dx in zip(q, fix, strict=True)])
+            r.put(r.w.status, where(largest(self.graph, fix) > FAR, LOST_CLOSURE, FINE))
+        every, rows = r.get(r.a.record_every), r.get(r.a.record_rows)
         row = floor(step / every)
-        due = both(equal(row * every, step), row - r.get("a.record") < rows)
+        due = both(equal(row * every, step), row - r.get(r.a.record) < rows)
         with r.when(due):
-            here, fields = row - r.get("a.record"), self.memory.record
-            places = {name: ("record", rows * float(fields.at(name)) + here * float(fields.count(name))) for name in fields}
+            here, fields = row - r.get(r.a.record), self.layout.record.by_name()
+            places = {name: ("record", rows * float(f.first) + here * float(f.count)) for name, f in fields.items()}
             r.call(self.d.record, **inputs, **places)
 
     def _finish(self, r: MachineRoutine, h: Node) -> None:
         """Make the step from the rates of all stages."""
-        s, size = self.memory.state, self.memory.moving
+        s, size = self.layout.state, self.layout.moving
         y = r.load_all("s", 0, size)
-        k = [r.get_all("w.rates", size, j * size) for j in range(len(STAGES[self.shape.integrator]))]
+        k = [r.get_all(r.w.rates, size, j * size) for j in range(len(STAGES[self.shape.integrator]))]
         if self.shape.integrator == "rk4":
             rows = zip(y, *k, strict=True)
             r.store_all("s", 0, [x + h / 6.0 * (a + 2.0 * (b + c) + d) for x, a, b, c, d in rows])
         elif self.shape.integrator == "midpoint":
             r.store_all("s", 0, [x + h * b for x, b in zip(y, k[1], strict=True)])
         else:  # velocities first, then positions with the new velocities
-            r.put_all("s.v", [y[i] + h * k[0][i] for i in range(s.at("v"), size)])
-            r.call(self.d.drift(), y="s", d=r.at("w.drift"))
-            r.put_all("s.q", [x + h * dx for x, dx in zip(y, r.get_all("w.drift"), strict=False)])
-            r.put_all("s.theta", [y[s.at("theta", e)] + h * speed for e, speed in enumerate(r.get_all("s.omega"))])
+            r.put_all(r.s.v, [y[i] + h * k[0][i] for i in range(s.v.first, size)])
+            r.call(self.d.drift(), y="s", d=r.at(r.w.drift))
+            r.put_all(r.s.q, [x + h * dx for x, dx in zip(y, r.get_all(r.w.drift), strict=False)])
+            r.put_all(r.s.theta, [y[i] + h * speed for i, speed in zip(s.theta.places, r.get_all(r.s.omega), strict=True)])
 
     def _check(self, r: MachineRoutine) -> None:
         """Stop where a velocity or current is beyond its limit, and take whole turns out of rotation vectors."""
-        s, size = self.memory.state, self.memory.moving
-        limit = r.get("p.limit")
+        s, size = self.layout.state, self.layout.moving
+        limit = r.get(r.p.limit)
         y = r.load_all("s", 0, size)
         index = self.graph.const(-1.0)
-        angles = range(s.at("theta"), s.at("theta") + s.count("theta"))
-        for i in reversed(range(s.at("v"), size)):
-            if i not in angles:
-                index = where(absolute(y[i]) < limit, index, float(i - s.at("v")))
-        r.put("w.index", index)
-        r.put("w.status", where(index < 0.0, FINE, UNSTABLE))
+        for i in reversed(range(s.v.first, size)):
+            if i not in s.theta.places:
+                index = where(absolute(y[i]) < limit, index, float(i - s.v.first))
+        r.put(r.w.index, index)
+        r.put(r.w.status, where(index < 0.0, FINE, UNSTABLE))
         for free, first in self.shape.balls:
             turn = first + 3 if free else first
             x = y[turn : turn + 3]
@@ -464,35 +467,35 @@ class Step:
 
     def placed(self) -> MachineRoutine:
         """Return what writes the state at the coordinates x[:n] and velocities x[n:], following loops from where they are."""
-        r = MachineRoutine(self.memory, self.graph, "placed", ("s", "p", "w", "x", "status"))
+        r = MachineRoutine(self.layout, self.graph, "placed", ("s", "p", "w", "x", "status"))
         mechanism, model, shape, n = self.shape.mechanism, self.shape.law.model, self.shape, self.d.n
         r.store("status", 0, FINE)
         if mechanism.loops:
-            follow_branch(r, mechanism, "", r.at("s.q"), ("x", 0), ("status", 0))
+            follow_branch(r, mechanism, "", r.at(r.s.q), ("x", 0), ("status", 0))
         else:
-            r.put_all("s.q", r.load_all("x", 0, n))
-        r.put_all("s.v", r.load_all("x", n, n))
-        r.call(self.d.senses, y="s", **{name: r.at(f"w.{name}") for name in self.d.senses.outputs})
+            r.put_all(r.s.q, r.load_all("x", 0, n))
+        r.put_all(r.s.v, r.load_all("x", n, n))
+        self.d.sense(r)
         for a, first in enumerate(shape.shafts[:-1]):
-            ratio = r.get("p.ratio", a)
+            ratio = r.get(r.p.ratio, a)
             for e in range(first, shape.shafts[a + 1]):
-                r.put("s.theta", ratio * r.get("w.rho", a), e)
-                r.put("s.omega", ratio * r.get("w.rho_v", a), e)
+                r.put(r.s.theta, ratio * r.get(r.w.rho, a), e)
+                r.put(r.s.omega, ratio * r.get(r.w.rho_v, a), e)
         jumping = len(shape.jumping)
         if shape.jumping or shape.remembering:
-            r.call(self.d.speeds, y="s", u=r.at("w.speed"))
-            speed = r.get_all("w.speed")
-            r.put_all("s.begin", speed[:jumping])
-            r.put_all("s.side", [sign(v) for v in speed[:jumping]])
+            r.call(self.d.speeds, y="s", u=r.at(r.w.speed))
+            speed = r.get_all(r.w.speed)
+            r.put_all(r.s.begin, speed[:jumping])
+            r.put_all(r.s.side, [sign(v) for v in speed[:jumping]])
             for i, part, _, at in parts_of(shape.owners):
                 if part.states:
-                    r.put("s.memory", speed[jumping + shape.remembering.index(i)], at + part.states - 1)
+                    r.put(r.s.memory, speed[jumping + shape.remembering.index(i)], at + part.states - 1)
         if not model.loops:
-            r.put_all("s.pose", r.load_all("x", 0, n))
+            r.put_all(r.s.pose, r.load_all("x", 0, n))
         elif geometry_key(model) == geometry_key(mechanism):
-            r.put_all("s.pose", r.get_all("s.q"))
+            r.put_all(r.s.pose, r.get_all(r.s.q))
         else:
-            follow_branch(r, model, "_model", r.at("s.pose"), ("x", 0), ("status", 0))
+            follow_branch(r, model, "_model", r.at(r.s.pose), ("x", 0), ("status", 0))
         return r
 
 

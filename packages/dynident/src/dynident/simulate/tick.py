@@ -32,9 +32,10 @@ from dynident.mechanics.solving import NodeRows, solve_general, solve_symmetric
 from dynident.simulate.drives import inertial_torques, within_voltage
 from dynident.simulate.dynamics import Dynamics
 from dynident.simulate.friction import Given, softened
+from dynident.simulate.layout import Field, MachineRoutine, each
 from dynident.simulate.lumping import lumped_symbols
-from dynident.simulate.reference import table_width, task_fields
-from dynident.simulate.shape import IDEAL, LOST_CLOSURE, LOST_TASK, MachineRoutine, own_positions, starts
+from dynident.simulate.reference import TaskRow, table_width, task_fields
+from dynident.simulate.shape import IDEAL, LOST_CLOSURE, LOST_TASK, own_positions, starts
 
 SINGULAR = 1e-9  # share of a row of the work space that the robot must be able to make on its own
 
@@ -43,18 +44,14 @@ class Model:
     """The model of a control law: functions of the pose ``q``, velocities ``v`` and accelerations ``a``."""
 
     def __init__(self, dynamics: Dynamics) -> None:
-        self.graph, self.shape, self.memory = dynamics.graph, dynamics.shape, dynamics.memory
+        self.graph, self.shape, self.layout, self.p = dynamics.graph, dynamics.shape, dynamics.layout, dynamics.p
         self.mechanism = self.shape.law.model
         self.n, self.k, self.nq = self.mechanism.dof, len(self.shape.drives), positions_of(self.mechanism)
         self.rows = coupling_rows(self.mechanism)
         self.eq = Equations(self.mechanism, self.graph)
-        self.eq.phi = lumped_symbols(self.mechanism, self.p("model_phi"))
+        self.eq.phi = lumped_symbols(self.mechanism, self.p.model_phi)
         # Without loops and with linear couplings A is constant.
         self.straight = not self.mechanism.loops and all(c.function is None for c in self.mechanism.couplings)
-
-    def p(self, name: str) -> list[Node]:
-        """Return constants of the law."""
-        return self.memory.numbers.symbols(self.graph, name)
 
     @cached_property
     def A(self) -> NodeRows:
@@ -75,47 +72,47 @@ class Model:
         return list(step) if G is None else [dot(row, step) for row in G]
 
     def _inputs(self, **more: int) -> dict[str, int]:
-        return {"q": self.nq, "p": self.memory.numbers.size, **more}
+        return {"q": self.nq, "p": self.layout.numbers.size, **more}
 
     # ---- pose
 
     def _close(self, r: MachineRoutine, step: Function, name: str, far: bool, **places: Place) -> None:
         """Repeat a step of the pose until the loops are closed."""
-        r.call(closing_routine(step, name, far), q=r.at("s.pose"), result=r.at("w.ok"), **places)
-        with r.when(equal(r.get("w.ok"), 0.0)):
-            r.put("w.status", LOST_CLOSURE)
+        r.call(closing_routine(step, name, far), q=r.at(r.s.pose), result=r.at(r.w.ok), **places)
+        with r.when(equal(r.get(r.w.ok), 0.0)):
+            r.put(r.w.status, LOST_CLOSURE)
 
     @cached_property
     def measured(self) -> MachineRoutine:
         """What writes coordinates x and velocities v, and the pose, that belong to the sensed actuators."""
-        r, n = MachineRoutine(self.memory, self.graph, "measured_pose", ("s", "p", "w")), self.n
-        sensed = {"rho": r.at("s.sensed"), "rate": r.at("s.sensed_v")}
+        r, n = MachineRoutine(self.layout, self.graph, "measured_pose", ("s", "p", "w")), self.n
+        sensed = {"rho": r.at(r.s.sensed), "rate": r.at(r.s.sensed_v)}
         if self.straight:
-            zero, inverse = self.p("model_zero"), self.p("model_inverse")
+            zero, inverse = self.p.model_zero, self.p.model_inverse
             rho, rate = self.graph.symbols("rho", self.k), self.graph.symbols("rate", self.k)
             gap = [x - z for x, z in zip(rho, zero, strict=True)]
             rows = [inverse[c * self.k : (c + 1) * self.k] for c in range(n)]
             outputs = {"x": [dot(row, gap) for row in rows], "v": [dot(row, rate) for row in rows]}
-            inputs = {"rho": self.k, "rate": self.k, "p": self.memory.numbers.size}
-            r.call(Function("model_pose", inputs, outputs), **sensed, x=r.at("w.x"), v=r.at("w.v"))
-            r.put_all("s.pose", r.get_all("w.x", n))
+            inputs = {"rho": self.k, "rate": self.k, "p": self.layout.numbers.size}
+            r.call(Function("model_pose", inputs, outputs), **sensed, x=r.at(r.w.x), v=r.at(r.w.v))
+            r.put_all(r.s.pose, r.get_all(r.w.x, n))
             return r
         step = motor_step(self.eq, self.rows, 0.0 * self.rows[:, 0], "model_motors")
         self._close(r, step, "model_pose", True, rho=sensed["rho"])
         speed, _ = self._fitted(self.graph.symbols("rate", self.k))
         rates = Function("model_rates", self._inputs(rate=self.k), {"v": speed})
-        r.call(rates, q=r.at("s.pose"), rate=sensed["rate"], v=r.at("w.v"))
-        r.put_all("w.x", [r.get("s.pose", i) for i in own_positions(self.mechanism)])
+        r.call(rates, q=r.at(r.s.pose), rate=sensed["rate"], v=r.at(r.w.v))
+        r.put_all(r.w.x, [r.get(r.s.pose, i) for i in own_positions(self.mechanism)])
         return r
 
     def moved(self) -> MachineRoutine:
         """Return what moves the model to the wanted pose, by the errors of its coordinates."""
-        r = MachineRoutine(self.memory, self.graph, "model_moved", ("s", "p", "w"))
+        r = MachineRoutine(self.layout, self.graph, "model_moved", ("s", "p", "w"))
         carried = self._carried(self.graph.symbols("t", self.n))
         carry = Function("model_carried", self._inputs(t=self.n), {"d": carried})
-        r.call(carry, q=r.at("s.pose"), t=r.at("w.error"), d=r.at("w.correction"))
-        q, d = r.get_all("s.pose"), r.get_all("w.correction")
-        r.put_all("s.pose", [x + dx for x, dx in zip(q, d, strict=True)])
+        r.call(carry, q=r.at(r.s.pose), t=r.at(r.w.error), d=r.at(r.w.correction))
+        q, d = r.get_all(r.s.pose), r.get_all(r.w.correction)
+        r.put_all(r.s.pose, [x + dx for x, dx in zip(q, d, strict=True)])
         if self.mechanism.loops:
             bound = [int(i) for i in self.mechanism.closure.dependent]
             self._close(r, newton_step(self.eq, bound, "model_newton"), "model_close", False)
@@ -127,7 +124,7 @@ class Model:
         """Return the least motor torques for forces on the coordinates, with the preload, and whether there are any."""
         torque, ok = least_norm(self.A, force)
         if self.k > self.n:
-            load = internal(self.A, self.p("preload")[: self.k])[0]
+            load = internal(self.A, self.p.preload[: self.k])[0]
             torque = [x + y for x, y in zip(torque, load, strict=True)]
         return torque, self._held(ok)
 
@@ -137,20 +134,20 @@ class Model:
         tree, wanted = inertial_torques(eq), self.graph.symbols("r", self.n)
         if eq.G is not None:
             wanted = [dot(row, wanted) for row in eq.G]
-        first, numbers, one, zero = starts(owners, "numbers"), self.p("model_law"), self.graph.one, self.graph.zero
+        first, numbers, one, zero = starts(owners, "numbers"), self.p.model_law, self.graph.one, self.graph.zero
         for i, owner in enumerate(owners):
             form = [self.graph.const(float(c)) for c in owner.form]
             given = Given(dot(form, eq.tree_v), dot(form, eq.tree_q), zero, one, zero, zero)
-            rub = softened(owner, given, numbers[first[i] : first[i + 1]], self.p("model_slope")[i], dot(form, wanted))
+            rub = softened(owner, given, numbers[first[i] : first[i + 1]], self.p.model_slope[i], dot(form, wanted))
             tree = [x + rub * c for x, c in zip(tree, form, strict=True)]
         torque, ok = self.shared(eq.project(tree))
         return Function("model_torques", self._inputs(v=self.n, a=self.n, r=self.n), {"t": torque, "ok": [ok]})
 
     def distribute(self) -> MachineRoutine:
         """Return what takes the internal part out of the torques, where the law says so, and adds that of the preload."""
-        r = MachineRoutine(self.memory, self.graph, "model_distribute", ("s", "p", "w"))
-        asked, load = self.graph.symbols("t", self.k), self.p("preload")[: self.k]
-        remove = self.p("remove")[0] > 0.0
+        r = MachineRoutine(self.layout, self.graph, "model_distribute", ("s", "p", "w"))
+        asked, load = self.graph.symbols("t", self.k), self.p.preload[: self.k]
+        remove = self.p.remove[0] > 0.0
         inner, ok = internal(self.A, asked)
         own = [x - where(remove, y, 0.0) for x, y in zip(asked, inner, strict=True)]
         shared = Function(
@@ -158,8 +155,8 @@ class Model:
             self._inputs(t=self.k),
             {"d": [x + y for x, y in zip(own, internal(self.A, load)[0], strict=True)], "ok": [self._held(ok)]},
         )
-        r.call(shared, q=r.at("s.pose"), t=r.at("w.torque"), d=r.at("w.rho"), ok=r.at("w.ok"))
-        r.put_all("w.torque", r.get_all("w.rho"))
+        r.call(shared, q=r.at(r.s.pose), t=r.at(r.w.torque), d=r.at(r.w.shared), ok=r.at(r.w.ok))
+        r.put_all(r.w.torque, r.get_all(r.w.shared))
         r.stop_unless_ok(LOST_CLOSURE)
         return r
 
@@ -172,13 +169,11 @@ class TaskModel(Model):
         law = self.shape.law
         self.space: Bound = bound_space("task", law.space, self.mechanism)
         self.table = task_fields(law.model, law.space, self.k)
+        self.t: TaskRow[list[Node]] = each(self.table, lambda field: field.symbols(self.graph))
         self.still = Equations(self.mechanism, self.graph)
         self.still.phi, self.still.a = self.eq.phi, [self.graph.zero] * self.n
         self.spot = self.space.look(self.still)
         self.left = self.space.rows < self.n
-
-    def _t(self, name: str) -> list[Node]:
-        return self.table.symbols(self.graph, name)
 
     def _given(self, **more: int) -> dict[str, int]:
         return self._inputs(v=self.n, t=self.table.size, **more)
@@ -186,9 +181,9 @@ class TaskModel(Model):
     @cached_property
     def seen(self) -> Function:
         """The error (m,) and its rate (m,)."""
-        error = self.space.error(self._t("place"), self.spot.place)
+        error = self.space.error(self.t.place, self.spot.place)
         now = [dot(row, self.still.v) for row in self.spot.jacobian]
-        rate = [x - y for x, y in zip(self._t("rate"), now, strict=True)]
+        rate = [x - y for x, y in zip(self.t.rate, now, strict=True)]
         return Function("task_seen", self._given(), {"e": error, "d": rate})
 
     @cached_property
@@ -199,13 +194,13 @@ class TaskModel(Model):
             for a, row in enumerate(self.A):
                 for i in range(self.n):
                     for j in range(self.n):
-                        M[i][j] = M[i][j] + self.p("task_inertia")[a] * (row[i] * row[j])
+                        M[i][j] = M[i][j] + self.p.task_inertia[a] * (row[i] * row[j])
         return M
 
     def _pull(self) -> list[Node]:
         """Return kp (q_ref - q) + kd (v_ref - v)."""
-        kp, kd = self.p("posture")
-        pairs = zip(self._t("q"), independent_coordinates(self.still), self._t("v"), self.still.v, strict=True)
+        kp, kd = self.p.posture
+        pairs = zip(self.t.q, independent_coordinates(self.still), self.t.v, self.still.v, strict=True)
         return [kp * (wanted - x) + kd * (fast - v) for wanted, x, fast, v in pairs]
 
     def _weighted(self, right: Sequence[Node]) -> tuple[list[Node], NodeRows, Node]:
@@ -230,18 +225,15 @@ class TaskModel(Model):
 
     def accelerations(self) -> Function:
         """Return the accelerations that give u in the work space."""
-        u = [
-            x + y - b
-            for x, y, b in zip(self.graph.symbols("u", self.space.rows), self._t("curve"), self.spot.bias, strict=True)
-        ]
-        posture = [x + y for x, y in zip(self._t("a"), self._pull(), strict=True)] if self.left else []
+        u = [x + y - b for x, y, b in zip(self.graph.symbols("u", self.space.rows), self.t.curve, self.spot.bias, strict=True)]
+        posture = [x + y for x, y in zip(self.t.a, self._pull(), strict=True)] if self.left else []
         a, ok = self._moved(u, posture)
         return Function("task_accelerations", self._given(u=self.space.rows), {"a": a, "ok": [ok]})
 
     def forces(self) -> Function:
         """Return the motor torques that put the forces u on the work space."""
         u, J, n = self.graph.symbols("u", self.space.rows), self.spot.jacobian, range(self.n)
-        f = [total([x, *(row[i] * y for row, y in zip(J, u, strict=True))]) for i, x in enumerate(self._t("feed")[: self.n])]
+        f = [total([x, *(row[i] * y for row, y in zip(J, u, strict=True))]) for i, x in enumerate(self.t.feed[: self.n])]
         ok = self.graph.one
         if self.left:  # N^T M a = M a - J^T (J M^-1 J^T)^-1 J a
             pull = self._pull()
@@ -252,8 +244,8 @@ class TaskModel(Model):
 
     def speeds(self) -> Function:
         """Return the speeds of the actuators that give u in the work space."""
-        follow = self.p("posture_share")[0]
-        posture = [x + follow * v for x, v in zip(self._pull(), self._t("v"), strict=True)] if self.left else []
+        follow = self.p.posture_share[0]
+        posture = [x + follow * v for x, v in zip(self._pull(), self.t.v, strict=True)] if self.left else []
         dx, ok = self._moved(self.graph.symbols("u", self.space.rows), posture)
         outputs = {"rate": [dot(row, dx) for row in self.A], "ok": [ok]}
         return Function("task_speeds", self._given(u=self.space.rows), outputs)
@@ -267,7 +259,7 @@ class Tick:
     """The routines of one control law."""
 
     def __init__(self, dynamics: Dynamics) -> None:
-        self.graph, self.shape, self.memory = dynamics.graph, dynamics.shape, dynamics.memory
+        self.dynamics, self.graph, self.shape, self.layout = dynamics, dynamics.graph, dynamics.shape, dynamics.layout
         self.k, self.n, self.law = dynamics.k, dynamics.n, dynamics.shape.law
         self.task = TaskModel(dynamics) if self.law.space is not None else None
         self.model = self.task or (Model(dynamics) if self.law.asks else None)
@@ -281,8 +273,8 @@ class Tick:
 
     def _place(self, r: MachineRoutine) -> Node:
         """Return where the row of the reference that holds now begins."""
-        rows, first = r.get("a.table_rows"), r.get("a.table")
-        row: Node = minimum(floor(r.get("s.step") / r.get("p.every")) - first, rows - 1.0)
+        rows, first = r.get(r.a.table_rows), r.get(r.a.table)
+        row: Node = minimum(floor(r.get(r.s.step) / r.get(r.p.every)) - first, rows - 1.0)
         return row * float(table_width(self.law, self.k))
 
     def _row(self, r: MachineRoutine) -> Callable[[int], Node]:
@@ -294,73 +286,74 @@ class Tick:
 
     def _noise(self, r: MachineRoutine) -> Callable[[Node | int], Node]:
         """Return a reader of the noise of this tick: encoders first, then current sensors at every tick of their loop."""
-        step, rows, first = r.get("s.step"), r.get("a.noise_rows"), r.get("a.noise")
-        row = minimum(floor(step / r.get("p.sense")) - first, rows - 1.0) * r.get("a.noise_width")
+        step, rows, first = r.get(r.s.step), r.get(r.a.noise_rows), r.get(r.a.noise)
+        row = minimum(floor(step / r.get(r.p.sense)) - first, rows - 1.0) * r.get(r.a.noise_width)
         return lambda column: r.load("noise", row + column)
 
     def _sensed_currents(self, r: MachineRoutine) -> list[Node]:
         """Return the motor currents as their sensors see them now."""
-        step, sense, every = r.get("s.step"), r.get("p.sense"), r.get("p.current_every")
+        step, sense, every = r.get(r.s.step), r.get(r.p.sense), r.get(r.p.current_every)
         tick = where(every > 0.0, floor((step - floor(step / sense) * sense) / every), 0.0)
         noise, first, found = self._noise(r), (1.0 + tick) * float(self.k), []
         for a in range(self.k):
-            numbers = r.get("p.current_step", a), r.get("p.current_gain", a)
-            found.append(sensed_current(r.get("w.current", a), noise(first + float(a)), *numbers))
+            numbers = r.get(r.p.current_step, a), r.get(r.p.current_gain, a)
+            found.append(sensed_current(r.get(r.w.current, a), noise(first + float(a)), *numbers))
         return found
 
     def _sense(self) -> MachineRoutine:
         """Return what writes what the sensors of all drives say now."""
-        r = MachineRoutine(self.memory, self.graph, "sense", SENSING)
-        r.call(self.senses, y="s", **{name: r.at(f"w.{name}") for name in self.senses.outputs})
-        step = r.get("s.step")
-        time = r.get("p.sense") * r.get("p.step")
+        r = MachineRoutine(self.layout, self.graph, "sense", SENSING)
+        self.dynamics.sense(r)
+        step = r.get(r.s.step)
+        time = r.get(r.p.sense) * r.get(r.p.step)
         noise, sensed, slow = self._noise(r), list[Node](), list[Node]()
         for a in range(self.k):
-            ratio, motor = r.get("p.ratio", a), r.get("p.on_motor", a) > 0.0
-            seen = sensed_position(r.get("w.theta", a), r.get("w.rho", a), noise(a), r.get("p.resolution", a), motor, ratio)
-            true = where(motor, r.get("w.omega", a) / ratio, r.get("w.rho_v", a))
-            last, before, exact = r.get("s.sensed", a), r.get("s.sensed_v", a), r.get("p.exact_speed", a) > 0.0
-            smooth = sensed_speed(seen, last, true, exact, before, time, r.get("p.blend", a))
+            ratio, motor = r.get(r.p.ratio, a), r.get(r.p.on_motor, a) > 0.0
+            seen = sensed_position(r.get(r.w.theta, a), r.get(r.w.rho, a), noise(a), r.get(r.p.resolution, a), motor, ratio)
+            true = where(motor, r.get(r.w.omega, a) / ratio, r.get(r.w.rho_v, a))
+            last, before, exact = r.get(r.s.sensed, a), r.get(r.s.sensed_v, a), r.get(r.p.exact_speed, a) > 0.0
+            smooth = sensed_speed(seen, last, true, exact, before, time, r.get(r.p.blend, a))
             sensed.append(seen)
             slow.append(where(equal(step, 0.0), true, smooth))
         currents = self._sensed_currents(r)
-        for name, values in (("s.sensed", sensed), ("s.sensed_v", slow), ("s.sensed_current", currents)):
-            r.put_all(name, values)
+        r.put_all(r.s.sensed, sensed)
+        r.put_all(r.s.sensed_v, slow)
+        r.put_all(r.s.sensed_current, currents)
         return r
 
     def measure(self) -> MachineRoutine:
         """Return what a controller in Python calls: the sensors, and the coordinates that belong to them."""
         if self.model is None:
             raise ValueError("only a controller in Python measures")
-        r = MachineRoutine(self.memory, self.graph, "measure", SENSING)
-        r.put("w.status", 0.0)
+        r = MachineRoutine(self.layout, self.graph, "measure", SENSING)
+        r.put(r.w.status, 0.0)
         r.call(self.sense)
         r.call(self.model.measured)
-        r.put("a.status", r.get("w.status"))
+        r.put(r.a.status, r.get(r.w.status))
         return r
 
     # ---- commands
 
     def _limited(self, r: MachineRoutine, a: int, current: Node, omega: Node) -> Node:
         """Return a current within the limits of motor and amplifier."""
-        cut: Node = clip(current, r.get("p.current_limit", a))
+        cut: Node = clip(current, r.get(r.p.current_limit, a))
         if not self.shape.drives[a].limited:
             return cut
-        top, ohm = r.get("p.voltage_limit", a), r.get("p.resistance", a)
-        held: Node = within_voltage(cut, r.get("p.emf", a) * omega, top, ohm)
+        top, ohm = r.get(r.p.voltage_limit, a), r.get(r.p.resistance, a)
+        held: Node = within_voltage(cut, r.get(r.p.emf, a) * omega, top, ohm)
         return held
 
     def _send(self, r: MachineRoutine, a: int, command: Node, beyond: Node) -> None:
         """Give a drive a command, which reaches it after the delay of the law; `beyond` tells that a limit has cut it."""
-        r.put("s.sent", command, a)
-        r.put("s.beyond", beyond, a)
-        r.put("s.command", where(equal(r.get("p.late"), 0.0), command, r.get("s.command", a)), a)
+        r.put(r.s.sent, command, a)
+        r.put(r.s.beyond, beyond, a)
+        r.put(r.s.command, where(equal(r.get(r.p.late), 0.0), command, r.get(r.s.command, a)), a)
 
     def _hold_torque(self, r: MachineRoutine, a: int, torque: Node) -> Node:
         """Hold the current that gives a torque behind the gear, within the limits; return whether it was cut."""
-        ratio = r.get("p.ratio", a)
-        wanted = torque / (ratio * r.get("p.torque", a))
-        current = self._limited(r, a, wanted, ratio * r.get("s.sensed_v", a))
+        ratio = r.get(r.p.ratio, a)
+        wanted = torque / (ratio * r.get(r.p.torque, a))
+        current = self._limited(r, a, wanted, ratio * r.get(r.s.sensed_v, a))
         cut: Node = opposite(equal(current, wanted))
         self._send(r, a, current, cut)
         return cut
@@ -369,15 +362,15 @@ class Tick:
 
     def control(self) -> MachineRoutine:
         """Return what is due at the start of a step."""
-        r = MachineRoutine(self.memory, self.graph, "control", ARRAYS)
-        step = r.get("s.step")
+        r = MachineRoutine(self.layout, self.graph, "control", ARRAYS)
+        step = r.get(r.s.step)
         kind = self.law.kind
         if kind in ("cascade", "task cascade"):
-            with r.when(self._due(step, r.get("p.sense"))):
+            with r.when(self._due(step, r.get(r.p.sense))):
                 r.call(self.sense)
             self._cascade(r, step)
         elif kind != "held":
-            with r.when(self._due(step, r.get("p.outer"))):
+            with r.when(self._due(step, r.get(r.p.outer))):
                 # An open loop asks the sensors only where the speed limits the current.
                 if kind != "open" or any(drive.limited for drive in self.shape.drives):
                     r.call(self.sense)
@@ -388,13 +381,13 @@ class Tick:
 
     def _arrive(self, r: MachineRoutine, step: Node) -> None:
         """Let arrive what was sent `late` steps ago; nothing does before the first."""
-        late = r.get("p.late")
+        late = r.get(r.p.late)
         with r.when(late > 0.0):
-            self._queue(r, step - floor(step / late) * late, "s.sent", "s.command")
+            self._queue(r, step - floor(step / late) * late, r.s.sent, r.s.command)
 
-    def _queue(self, r: MachineRoutine, row: Node, sent: str, arrived: str) -> None:
+    def _queue(self, r: MachineRoutine, row: Node, sent: Field, arrived: Field) -> None:
         """Take a row out of the queue behind the state, and leave what is sent in its place."""
-        slot, first = row * float(self.k), self.memory.state.size
+        slot, first = row * float(self.k), self.layout.state.size
         for a in range(self.k):
             r.put(arrived, r.load("s", slot + float(first + a)), a)
             r.store("s", slot + float(first + a), r.get(sent, a))
@@ -407,35 +400,35 @@ class Tick:
                 self._hold_torque(r, a, value)
                 continue
             if self.shape.drives[a].feed == IDEAL:
-                held = self._limited(r, a, value, r.get("p.ratio", a) * r.get("s.sensed_v", a))
+                held = self._limited(r, a, value, r.get(r.p.ratio, a) * r.get(r.s.sensed_v, a))
             else:
-                held = clip(value, r.get("p.voltage_limit", a))
+                held = clip(value, r.get(r.p.voltage_limit, a))
             self._send(r, a, held, opposite(equal(held, value)))
 
-    def _first(self, r: MachineRoutine, name: str, a: int) -> Node:
+    def _first(self, r: MachineRoutine, share: Field, a: int) -> Node:
         """Return the share of a low-pass, 1 at the first tick."""
-        result: Node = where(equal(r.get("s.step"), 0.0), 1.0, r.get("p." + name, a))
+        result: Node = where(equal(r.get(r.s.step), 0.0), 1.0, r.get(share, a))
         return result
 
     def _cascade(self, r: MachineRoutine, step: Node) -> None:
         k, row = self.k, self._row(r)
-        feed = 2 * k if self.task is None else self.task.table.at("feed")
-        with r.when(self._due(step, r.get("p.outer"))):
+        feed = 2 * k if self.task is None else self.task.table.feed.first
+        with r.when(self._due(step, r.get(r.p.outer))):
             if self.task is not None:
                 self._task_speeds(r, self.task)
             for a in range(k if self.task is None else 0):
-                gains = r.get("p.kp", a), r.get("p.share", a), self._first(r, "slow_out", a)
-                error, before = row(a) - r.get("s.sensed", a), r.get("s.issued", a)
-                r.put("s.issued", position_loop(error, row(k + a), before, gains, r.get("p.speed_limit", a)), a)
-        inner = r.get("p.inner")
+                gains = r.get(r.p.kp, a), r.get(r.p.share, a), self._first(r, r.p.slow_out, a)
+                error, before = row(a) - r.get(r.s.sensed, a), r.get(r.s.issued, a)
+                r.put(r.s.issued, position_loop(error, row(k + a), before, gains, r.get(r.p.speed_limit, a)), a)
+        inner = r.get(r.p.inner)
         with r.when(self._due(step, inner)):
             self._wishes(r, step / inner)
             for a in range(k):
                 self._velocity(r, a, row(feed + a))
         if self.law.current_loop:
-            with r.when(self._due(step, r.get("p.current_every"))):
+            with r.when(self._due(step, r.get(r.p.current_every))):
                 currents = Function("currents", self.senses.inputs, {"current": self.senses.outputs["current"]})
-                r.call(currents, y="s", current=r.at("w.current"))
+                r.call(currents, y="s", current=r.at(r.w.current))
                 for a, current in enumerate(self._sensed_currents(r)):
                     self._current(r, a, current)
 
@@ -444,108 +437,108 @@ class Tick:
         if self.model is not None:
             r.call(self.model.measured)
         here = "table", self._place(r)
-        given: dict[str, str | Place] = {"q": r.at("s.pose"), "v": r.at("w.v"), "t": here}
-        r.call(task.seen, **given, e=r.at("w.error"), d=r.at("w.rate"))
+        given: dict[str, str | Place] = {"q": r.at(r.s.pose), "v": r.at(r.w.v), "t": here}
+        r.call(task.seen, **given, e=r.at(r.w.error), d=r.at(r.w.rate))
         return given
 
     def _task_speeds(self, r: MachineRoutine, task: TaskModel) -> None:
         """Make the speeds that a position loop in a work space asks of the actuators."""
         given, row = self._look(r, task), self._row(r)
         for i in range(task.space.rows):
-            wanted = r.get("p.kp", i) * r.get("w.error", i) + r.get("p.share", i) * row(task.table.at("rate", i))
-            slow = low_pass_step(r.get("s.slope", i), wanted, self._first(r, "slow_out", i))
-            r.put("s.slope", slow, i)
-            r.put("w.task", slow, i)
-        r.call(task.speeds(), **given, u=r.at("w.task"), rate=r.at("w.rho_v"), ok=r.at("w.ok"))
+            wanted = r.get(r.p.kp, i) * r.get(r.w.error, i) + r.get(r.p.share, i) * row(task.table.rate.first + i)
+            slow = low_pass_step(r.get(r.s.slope, i), wanted, self._first(r, r.p.slow_out, i))
+            r.put(r.s.slope, slow, i)
+            r.put(r.w.task, slow, i)
+        r.call(task.speeds(), **given, u=r.at(r.w.task), rate=r.at(r.w.task_speed), ok=r.at(r.w.ok))
         r.stop_unless_ok(LOST_TASK)
         for a in range(self.k):
-            r.put("s.issued", clip(r.get("w.rho_v", a), r.get("p.speed_limit", a)), a)
+            r.put(r.s.issued, clip(r.get(r.w.task_speed, a), r.get(r.p.speed_limit, a)), a)
 
     def _task_torques(self, r: MachineRoutine) -> None:
         if self.task is None or self.model is None:
             raise ValueError("a law in a work space needs one")
         task = self.task
         given = self._look(r, task)
-        errors = [r.get("w.error", i) for i in range(task.space.rows)]
+        errors = [r.get(r.w.error, i) for i in range(task.space.rows)]
         for i, error in enumerate(errors):
-            r.put("w.task", self._feedback(r, error, r.get("w.rate", i), i), i)
+            r.put(r.w.task, self._feedback(r, error, r.get(r.w.rate, i), i), i)
         if self.law.kind == "task forces":
-            r.call(task.forces(), **given, u=r.at("w.task"), torque=r.at("w.torque"), ok=r.at("w.ok"))
+            r.call(task.forces(), **given, u=r.at(r.w.task), torque=r.at(r.w.torque), ok=r.at(r.w.ok))
         else:
-            r.call(task.accelerations(), **given, u=r.at("w.task"), a=r.at("w.a"), ok=r.at("w.ok"))
+            r.call(task.accelerations(), **given, u=r.at(r.w.task), a=r.at(r.w.a), ok=r.at(r.w.ok))
         r.stop_unless_ok(LOST_TASK)
         if self.law.kind == "task computed":
-            self._needed(r, self.model, self._row(r), task.table.at("v"))
+            self._needed(r, self.model, self._row(r), task.table.v.first)
         self._hold_all(r, errors)
 
     def _wishes(self, r: MachineRoutine, tick: Node) -> None:
         """Hand wanted speeds to the velocity loops, `late_wish` of their ticks later."""
-        late = r.get("p.late_wish")
+        late = r.get(r.p.late_wish)
         with r.when(late > 0.0):
-            self._queue(r, r.get("p.late") + tick - floor(tick / late) * late, "s.issued", "s.wish")
+            self._queue(r, r.get(r.p.late) + tick - floor(tick / late) * late, r.s.issued, r.s.wish)
         with r.otherwise():
-            r.put_all("s.wish", r.get_all("s.issued"))
+            r.put_all(r.s.wish, r.get_all(r.s.issued))
 
     def _velocity(self, r: MachineRoutine, a: int, feed: Node) -> None:
-        ratio = r.get("p.ratio", a)
-        speed = ratio * r.get("s.sensed_v", a)
-        error = ratio * r.get("s.wish", a) - speed
+        ratio = r.get(r.p.ratio, a)
+        speed = ratio * r.get(r.s.sensed_v, a)
+        error = ratio * r.get(r.s.wish, a) - speed
         moved = velocity_loop(
             error,
-            feed / (ratio * r.get("p.torque", a)),
-            r.get("s.integral", a),
-            r.get("s.asked", a),
-            (r.get("p.kd", a), r.get("p.ki", a), self._first(r, "slow_in", a)),
-            r.get("p.inner") * r.get("p.step"),
+            feed / (ratio * r.get(r.p.torque, a)),
+            r.get(r.s.integral, a),
+            r.get(r.s.asked, a),
+            (r.get(r.p.kd, a), r.get(r.p.ki, a), self._first(r, r.p.slow_in, a)),
+            r.get(r.p.inner) * r.get(r.p.step),
             lambda x: self._limited(r, a, x, speed),
-            r.get("p.windup"),
+            r.get(r.p.windup),
         )
-        r.put("s.integral", moved.integral, a)
-        r.put("s.asked", moved.output, a)
+        r.put(r.s.integral, moved.integral, a)
+        r.put(r.s.asked, moved.output, a)
         if self.shape.drives[a].feed == IDEAL:
             self._send(r, a, moved.output, moved.cut)
         else:
-            r.put("s.beyond", moved.cut, a)
+            r.put(r.s.beyond, moved.cut, a)
 
     def _current(self, r: MachineRoutine, a: int, sensed: Node) -> None:
         moved = current_loop(
-            r.get("s.asked", a) - sensed,
-            r.get("s.electric", a),
-            (r.get("p.kpc", a), r.get("p.kic", a)),
-            r.get("p.current_every") * r.get("p.step"),
-            r.get("p.voltage_limit", a),
-            r.get("p.windup"),
+            r.get(r.s.asked, a) - sensed,
+            r.get(r.s.electric, a),
+            (r.get(r.p.kpc, a), r.get(r.p.kic, a)),
+            r.get(r.p.current_every) * r.get(r.p.step),
+            r.get(r.p.voltage_limit, a),
+            r.get(r.p.windup),
         )
-        r.put("s.electric", moved.integral, a)
+        r.put(r.s.electric, moved.integral, a)
         # What was cut stays noted until the next tick of the velocity loop.
-        self._send(r, a, moved.output, either(r.get("s.beyond", a) > 0.0, moved.cut))
+        self._send(r, a, moved.output, either(r.get(r.s.beyond, a) > 0.0, moved.cut))
 
     def _feedback(self, r: MachineRoutine, error: Node, rate: Node, i: int) -> Node:
         """Move filter and integral of a PID; return its output."""
-        dt = r.get("p.outer") * r.get("p.step")
-        slow = low_pass_step(r.get("s.slope", i), rate, self._first(r, "slow_out", i))
-        integral = r.get("s.integral", i) + error * dt
-        r.put("s.slope", slow, i)
-        r.put("s.integral", integral, i)
-        result: Node = pid_law(error, slow, integral, tuple(r.get("p." + name, i) for name in ("kp", "kd", "ki")))
+        dt = r.get(r.p.outer) * r.get(r.p.step)
+        slow = low_pass_step(r.get(r.s.slope, i), rate, self._first(r, r.p.slow_out, i))
+        integral = r.get(r.s.integral, i) + error * dt
+        r.put(r.s.slope, slow, i)
+        r.put(r.s.integral, integral, i)
+        result: Node = pid_law(error, slow, integral, tuple(r.get(gain, i) for gain in (r.p.kp, r.p.kd, r.p.ki)))
         return result
 
     def _pid(self, r: MachineRoutine) -> None:
         k, row = self.k, self._row(r)
-        dt = r.get("p.outer") * r.get("p.step")
+        dt = r.get(r.p.outer) * r.get(r.p.step)
         errors = []
         for a in range(k):
-            place, speed, wanted, slope = r.get("s.sensed", a), r.get("s.sensed_v", a), row(a), row(k + a)
+            place, speed, wanted, slope = r.get(r.s.sensed, a), r.get(r.s.sensed_v, a), row(a), row(k + a)
             errors.append(wanted - place)
-            r.put("w.torque", self._feedback(r, errors[a], slope - speed, a) + row(2 * k + a), a)
+            r.put(r.w.torque, self._feedback(r, errors[a], slope - speed, a) + row(2 * k + a), a)
         if self.law.kind == "projected" and self.model is not None:
             r.call(self.model.measured)
             r.call(self.model.distribute())
         for a in range(k):
-            torque = r.get("w.torque", a)
+            torque = r.get(r.w.torque, a)
             cut = self._hold_torque(r, a, torque)  # at its limit an actuator does not integrate further into it
             into = both(cut, torque * errors[a] > 0.0)
-            r.put("s.integral", r.get("s.integral", a) - where(into, errors[a] * dt, 0.0), a)
+            r.put(r.s.integral, r.get(r.s.integral, a) - where(into, errors[a] * dt, 0.0), a)
 
     def _computed(self, r: MachineRoutine) -> None:
         n, row, model = self.n, self._row(r), self.model
@@ -554,28 +547,30 @@ class Tick:
         r.call(model.measured)
         errors = []
         for c in range(n):
-            wanted, slope, place, speed = row(c), row(n + c), r.get("w.x", c), r.get("w.v", c)
+            wanted, slope, place, speed = row(c), row(n + c), r.get(r.w.x, c), r.get(r.w.v, c)
             errors.append(wanted - place)
             feedback = self._feedback(r, errors[c], slope - speed, c)
-            r.put("w.a", row(2 * n + c) + feedback, c)
+            r.put(r.w.a, row(2 * n + c) + feedback, c)
         if self.law.on_reference:
-            r.put_all("w.error", errors)
-            r.put_all("w.v", [row(n + c) for c in range(n)])
+            r.put_all(r.w.error, errors)
             r.call(model.moved())
-        self._needed(r, model, row, n)
+        self._needed(r, model, row, n, on_reference=self.law.on_reference)
         self._hold_all(r, errors)
 
-    def _needed(self, r: MachineRoutine, model: Model, row: Callable[[int], Node], first: int) -> None:
+    def _needed(
+        self, r: MachineRoutine, model: Model, row: Callable[[int], Node], first: int, on_reference: bool = False
+    ) -> None:
         """Find the torques that a model needs for the accelerations a; wanted velocities begin in a column of the reference."""
-        r.put_all("w.wanted", [row(first + c) for c in range(self.n)])
-        places = {"q": r.at("s.pose"), "v": r.at("w.v"), "a": r.at("w.a"), "r": r.at("w.wanted")}
-        r.call(model.torques(), **places, t=r.at("w.torque"), ok=r.at("w.ok"))
+        r.put_all(r.w.wanted, [row(first + c) for c in range(self.n)])
+        speed = r.w.wanted if on_reference else r.w.v
+        places = {"q": r.at(r.s.pose), "v": r.at(speed), "a": r.at(r.w.a), "r": r.at(r.w.wanted)}
+        r.call(model.torques(), **places, t=r.at(r.w.torque), ok=r.at(r.w.ok))
         r.stop_unless_ok(LOST_CLOSURE)
 
     def _hold_all(self, r: MachineRoutine, errors: Sequence[Node]) -> None:
         """Hold all torques; where a limit has cut one, undo what this tick has integrated."""
-        cut, dt = self.graph.zero, r.get("p.outer") * r.get("p.step")
+        cut, dt = self.graph.zero, r.get(r.p.outer) * r.get(r.p.step)
         for a in range(self.k):
-            cut = either(cut, self._hold_torque(r, a, r.get("w.torque", a)))
+            cut = either(cut, self._hold_torque(r, a, r.get(r.w.torque, a)))
         for c, error in enumerate(errors):
-            r.put("s.integral", r.get("s.integral", c) - where(cut, error * dt, 0.0), c)
+            r.put(r.s.integral, r.get(r.s.integral, c) - where(cut, error * dt, 0.0), c)
