@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
 
 import numpy as np
@@ -208,10 +209,10 @@ class Joint(Frozen):
             )
         object.__setattr__(self, "terms", _frozen_terms(self.terms, f"joint '{self.name}'"))
 
-    @property
+    @cached_property
     def coordinates(self) -> tuple[str, ...]:
         """Names of the joint's coordinates: the joint's own name, or ``name.suffix`` when it has several."""
-        return tuple(f"{self.name}.{suffix}" if suffix else self.name for suffix in COORDINATES[self.kind])
+        return tuple([f"{self.name}.{suffix}" if suffix else self.name for suffix in COORDINATES[self.kind]])
 
     def term(self, coordinate: str, symbol: str) -> float:
         """Return the prior value of a joint term."""

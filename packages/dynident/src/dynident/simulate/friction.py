@@ -232,6 +232,12 @@ def softened(owner: Owner, given: Given, numbers: Sequence[Node], slope: Node, w
     return result
 
 
+@lru_cache(maxsize=512)
+def _slow_forces(law: Any, numbers: tuple[float, ...]) -> Array:
+    """Return the sizes of a law's friction at the speeds of `SLOW`: many machines share their laws."""
+    return np.abs(law.value(SLOW, np.array(numbers)))
+
+
 def ramp_of(owner: Owner, stick: float) -> float:
     """Return the speed up to which smooth friction is a straight line, so that it takes away at most its speed in one step.
 
@@ -239,7 +245,6 @@ def ramp_of(owner: Owner, stick: float) -> float:
     """
     fastest = 0.0
     for part in steep(owner):
-        law: Any = part.what
-        above = np.flatnonzero(np.abs(law.value(SLOW, np.array(part.numbers))) * stick > SLOW.v)
+        above = np.flatnonzero(_slow_forces(part.what, part.numbers) * stick > SLOW.v)
         fastest = max(fastest, float(SLOW.v[min(above[-1] + 1, SLOW.v.size - 1)]) if above.size else 0.0)
     return fastest

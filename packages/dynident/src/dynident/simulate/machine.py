@@ -168,8 +168,8 @@ class Machine:
         return int(self.number(self.layout.state.step))
 
     def _put(self, field: Field, values: Any) -> None:
-        given = np.asarray(values, dtype=np.float64)
-        self.of(field)[: given.size if given.ndim else None] = given
+        given, place = np.asarray(values, dtype=np.float64), self._arrays[field.array][field.first : field.first + field.count]
+        place[: given.size if given.ndim else None] = given
 
     def _fill(self, x: Array) -> None:
         """Write the numbers."""

@@ -114,7 +114,8 @@ class _Running:
     def _state(self) -> dict[str, Array]:
         """Return views of everything that the machine carries from step to step."""
         state, fields = self.machine.state, self.machine.layout.state
-        return {name: field.of(state) for name, field in fields.by_name().items()} | {"queue": state[fields.size :]}
+        views = np.split(state, np.cumsum([field.count for field in vars(fields).values()]))
+        return dict(zip((*vars(fields), "queue"), views, strict=True))
 
     # ---- tables
 
