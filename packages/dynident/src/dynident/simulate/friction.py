@@ -235,7 +235,7 @@ def softened(owner: Owner, given: Given, numbers: Sequence[Node], slope: Node, w
 @lru_cache(maxsize=512)
 def _slow_forces(law: Any, numbers: tuple[float, ...]) -> Array:
     """Return the sizes of a law's friction at the speeds of `SLOW`: many machines share their laws."""
-    return np.abs(law.value(SLOW, np.array(numbers)))
+    return np.asarray(np.abs(law.value(SLOW, np.array(numbers))))
 
 
 def ramp_of(owner: Owner, stick: float) -> float:
