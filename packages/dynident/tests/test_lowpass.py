@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy import signal
 
-from dynident.signals.cutoff import acceleration_spectrum
-from dynident.signals.filters import both_ways, forward, low_pass_sections
+from dynident.signals.filters import acceleration_spectrum, both_ways, forward, low_pass_sections
 
 
 @pytest.mark.parametrize("order", [1, 2, 3, 4, 5, 8])

@@ -1,5 +1,5 @@
-from .cutoff import automatic_cutoff as automatic_cutoff
 from .dependence import autocorrelation as autocorrelation
+from .filters import automatic_cutoff as automatic_cutoff
 from .filters import butterworth as butterworth
 from .log import Log as Log
 from .preparation import Prepared as Prepared

@@ -17,8 +17,20 @@ from dynident.figures import over_time
 from dynident.mechanics.motion import Motion
 from dynident.results import Result
 from dynident.signals.clock import stamps_are_noise, to_uniform
-from dynident.signals.cutoff import RATIO, SHORTEST, Cutoff, automatic_cutoff, choose_cutoff, rounding_span
-from dynident.signals.filters import HALF, SHORT, UNIFORM, Decimator, check_cutoff, stray
+from dynident.signals.filters import (
+    HALF,
+    RATIO,
+    SHORT,
+    SHORTEST,
+    UNIFORM,
+    Cutoff,
+    Decimator,
+    automatic_cutoff,
+    check_cutoff,
+    choose_cutoff,
+    rounding_span,
+    stray,
+)
 from dynident.signals.log import Log
 from dynident.signals.quality import LONGEST_HOLE, Finding, Quality, Segment, examine
 from dynident.signals.smoothers import METHODS

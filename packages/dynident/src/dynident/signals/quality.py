@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from dynident.arrays import Array
 from dynident.errors import LogError, require
 from dynident.results import Result
-from dynident.signals.cutoff import automatic_cutoff, stands_still
-from dynident.signals.filters import UNIFORM, butterworth
+from dynident.signals.filters import UNIFORM, automatic_cutoff, butterworth, stands_still
 from dynident.signals.log import FIELDS, Log
 
 Mask = NDArray[np.bool_]

@@ -21,7 +21,7 @@ from dynident.arrays import Array
 from dynident.errors import DynidentWarning, IdentificationError, warn
 from dynident.identify.estimators.least_squares import OLS, WLS
 from dynident.identify.fit import Fit
-from dynident.identify.posterior.inflation import inflation
+from dynident.identify.posterior.posterior import inflation
 from dynident.identify.regression.regression import Regression
 from dynident.identify.tables import REMOVED
 

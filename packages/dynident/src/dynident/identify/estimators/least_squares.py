@@ -12,9 +12,8 @@ from dynident.arrays import Array
 from dynident.errors import ConditionWarning, DynidentError, IdentificationError, warn
 from dynident.identify.base import recover_standard
 from dynident.identify.fit import Fit
-from dynident.identify.posterior.inflation import at_least_jackknife, least_squares_left_out
 from dynident.identify.posterior.physical import physical_parameters
-from dynident.identify.posterior.posterior import Posterior
+from dynident.identify.posterior.posterior import Posterior, at_least_jackknife, least_squares_left_out
 from dynident.identify.regression.factor import (
     Solution,
     constrained_sigma,

@@ -12,9 +12,8 @@ from dynident.arrays import Array
 from dynident.errors import IdentificationError
 from dynident.identify.estimators.least_squares import WLS, Estimator
 from dynident.identify.fit import Fit
-from dynident.identify.posterior.inflation import at_least_jackknife, inflation, jackknife
 from dynident.identify.posterior.physical import cone_of, consistent
-from dynident.identify.posterior.posterior import MapEstimate, Posterior, estimate
+from dynident.identify.posterior.posterior import MapEstimate, Posterior, at_least_jackknife, estimate, inflation, jackknife
 from dynident.identify.posterior.prior import EXACT, UNDESCRIBED, Knowledge, Prior, prior_of
 from dynident.identify.regression.factor import relative_error, training_columns, training_std, typical_speeds
 from dynident.identify.regression.regression import Regression

@@ -23,7 +23,7 @@ from dynident.arrays import Array
 from dynident.errors import IdentificationError, require
 from dynident.identify.base import columns_of
 from dynident.identify.fit import Fit
-from dynident.identify.posterior.inflation import at_least_jackknife, inflation, least_squares_left_out
+from dynident.identify.posterior.posterior import at_least_jackknife, inflation, least_squares_left_out
 from dynident.identify.regression.factor import RowGroup, triangle
 from dynident.identify.regression.regression import Regression
 from dynident.mechanism.inertia import from_com

@@ -20,8 +20,7 @@ from dynident.arrays import Array
 from dynident.errors import IdentificationError
 from dynident.identify.base import BaseParameters, base_parameters
 from dynident.identify.estimators.least_squares import WLS
-from dynident.identify.posterior.inflation import squares
-from dynident.identify.posterior.posterior import estimate
+from dynident.identify.posterior.posterior import estimate, squares
 from dynident.identify.posterior.prior import prior_of
 from dynident.identify.regression.factor import RowGroup
 from dynident.identify.regression.matching import match
@@ -29,7 +28,7 @@ from dynident.identify.regression.regression import Regression, joined_source, s
 from dynident.identify.regression.rows import Projection
 from dynident.identify.regression.stretches import BLOCKS, Repeats, repeated_stretches
 from dynident.mechanism.mechanism import Mechanism
-from dynident.signals.cutoff import Cutoff
+from dynident.signals.filters import Cutoff
 from dynident.signals.log import Log
 from dynident.signals.preparation import common_cutoff
 from dynident.signals.stream import LogStream

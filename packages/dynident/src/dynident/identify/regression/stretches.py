@@ -25,7 +25,7 @@ from dynident.arrays import Array
 from dynident.identify.base import BaseParameters
 from dynident.identify.regression.rows import Rows, Signals
 from dynident.mechanics.motion import Motion
-from dynident.signals.cutoff import Cutoff
+from dynident.signals.filters import Cutoff
 from dynident.signals.log import Log
 
 BLOCKS = 12  # stretches per log ...
