@@ -159,7 +159,8 @@ def test_sums_of_parameters_are_not_passed_off_as_parameters():
     mixed = np.flatnonzero(~fit.solved & (fit.values != 0.0))
     assert mixed.size
     assert np.any(np.abs(fit.values - beta)[mixed] > 0.1)  # wrong taken alone ...
-    np.testing.assert_allclose(fit.combinations @ fit.values, fit.combinations @ beta, atol=1e-8)  # ... right as a sum
+    E = fit.posterior.combinations
+    np.testing.assert_allclose(E @ fit.values, E @ beta, atol=1e-8)  # ... right as a sum
     assert {fit.observability()[i].verdict for i in mixed} == {"not excited"}
 
 

@@ -117,8 +117,9 @@ def test_what_is_scored_is_what_is_exported(tmp_path):
     assert f"before: {100 * score.description:.2f} % (description)" in score.summary()
     again = Fit.load(fit.save(tmp_path / "fit.json"), wrong(robot))
     assert again.score(other).coverage == score.coverage
-    assert (again.free_relative, again.description_relative) == (fit.free_relative, fit.description_relative)
-    np.testing.assert_array_equal(again.determined, fit.determined)
+    one, other = again.posterior, fit.posterior
+    assert (one.free_relative, one.description_relative) == (other.free_relative, other.description_relative)
+    np.testing.assert_array_equal(one.determined, other.determined)
     row = fit.undetermined()[0]
     assert isinstance(row, Undetermined)
     assert row.description == wrong(robot).parameters[row.name]
@@ -200,7 +201,7 @@ def test_deviations_allow_for_residuals_that_are_not_independent():
         slow = np.stack([np.convolve(noise[:, j], np.ones(40) / 40**0.5, mode="valid")[:1500] for j in range(2)], axis=1)
         regression = Regression.from_motion(wrong(robot), motion, tau + 0.1 * slow)
         fit, free = MAP().fit(regression).result_, WLS().fit(regression).result_
-        assert np.all(fit.inflation > 3.0)
+        assert np.all(fit.posterior.inflation > 3.0)
         z.append((fit.values - beta) / fit.std)
         naive.append((free.values - beta) / free.std)
     assert np.sqrt(np.mean(np.square(naive))) > 3.0
@@ -255,10 +256,10 @@ def test_model_errors_grow_with_the_terms_that_make_them():
     fit = MAP().fit(told(robot, noise=0.5)).result_.altered(speeds={})  # without what friction at rest adds
     fit = fit.altered(covariance=0.0 * fit.covariance)
     motion = smooth(robot.dof, 1500, seed=0)  # that of the training: the variances of the terms add up to sigma^2 in the mean
-    a = fit.training_columns * np.abs(fit.values)
+    a = fit.posterior.training_columns * np.abs(fit.values)
     share = fit.sigma[:, None] ** 2 / (a * a.sum(axis=1, keepdims=True) + 1e-300)
     np.testing.assert_allclose(np.sum(share * a**2, axis=1), fit.sigma**2, rtol=1e-9)
-    in_training = np.sum(fit.training_columns**2 * model_errors(fit, fit.sigma**2), axis=1)
+    in_training = np.sum(fit.posterior.training_columns**2 * model_errors(fit, fit.sigma**2), axis=1)
     np.testing.assert_allclose(in_training, fit.sigma**2, rtol=0.1)  # less where a term would be wrong by more than itself
     assert np.all(in_training <= fit.sigma**2 * (1.0 + 1e-9))
     np.testing.assert_allclose(fit.predict(motion).std.mean(axis=0), fit.sigma, rtol=0.3)
@@ -275,7 +276,7 @@ def test_model_errors_grow_with_the_terms_that_make_them():
 def test_joint_terms_that_do_not_act_are_not_believed_in():
     robot = arm(RRR, terms=("ia", "fv", "fc", "off"))
     values = {f"{term}_joint_{i}": size for term, size in (("ia", 0.0), ("off", 0.0), ("fc", 10.0)) for i in (1, 2, 3)}
-    scales = MAP().fit(told(robot.with_parameters(robot.parameters.replace(values)), noise=0.02)).result_.scales
+    scales = MAP().fit(told(robot.with_parameters(robot.parameters.replace(values)), noise=0.02)).result_.posterior.scales
     assert scales[TERMS["ia"].meaning] < 0.1
     assert scales[FRICTION] > 0.2  # one in three of its parameters acts
 

@@ -184,7 +184,7 @@ def test_every_check_of_the_default_can_fail(result):
     doubtful = replace(fit.noted("suspicion: the columns look exchanged"), data=replace(fit.data, logs=()))
     assert by_name(judge(doubtful))["suspicions"].sentence == "the columns look exchanged"
     fewer = replace(fit, data=replace(fit.data, groups=fit.data.groups[:2]))
-    fewer = fewer.altered(sigma=fit.sigma[:2], training_std=fit.training_std[:2])
+    fewer = fewer.altered(sigma=fit.sigma[:2], training_std=fit.posterior.training_std[:2])
     assert "joint_3" in by_name(judge(fewer))["efforts"].sentence
     k = fit.standard.index("ia_joint_2")
     turned = fit.altered(standard=fit.standard.replace({"ia_joint_2": -5.0 * fit.standard_std[k]}))

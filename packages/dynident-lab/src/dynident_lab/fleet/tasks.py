@@ -205,7 +205,7 @@ def robot_estimate(
         whole = tree([own for _, own in fitted])
         estimator = MAP().fit(whole)
         fit = estimator.result_
-        inflation = np.ones(len(whole.groups)) if fit.inflation is None else fit.inflation
+        inflation = np.ones(len(whole.groups)) if fit.posterior.inflation is None else fit.posterior.inflation
         validation = [own for about, own in kept if about["use"] == "validate"]
         error = _held_out(validation, [own for _, own in fitted], estimator.coef_)
         verdict = _verdict(judge(fit), serial, error)

@@ -22,7 +22,6 @@ from dynident.excitation.plan import Plan, Stage
 from dynident.excitation.problem import Problem, check_frequencies
 from dynident.excitation.stages import complete_test, curve_excess, plan_within, validation_motion
 from dynident.figures import BLUE, INK, MUTED, ORANGE, label, new_figure, plain_axes, plain_decades, pretty_unit
-from dynident.files import to_json
 from dynident.identify.base import BaseParameters, base_parameters, columns_of
 from dynident.identify.regression.regression import Regression
 from dynident.identify.regression.rows import Projection
@@ -152,10 +151,6 @@ class Design(Result):
             ]
             out["trajectory"] = self.trajectory.spec()
         return out
-
-    def to_json(self) -> str:
-        """Return `numbers` as JSON text."""
-        return to_json(self.numbers())
 
     def summary(self) -> str:
         """Return the design as text. Criterion before and after, the tightest limit, the search."""

@@ -375,11 +375,6 @@ def limits_of(mechanism: Mechanism, settings: Mapping[str, Any] | None = None) -
         Robot.
     settings : mapping, optional
         What a limits.toml holds, see the module.
-
-    Returns
-    -------
-    MotionLimits
-        All limits.
     """
     require(mechanism, Mechanism, "mechanism")
     if settings is not None and not isinstance(settings, Mapping):

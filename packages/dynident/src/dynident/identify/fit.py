@@ -95,9 +95,9 @@ class Fit(Tabular, Result):
         return self.posterior.active
 
     @property
-    def combinations(self) -> Array:
-        """E: the data determine E beta, no more (k, b)."""
-        return self.posterior.combinations
+    def standard_std(self) -> Array | None:
+        """Standard deviation of the standard parameters."""
+        return self.posterior.standard_std
 
     @property
     def sigma(self) -> Array:
@@ -123,51 +123,6 @@ class Fit(Tabular, Result):
     def free(self) -> Array | None:
         """Base parameters of least squares alone."""
         return self.posterior.free
-
-    @property
-    def free_relative(self) -> float:
-        """Training error of least squares alone."""
-        return self.posterior.free_relative
-
-    @property
-    def description_relative(self) -> float:
-        """Training error of the untouched description."""
-        return self.posterior.description_relative
-
-    @property
-    def standard_std(self) -> Array | None:
-        """Standard deviation of the standard parameters."""
-        return self.posterior.standard_std
-
-    @property
-    def determined(self) -> NDArray[np.bool_] | None:
-        """Standard parameters that the data determine."""
-        return self.posterior.determined
-
-    @property
-    def scales(self) -> Mapping[str, float]:
-        """How far families of parameters are from the description."""
-        return self.posterior.scales
-
-    @property
-    def inflation(self) -> Array | None:
-        """Variance inflation due to correlated residuals, per joint."""
-        return self.posterior.inflation
-
-    @property
-    def training_std(self) -> Array | None:
-        """Share of the parameters in `Prediction.std` on the training data, per joint."""
-        return self.posterior.training_std
-
-    @property
-    def training_columns(self) -> Array | None:
-        """Root mean square of the columns on the training data (groups, b)."""
-        return self.posterior.training_columns
-
-    @property
-    def speeds(self) -> Mapping[str, float]:
-        """Root mean square speed of joints in the training data."""
-        return self.posterior.speeds
 
     @property
     def base(self) -> BaseParameters:
@@ -228,7 +183,7 @@ class Fit(Tabular, Result):
     def std(self) -> Array:
         """Standard deviation of each base parameter; infinite where the data do not show it."""
         std = np.sqrt(np.clip(np.diag(self.covariance), 0.0, None))
-        return std if self.scales else np.where(self.solved | ~self.active, std, np.inf)
+        return std if self.posterior.scales else np.where(self.solved | ~self.active, std, np.inf)
 
     @property
     def relative_std(self) -> Array:
@@ -285,8 +240,8 @@ class Fit(Tabular, Result):
     @property
     def shown(self) -> NDArray[np.bool_]:
         """Which standard parameters the data determine each by itself."""
-        if self.determined is not None:
-            return self.determined
+        if self.posterior.determined is not None:
+            return self.posterior.determined
         alone = np.zeros(len(self.standard), dtype=bool)
         single = np.count_nonzero(self.base.regrouping, axis=1) == 1
         alone[self.base.columns[single & self.solved]] = True

@@ -53,7 +53,7 @@ def fit_content(fit: Fit) -> dict[str, Any]:
         "training_relative": fit.training_relative,
         "base_parameters": [asdict(row) for row in fit.observability()],
         "covariance": fit.covariance,
-        "combinations": fit.combinations,
+        "combinations": fit.posterior.combinations,
         "sigma": dict(zip(fit.groups, fit.sigma.tolist(), strict=True)),
         "standard_parameters": fit.standard.to_dict(),
         "standard_provenance": fit.standard.provenance,

@@ -47,18 +47,7 @@ class Prediction(Result):
     std: Array
 
     def plot(self, names: Sequence[str] | None = None) -> Figure:
-        """Draw the efforts over time with two standard deviations, one panel per joint.
-
-        Parameters
-        ----------
-        names : sequence of str, optional
-            Names of the joints; numbers when omitted.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure.
-        """
+        """Draw the efforts over time with two standard deviations, one panel per joint."""
         count = self.effort.shape[1]
         shown = [str(j + 1) for j in range(count)] if names is None else list(names)
         if len(shown) != count:
@@ -82,7 +71,7 @@ def predicted(
     """Return efforts, deviations and the parameters' share of them; see `Fit.evaluate`."""
     shape = (len(motion), fit.mechanism.dof)
     effort, std, share = np.empty((len(betas), *shape)), np.empty(shape), np.empty(shape)
-    told = [shares(fit.sources if fit.speeds else (), name) for name in fit.equations.names]
+    told = [shares(fit.sources if fit.posterior.speeds else (), name) for name in fit.equations.names]
     moving, resting = (np.array(x) * _of_groups(fit, fit.sigma) ** 2 for x in zip(*told, strict=True))
     errors = model_errors(fit, moving)
     L = _root(fit.covariance)
@@ -116,8 +105,8 @@ def model_errors(fit: Fit, variance: Array) -> Array:
     By Cauchy and Schwarz sum_k (eta_k w_k beta_k)^2 bounds the error of terms that are all wrong by the same share.
     """
     result = np.zeros((len(fit.equations.names), fit.base.rank))
-    if fit.training_columns is not None:
-        known = dict(zip(fit.groups, fit.training_columns, strict=True))
+    if fit.posterior.training_columns is not None:
+        known = dict(zip(fit.groups, fit.posterior.training_columns, strict=True))
         for own, name, square in zip(result, fit.equations.names, variance, strict=True):
             if name in known:
                 a = known[name] * np.abs(fit.values)
@@ -133,12 +122,12 @@ def _friction_limits(fit: Fit, motion: Motion, temperature: Array | None, load: 
     names = fit.mechanism.coordinate_names
     level = dict(zip(fit.standard.names, fit.standard.values, strict=True))
     limits = np.array([max(abs(level.get(f"{symbol}_{name}", 0.0)) for symbol in ("fc", "fcp", "fcn")) for name in names])
-    if fit.mechanism.loops or not fit.speeds:
+    if fit.mechanism.loops or not fit.posterior.speeds:
         return limits
     for name, friction in fit.friction.items():
         if name not in names:  # of a joint that follows others
             continue
-        j, slow = names.index(name), SLOW * fit.speeds.get(name, 0.0)
+        j, slow = names.index(name), SLOW * fit.posterior.speeds.get(name, 0.0)
         q, tau, T = (None if x is None else np.full(2, np.mean(x[:, j])) for x in (motion.q, load, temperature))
         state = State(np.array([slow, -slow]), q, tau, T)
         (forward, backward), (low, high) = friction(state), friction.breakaway(state)[0]
@@ -148,9 +137,9 @@ def _friction_limits(fit: Fit, motion: Motion, temperature: Array | None, load: 
 
 def _resting(fit: Fit, v: Array, limits: Array, known: Array) -> Array:
     """Return the variance of friction near standstill, where it may be anything within its limits: at least fc^2 / 3."""
-    if fit.mechanism.loops or not fit.speeds:
+    if fit.mechanism.loops or not fit.posterior.speeds:
         return np.zeros(v.shape)
-    speeds = np.array([fit.speeds.get(name, 0.0) for name in fit.mechanism.coordinate_names])
+    speeds = np.array([fit.posterior.speeds.get(name, 0.0) for name in fit.mechanism.coordinate_names])
     return nearness(v, speeds) * np.maximum(limits**2 / 3.0, np.nan_to_num(known))
 
 

@@ -250,8 +250,8 @@ def score_fit(fit: Fit, log: Log, allow_training: bool = False) -> Score:
     before, beside = (evaluate(measured, each, joints, t, used).relative for each in (described, low_pass(efforts[2][:, keep])))
     leverage, size = None, float(np.sqrt(np.mean(measured**2)))
     open_share = np.sqrt(np.mean(share[centres][:, keep] ** 2, axis=0))
-    if fit.training_std is not None:
-        trained = dict(zip(fit.groups, fit.training_std, strict=True))
+    if fit.posterior.training_std is not None:
+        trained = dict(zip(fit.groups, fit.posterior.training_std, strict=True))
         with np.errstate(divide="ignore", invalid="ignore"):
             leverage = open_share / np.array([trained[name] for name in joints])
     coverage = float(np.mean(np.abs(measured - predicted)[used] <= 2.0 * std[used]))

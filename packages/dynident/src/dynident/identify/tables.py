@@ -89,8 +89,8 @@ def summary_of(fit: Fit) -> str:
         )
     elif fit.free is not None:
         lines.append(
-            f"training error: description {100 * fit.description_relative:.2f} %, this model "
-            f"{100 * fit.training_relative:.2f} %, least squares alone {100 * fit.free_relative:.2f} %"
+            f"training error: description {100 * fit.posterior.description_relative:.2f} %, this model "
+            f"{100 * fit.training_relative:.2f} %, least squares alone {100 * fit.posterior.free_relative:.2f} %"
         )
     open_ones = fit.undetermined()
     if open_ones:

@@ -178,11 +178,6 @@ def inverse_kinematics_numeric(
         How often a target that is not reached is tried again from a random start (always the same ones).
     failure : {"raise", "nan"}
         What to do with a target that is not reached: an error that says how near it came, or a row of NaN.
-
-    Returns
-    -------
-    ndarray, (N, n)
-        Joint positions.
     """
     if failure not in ("raise", "nan"):
         raise DynidentError(f"failure is {failure!r}; give 'raise' or 'nan'")

@@ -228,18 +228,7 @@ class Columns:
             raise DescriptionError("columns: no name is given; give one per column")
 
     def evaluate(self, q: Array, v: Array, a: Array) -> Array:
-        """Return the columns along a motion.
-
-        Parameters
-        ----------
-        q, v, a : ndarray, (N, n)
-            Motion of the robot's coordinates.
-
-        Returns
-        -------
-        ndarray, (N, n, m)
-            Effort per unit of each parameter.
-        """
+        """Return the columns (N, n, m) along a motion (N, n): effort per unit of each parameter."""
         if self.function is None:
             raise DescriptionError(
                 f"the columns {self.names[0]} ... {self.names[-1]} were given as numbers, so they are not known along other "

@@ -56,11 +56,6 @@ def write_mjcf(
         File to write, which may be `source` itself.
     search : sequence of path-like
         Folders outside the robot's own that its includes may be in.
-
-    Returns
-    -------
-    pathlib.Path
-        The path written.
     """
     with naming_file(source):
         with warnings.catch_warnings():

@@ -105,11 +105,6 @@ def apply_sidecar(mechanism: Mechanism, path: str | os.PathLike[str], drives: tu
         TOML file, laid out as at the top of this module.
     drives : tuple of Actuator
         Actuators the description itself declares: all that is known when loops appear and the sidecar names none.
-
-    Returns
-    -------
-    Mechanism
-        The changed copy.
     """
     tables = read_toml(path, "the sidecar", DescriptionError)
     with naming_file(path):
@@ -157,11 +152,6 @@ def write_sidecar(mechanism: Mechanism, path: str | os.PathLike[str], structure:
         TOML file to write.
     structure : bool
         False to leave out loops, couplings and actuators, which another file has already.
-
-    Returns
-    -------
-    pathlib.Path
-        The path written.
     """
     lines = [f"gravity = {_toml(mechanism.gravity)}", f"terms = {_toml(mechanism.terms)}"]
     if not structure:

@@ -55,11 +55,6 @@ def write_urdf(
         File to write, which may be `source` itself when that is a URDF.
     search, arguments : see `read_urdf`
         For xacro: as it was read.
-
-    Returns
-    -------
-    pathlib.Path
-        The path written.
     """
     with naming_file(source):
         with warnings.catch_warnings():

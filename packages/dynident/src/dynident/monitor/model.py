@@ -117,7 +117,7 @@ def _terms(rows: Rows, fit: Fit, sigma: Array) -> tuple[Array, Array]:
     error wherever the robot is are left out. Errors of projected equations are not told apart.
     """
     base, robot = fit.base, rows.mechanism
-    if robot.loops or fit.training_columns is None:
+    if robot.loops or fit.posterior.training_columns is None:
         return np.zeros((0, len(robot.parameters))), np.zeros((0, robot.dof))
     W, _ = rows.equations(_states(robot), None, base.columns)
     square = model_errors(fit, np.where(np.isfinite(sigma), sigma, 0.0) ** 2)  # (n, b), of each parameter

@@ -35,11 +35,6 @@ def write_comparison(path: str | os.PathLike[str], fits: Mapping[str, Fit], logs
     logs : sequence of Log
         Logs on which both are scored and drawn; a log that one of them was fitted to is marked.
 
-    Returns
-    -------
-    pathlib.Path
-        The file.
-
     Examples
     --------
     >>> write_comparison("comparison.html", {"spring": old, "autumn": new}, [log])  # doctest: +SKIP
@@ -105,7 +100,7 @@ def _fits(fits: Mapping[str, Fit]) -> Html:
     columns = [
         {
             "Training error": percent(fit.training_relative),
-            "Error of the description": percent(fit.description_relative),
+            "Error of the description": percent(fit.posterior.description_relative),
             "Condition": number(fit.condition, 3),
             "Base parameters": f"{int(np.count_nonzero(fit.solved))} of {fit.base.rank}",
             "Equations": str(fit.rows),

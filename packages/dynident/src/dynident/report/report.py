@@ -52,11 +52,6 @@ def write_report(
     truth : mapping or Parameters, optional
         True standard parameters of a simulated robot, to compare with.
 
-    Returns
-    -------
-    pathlib.Path
-        The file.
-
     Examples
     --------
     >>> write_report("report.html", fit, [fit.score(other_log)])  # doctest: +SKIP

@@ -161,7 +161,7 @@ def headline(fit: Fit, verdict: Verdict) -> Html:
     cards = [
         ("Held-out relative error", percent(worst), logs if errors else "not validated"),
         ("Training relative error", percent(fit.training_relative), "not a validation"),
-        ("Description", percent(fit.description_relative), "training error before identification"),
+        ("Description", percent(fit.posterior.description_relative), "training error before identification"),
         ("Base parameters", f"{estimated} of {fit.base.rank}", f"estimated; {good} known to 10 % or better"),
         ("Condition number", number(fit.condition, 3), "of the scaled regression"),
         ("Equations", f"{fit.rows:,}".replace(",", "\N{THIN SPACE}"), f"of {several(len(fit.groups), 'joint')}"),

@@ -307,15 +307,7 @@ class Log(Tabular):
         return plot_log(self if joints is None else self.select(joints))
 
     def torque(self) -> Array:
-        """Return the effort in Nm or N: effort * gain.
-
-        A current or a voltage without a drive gain is refused: it cannot be fitted as a torque.
-
-        Returns
-        -------
-        ndarray, shape (N, n)
-            Torques or forces on the side of the positions.
-        """
+        """Return effort * gain (N, n) [N m or N] on the side of the positions; currents and voltages need a drive gain."""
         if self.effort_kind == "none":
             raise LogError(
                 f"log '{self.name}' has no effort; its positions can be fitted by OutputError on "

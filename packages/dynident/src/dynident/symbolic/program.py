@@ -153,18 +153,7 @@ class Program:
         return result.reshape(samples, *form.shape)
 
     def compiled(self, quantity: str) -> Callable[..., Array]:
-        """Return a closed form as machine code, many times faster than `evaluate`.
-
-        Parameters
-        ----------
-        quantity : str
-            Name of the closed form.
-
-        Returns
-        -------
-        callable
-            Takes the arrays of `evaluate` by keyword, parameters and lengths once for all samples, and returns the values.
-        """
+        """Return a closed form as machine code; it takes the arrays of `evaluate` by keyword, parameters and lengths once."""
         form, function = self[quantity], self.function(quantity)
         code = Compiled(function)
 

@@ -247,11 +247,6 @@ def velocity_multiprofile(
         Time over which corners of the speed are rounded [s]; friction about rest is seen there, within the band of a log.
     start : float
         Position at the start.
-
-    Returns
-    -------
-    VelocityProfile
-        The motion.
     """
     positive("lowest", lowest)
     positive("stage", stage)

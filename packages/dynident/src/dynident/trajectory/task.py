@@ -322,11 +322,6 @@ def joint_motion(
         First guess for the numeric inverse, which is then used instead of the closed form.
     frame : str, optional
         Link name; the only end when omitted.
-
-    Returns
-    -------
-    Motion
-        Joint positions, velocities and accelerations.
     """
     name = end_frame(mechanism, frame)
     R, _ = pose_targets(rotation, tip.x)

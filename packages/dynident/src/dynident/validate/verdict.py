@@ -273,7 +273,7 @@ def _predictions(fit: Fit, held_out: Sequence[Score]) -> list[Check]:
             )
         )
     compared = [score for score in held_out if score.free > 0.0]
-    if compared and fit.scales:
+    if compared and fit.posterior.scales:
         # An error below that of the training data is no contradiction, however small that of least squares is.
         ratio, score = max(
             ((s.metrics.relative / max(s.free, fit.training_relative), s) for s in compared), key=lambda pair: pair[0]
@@ -376,7 +376,7 @@ def _data(fit: Fit, held_out: bool) -> list[Check]:
         _check("suspicions", float(len(doubts)), 0.0, "; ".join(doubts) if doubts else "nothing looks wrong with the data")
     ]
     checks.append(_efforts(fit, held_out))
-    if fit.scales:  # a belief keeps what data do not show: determinacy is judged by what it leaves open
+    if fit.posterior.scales:  # a belief keeps what data do not show: determinacy is judged by what it leaves open
         return checks
     checks.append(
         _check(
@@ -511,7 +511,7 @@ def feeding_joints(fit: Fit) -> tuple[str, ...]:
     """
     found = []
     names, values, covariance = list(fit.base.names), fit.values, fit.covariance
-    for joint, speed in fit.speeds.items():
+    for joint, speed in fit.posterior.speeds.items():
         own = {symbol: names.index(f"{symbol}_{joint}") for symbol in ("fv", "fc") if f"{symbol}_{joint}" in names}
         if not own or speed <= 0.0:
             continue
@@ -533,7 +533,7 @@ def feeding_laws(fit: Fit, doubt: float) -> list[str]:
     """Return the joints whose identified law feeds energy into the motion by more than `doubt` deviations, in words."""
     found = []
     for joint, friction in fit.friction.items():
-        speed = SPEED * fit.speeds.get(joint, 0.0) or ELSE
+        speed = SPEED * fit.posterior.speeds.get(joint, 0.0) or ELSE
         held = {"q": 0.0, "tau": 0.0, "T": ROOM_TEMPERATURE}
         at = {name: value for name, value in held.items() if name in friction.law.looks_at}
         check = dissipation(friction, speed, **at)

@@ -53,20 +53,9 @@ class Entropic(Estimator):
     tolerance: float = 1e-8
 
     def fit(self, regression: Regression, active: NDArray[np.bool_] | None = None) -> Self:
-        """Estimate possible bodies.
+        """Estimate possible bodies; `active` must be all base parameters, since a body has all its parameters.
 
-        Parameters
-        ----------
-        regression : Regression
-            Evidence of one or more logs.
-        active : ndarray of bool (b,), optional
-            Base parameters to estimate; all when omitted, and no other choice is possible: a body has all its parameters.
-
-        Returns
-        -------
-        self
-            With `coef_`, `covariance_`, `sigma_`, `condition_` and `result_`, whose base parameters are those of its
-            standard ones: what is scored is what is exported.
+        `result_` has the base parameters of its standard ones: what is scored is what is exported.
         """
         if not (np.isfinite(self.gamma) and self.gamma > 0.0):
             raise IdentificationError(f"Entropic: gamma is {self.gamma}; it must be above zero (1 is usual)")
@@ -90,7 +79,7 @@ class Entropic(Estimator):
 
 def _newton(fit: Fit, gamma: float) -> tuple[Array, Array]:
     """Return the minimum and the posterior covariance of the base parameters."""
-    mechanism, E = fit.mechanism, fit.combinations
+    mechanism, E = fit.mechanism, fit.posterior.combinations
     bodies = len(mechanism.tree.bodies)
     spread, prior = spread_beside(fit.base, fit.values, fit.solved), mechanism.parameters.values
     whitening = whitener(E @ fit.covariance @ E.T)

@@ -100,7 +100,7 @@ class Kalman(LeastSquares):
     def _start(self, regression: Regression, solution: Solution, active: NDArray[np.bool_]) -> tuple[Array, Array]:
         """Return where the filter begins, (b,) and (b, b): possible bodies, the description's belief, and little of WLS."""
         fit = MAP(recovery="physical").fit(regression, active).result_
-        prior, scales = prior_of(regression), fit.scales or {}
+        prior, scales = prior_of(regression), fit.posterior.scales or {}
         size = prior.unit * np.array([*(scales[name] for name in prior.families), 0.0])[prior.family]
         B = (regression.base.regrouping * size) * active[:, None]
         P, H = B @ B.T, solution.combinations

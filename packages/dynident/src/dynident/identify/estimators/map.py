@@ -49,20 +49,7 @@ class MAP(Estimator):
         self.known = known
 
     def fit(self, regression: Regression, active: NDArray[np.bool_] | None = None) -> Self:
-        """Estimate the parameters.
-
-        Parameters
-        ----------
-        regression : Regression
-            Evidence of one or more logs.
-        active : ndarray of bool (b,), optional
-            Base parameters to estimate; the others are held at zero, and bodies may then be impossible. All when omitted.
-
-        Returns
-        -------
-        self
-            With `coef_` (b,), `covariance_` (b, b), `sigma_` (per row group), `condition_` and `result_` (a `Fit`).
-        """
+        """Estimate the `active` base parameters (all); with others held at zero, bodies may be impossible."""
         chosen = self._chosen(regression, active)
         if self.recovery not in RECOVERIES:
             raise IdentificationError(f"recovery is '{self.recovery}'; it must be one of {', '.join(RECOVERIES)}")

@@ -76,20 +76,7 @@ class RLS(LeastSquares):
         return self
 
     def update(self, motion: Motion, effort: ArrayLike) -> RLS:
-        """Take new samples.
-
-        Parameters
-        ----------
-        motion : Motion
-            N new samples, later than all before; positions, velocities and accelerations filtered alike, and alike the efforts.
-        effort : array_like, (N, n) or (N, k)
-            Measured efforts [N m, N]; NaN leaves the equations out that need it.
-
-        Returns
-        -------
-        self
-            With the new `coef_` (b,) and `covariance_` (b, b).
-        """
+        """Take N new, later samples, motion and efforts filtered alike; NaN in an effort skips its equations."""
         if not hasattr(self, "R_"):
             raise IdentificationError("RLS: call start(base, sigma) before update(motion, effort)")
         require(motion, Motion, "motion")

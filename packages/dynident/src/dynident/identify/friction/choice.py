@@ -453,7 +453,7 @@ def passive_instead(choice: FrictionChoice, fit: Fit) -> FrictionChoice | None:
     for joint, friction in fit.friction.items():
         held = {"q": 0.0, "tau": 0.0, "T": ROOM}
         at = {name: value for name, value in held.items() if name in friction.law.looks_at}
-        speed = SPEED * fit.speeds.get(joint, 0.0)
+        speed = SPEED * fit.posterior.speeds.get(joint, 0.0)
         if joint not in choices or speed <= 0.0 or dissipation(friction, speed, **at).dissipative:
             continue
         own, text = choices[joint], law_text(laws[joint])
