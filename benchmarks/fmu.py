@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 import dynident as di
 from dynident.graph.printing import identifiers
 from dynident.simulate import VirtualRobot
-from dynident.simulate.schedule import loop_cycles
+from dynident.simulate.run import loop_cycles
 from dynident_lab.fmu import write_fmu
 from dynident_papers.robots import ready_machine
 

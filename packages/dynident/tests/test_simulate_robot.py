@@ -20,8 +20,8 @@ from dynident.excitation import Plan, Stage
 from dynident.friction import Asymmetric, Coulomb, LuGre, Offset, Stribeck, Viscous
 from dynident.mechanics import actuator_jacobian, forward_dynamics, inverse_dynamics, jacobian
 from dynident.simulate import Disturbance, VirtualRobot
-from dynident.simulate.inputs import reference_of
 from dynident.simulate.model import seen_from, terms_of
+from dynident.simulate.reference import reference_of
 
 
 def ideal(mechanism: di.Mechanism, controller: Any, **options: Any) -> VirtualRobot:

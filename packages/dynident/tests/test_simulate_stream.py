@@ -15,11 +15,11 @@ from dynident.drive import Drive, Motor, Transmission
 from dynident.errors import SimulationError
 from dynident.friction import Coulomb, Viscous
 from dynident.signals import Log
-from dynident.simulate import Sensors, stream
+from dynident.simulate import Sensors
 
 
 def test_pieces_on_disk_are_the_run_in_one_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stream, "ROWS", 300)
+    monkeypatch.setattr("dynident.simulate.run.ROWS", 300)
     robot = geared_arm(2, sensors=Sensors(position_noise=1e-5, effort_noise=0.01))
     motion, seen = excitation(2, 1.0), []
     one = robot.simulate(motion, seed=5)

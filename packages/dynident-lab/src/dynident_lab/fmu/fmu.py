@@ -32,8 +32,7 @@ from dynident.mechanism import Mechanism
 from dynident.simulate import VirtualRobot
 from dynident.simulate.laws import COMPILED
 from dynident.simulate.machine import Machine
-from dynident.simulate.run import machine_of
-from dynident.simulate.schedule import loop_cycles
+from dynident.simulate.run import loop_cycles, machine_of
 from dynident.simulate.standard import home_of
 from dynident.simulate.start import start_state
 from dynident_lab.fmu.source import ORDER, Content, machine_source

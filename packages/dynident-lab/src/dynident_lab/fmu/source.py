@@ -31,8 +31,8 @@ from dynident.simulate.dynamics import Dynamics
 from dynident.simulate.friction import COLDEST
 from dynident.simulate.layout import Field, MachineRoutine, Record
 from dynident.simulate.machine import Machine
-from dynident.simulate.reference import Reference, reference_of
-from dynident.simulate.schedule import Options, Schedule, rhythm
+from dynident.simulate.reference import Columns, columns_of
+from dynident.simulate.run import Options, Schedule, rhythm
 from dynident.simulate.shape import LOST_CLOSURE
 from dynident.simulate.step import Step, follow_branch
 from dynident.simulate.thermal import Heat
@@ -83,10 +83,10 @@ class Content:
     exchange: bool  # whether it can be used for model exchange too
 
     @cached_property
-    def reference(self) -> Reference:
+    def reference(self) -> Columns:
         """What its control law reads; nothing where inputs are commands."""
         law = self.machine.law
-        return Reference(len(self.machine.drives), None, ()) if self.driven else reference_of(self.machine.mechanism, law)
+        return Columns(len(self.machine.drives), None, ()) if self.driven else columns_of(self.machine.mechanism, law)
 
     @cached_property
     def poses(self) -> Poses:

@@ -31,7 +31,7 @@ from dynident.errors import DynidentError, LinkError, SimulationWarning
 from dynident.mechanics import Motion
 from dynident.signals import Log
 from dynident.simulate import VirtualRobot
-from dynident.simulate.schedule import End
+from dynident.simulate.record import End
 from dynident_lab.link.setpoints import JointLimits, on_ticks, sampled, standing
 
 VERSION = (1, 1, 0)  # of our own messages; 1.1 has points of float64 and rests of a length

@@ -33,7 +33,7 @@ from dynident.parallel import threads
 from dynident.results import Result
 from dynident.simulate import VirtualRobot
 from dynident.simulate.record import notify
-from dynident.simulate.schedule import loop_cycles
+from dynident.simulate.run import loop_cycles
 from dynident.simulate.standard import home_of
 from dynident_lab.servo.bode import Bode, plot_bode
 

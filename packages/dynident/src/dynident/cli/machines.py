@@ -175,7 +175,7 @@ def machine_of(
     drives: Path | None = None,
 ) -> tuple[VirtualRobot, Any]:
     """Return a known machine by name, or the standard machine of a description, and what it shall do."""
-    from dynident.simulate.inputs import reference_of  # noqa: PLC0415
+    from dynident.simulate.reference import reference_of  # noqa: PLC0415
     from dynident.simulate.standard import poses_of, standard_controller, standard_machine  # noqa: PLC0415
 
     machine = ready_machine(str(robot)) if is_known(robot) and sidecar is None else None

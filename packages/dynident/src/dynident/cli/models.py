@@ -170,7 +170,7 @@ def partitions(
 ) -> int:
     """Rank the motors on which torques of a robot with more motors than freedoms can be projected, along a motion."""
     from dynident.identify.partitions import rank_partitions  # noqa: PLC0415 - only this command needs it
-    from dynident.simulate.inputs import reference_of  # noqa: PLC0415
+    from dynident.simulate.reference import reference_of  # noqa: PLC0415
 
     mechanism = described.robot(robot)
     wanted = reference_of(read_plan(plan, mechanism), mechanism)

@@ -5,10 +5,10 @@ from .batch import sweep as sweep
 from .closed_loop import ClosedLoop as ClosedLoop
 from .closed_loop import reference_motion as reference_motion
 from .drives_file import read_drives as read_drives
-from .inputs import Disturbance as Disturbance
 from .record import Run as Run
 from .record import TrackingError as TrackingError
 from .record import tracking_error as tracking_error
+from .reference import Disturbance as Disturbance
 from .robot import VirtualRobot as VirtualRobot
 from .sensors import Sensors as Sensors
 from .stability import small_motions as small_motions

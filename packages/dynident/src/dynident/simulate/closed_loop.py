@@ -13,8 +13,8 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.checks import numbers
 from dynident.control.laws import PID, Cascade, OpenLoop
 from dynident.drive.drive import Drive
@@ -25,8 +25,6 @@ from dynident.mechanism.mechanism import Mechanism
 from dynident.signals.log import Log
 from dynident.simulate.robot import VirtualRobot
 from dynident.simulate.sensors import Sensors
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,8 +13,8 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.control.feedforward import coupling_rows
 from dynident.drive.drive import Drive
 from dynident.errors import SimulationError
@@ -26,7 +26,6 @@ from dynident.graph.elementary import absolute, maximum, sign, where
 from dynident.graph.expression import Graph, Node, reachable, substitute, total
 from dynident.mechanism.mechanism import Mechanism
 
-Array = NDArray[np.float64]
 Law = Friction | DynamicLaw
 Side = Callable[[float], Node]  # the force of one direction
 

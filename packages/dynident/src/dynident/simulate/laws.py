@@ -8,8 +8,8 @@ from math import gcd, inf
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.checks import number, per_actuator
 from dynident.control.feedforward import actuator_rows, coupling_rows
 from dynident.control.laws import PID, Cascade, ComputedTorque, OpenLoop
@@ -20,14 +20,13 @@ from dynident.errors import SimulationError
 from dynident.mechanics.dynamics import mass_matrix
 from dynident.mechanics.functions import at_rest, tree_motion
 from dynident.mechanism.mechanism import Mechanism
+from dynident.simulate.drives import lumped_values
 from dynident.simulate.friction import Owner, owners_of
 from dynident.simulate.layout import Field, Numbers
-from dynident.simulate.lumping import lumped_values
 from dynident.simulate.model import joint_side
 from dynident.simulate.reference import task_jacobian
 from dynident.simulate.shape import LawShape, parts_of
 
-Array = NDArray[np.float64]
 Put = Callable[[Field, Any], None]
 
 COMPILED = (Cascade, PID, ComputedTorque, OpenLoop, TaskPID, TaskComputedTorque, TaskCascade)

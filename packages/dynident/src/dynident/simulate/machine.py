@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.arrays import Array
 from dynident.control.controller import Measurement
 from dynident.drive.drive import Drive
 from dynident.errors import SimulationError
@@ -24,17 +25,14 @@ from dynident.graph.print_llvm import compile_routines
 from dynident.mechanics.closure import close_positions
 from dynident.mechanics.functions import node_values
 from dynident.mechanism.mechanism import Mechanism
-from dynident.simulate.drives import within_voltage
+from dynident.simulate.drives import lumped_values, within_voltage
 from dynident.simulate.dynamics import Dynamics
 from dynident.simulate.friction import Law, joint_terms, owners_of, ramp_of, steep
 from dynident.simulate.laws import fed_with_voltage, fill, reflected, shape_of, sticking
 from dynident.simulate.layout import Field, Layout
-from dynident.simulate.lumping import lumped_values
 from dynident.simulate.shape import FINE, DriveShape, Shape, parts_of
 from dynident.simulate.step import Step
 from dynident.simulate.tick import Tick
-
-Array = NDArray[np.float64]
 
 KEPT = 128  # machines whose code is kept in memory
 FASTEST = 1e6  # velocity [rad/s, m/s] or current [A] beyond which a run counts as unstable

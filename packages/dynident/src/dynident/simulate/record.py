@@ -1,4 +1,4 @@
-"""What a run leaves: the log that a recorder would have written, the truth behind it, energies, means and notes."""
+"""What a run leaves: log, true signals, energies, notes, and the state from which another run goes on."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.drive.drive import Drive
 from dynident.errors import SimulationError, SimulationWarning, warn
 from dynident.files import to_json, write_atomic
@@ -23,15 +23,13 @@ from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.parameters import Parameters
 from dynident.results import Result
 from dynident.signals.log import Log
-from dynident.simulate.schedule import End
 from dynident.simulate.split import TorqueSplit, split_torques
+from dynident.simulate.thermal import Heat
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from dynident.simulate.robot import VirtualRobot
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -136,6 +134,57 @@ class Truth:
         content = {**self.arrays(), "parameter_names": names, "parameter_values": self.parameters.values}
         np.savez_compressed(buffer, allow_pickle=False, **content)
         return write_atomic(path, buffer.getvalue())
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class End:
+    """Everything at the end of a run; ``simulate(..., start=run.end)`` goes on as if it had not ended."""
+
+    time: float  # When it ended, counted from the start of the first run [s]
+    state: Mapping[str, Array]
+    origin: Array  # Where the first run started
+    noise: Mapping[str, dict[str, Any]]  # States of the random generators
+    heat: Heat | None = None  # Temperatures of all thermal zones
+    tail: Array = field(default_factory=lambda: np.zeros((0, 0)))
+    last_noise: Array | None = None  # Noise of the last tick of the sensors, where the run ended between two ticks
+
+    def __repr__(self) -> str:
+        return f"End(t = {self.time:g} s, {', '.join(self.state)})"
+
+    def rested(self, duration: float) -> End:
+        """Return the same after standing still for some time: only temperatures have changed."""
+        return replace(self, heat=None if self.heat is None else self.heat.rested(duration))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data from which `from_dict` makes the same state, to the last bit; infinity as Python writes it."""
+        return {
+            "time": self.time,
+            "state": {name: np.asarray(values).tolist() for name, values in self.state.items()},
+            "origin": self.origin.tolist(),
+            "noise": {name: dict(state) for name, state in self.noise.items()},
+            "heat": None if self.heat is None else self.heat.memory(),
+            "tail": {"shape": list(self.tail.shape), "values": self.tail.ravel().tolist()},
+            "last_noise": None if self.last_noise is None else self.last_noise.tolist(),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any], robot: VirtualRobot) -> End:
+        """Return the state that `to_dict` described."""
+        try:
+            heat = None if data["heat"] is None else Heat(robot)
+            if heat is not None:
+                heat.remember(data["heat"])
+            return cls(
+                float(data["time"]),
+                {str(name): np.array(values, dtype=np.float64) for name, values in data["state"].items()},
+                np.array(data["origin"], dtype=np.float64),
+                {str(name): dict(state) for name, state in data["noise"].items()},
+                heat,
+                np.array(data["tail"]["values"], dtype=np.float64).reshape(data["tail"]["shape"]),
+                None if data["last_noise"] is None else np.array(data["last_noise"], dtype=np.float64),
+            )
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            raise SimulationError(f"the state of the machine cannot be read ({error}); start the run again") from error
 
 
 def tool_of(mechanism: Mechanism, frame: str | None = None) -> str | None:

@@ -10,8 +10,9 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dynident.arrays import Array
 from dynident.checks import number
 from dynident.control.controller import Controller
 from dynident.control.laws import PID, Cascade, ComputedTorque, OpenLoop, check_preload
@@ -26,18 +27,14 @@ from dynident.mechanism.force import Force
 from dynident.mechanism.mechanism import Mechanism
 from dynident.results import Frozen
 from dynident.simulate.friction import Law
-from dynident.simulate.inputs import Disturbance, Reference, reference_of
 from dynident.simulate.laws import COMPILED
 from dynident.simulate.model import check_gears, identified_model, joint_side
-from dynident.simulate.record import Run
-from dynident.simulate.run import run_machine
-from dynident.simulate.schedule import End, Options
+from dynident.simulate.record import End, Run
+from dynident.simulate.reference import Disturbance, Reference, reference_of
+from dynident.simulate.run import Options, StreamedRun, run_machine, stream
 from dynident.simulate.sensors import Sensors, check_channels, check_voltage
 from dynident.simulate.start import Start
-from dynident.simulate.stream import StreamedRun, stream
 from dynident.simulate.thermal import Heating, ThermalLaw, ThermalModel, heating_of
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,41 +1,194 @@
-"""One run of a virtual robot: checks, tables, the compiled machine in one piece or in stretches, and what it leaves."""
+"""Runs of a virtual robot: options, schedule, tables, the compiled machine in stretches; long runs in pieces on disk."""
 
 from __future__ import annotations
 
 import copy
-import logging
-from collections.abc import Mapping
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dynident.checks import choice, numbers
+from dynident.arrays import Array
+from dynident.checks import choice, number, numbers
 from dynident.control.controller import Setpoint
 from dynident.control.laws import OpenLoop
 from dynident.errors import SimulationError, SimulationWarning, warn
+from dynident.files import to_json, write_atomic
 from dynident.mechanics.motion import Motion
-from dynident.simulate.inputs import Disturbance, Reference, wrench_tables
-from dynident.simulate.laws import COMPILED, believed, fed_with_voltage
+from dynident.signals.log import MINIMUM_SAMPLES, Log
+from dynident.simulate.laws import COMPILED, believed, fed_with_voltage, loops_of, whole_steps
 from dynident.simulate.machine import Machine, Tables
-from dynident.simulate.record import NOTICEABLE, Run, Truth, energies, means, notes_of
-from dynident.simulate.reference import table_of
-from dynident.simulate.schedule import End, Options, Schedule, loop_cycles, schedule
+from dynident.simulate.record import NOTICEABLE, End, Run, Truth, energies, means, notes_of
+from dynident.simulate.reference import Disturbance, Reference, table_of, wrench_tables
 from dynident.simulate.sensors import Readings, record, streams
 from dynident.simulate.shape import FINE
 from dynident.simulate.stability import check_step, limit_cycle, loop_gain, reason
-from dynident.simulate.start import start_state
+from dynident.simulate.start import Start, start_state
 from dynident.simulate.thermal import Heat
 
 if TYPE_CHECKING:
     from dynident.simulate.robot import VirtualRobot
 
-Array = NDArray[np.float64]
+Progress = Callable[[float, float], object]
+METHODS = ("coupled", "decoupled")
+LOOPS = ("exact", "iterated", "delayed")
+LOG_CYCLE = 1e-3  # recorders are rarely faster [s]
+LONGEST_CYCLE = 1e9  # steps between two samples of a log
+MOST_NUMBERS = 50_000_000  # of a record, 400 MB
+MOST_STEPS = 2e8  # of one run: minutes
+MOST_WANTED = 250_000_000  # of the reference at every control cycle, 2 GB
 COMMANDS = ("torque", "current", "voltage")
 REPORTS = 20  # of the progress of a run, about
 KEPT = 4_000_000  # numbers of a reference, 32 MB, up to which it is kept for the next run
+ROWS = 20_000  # samples of the log per piece
+INDEX, FORMAT = "stream.json", "dynident-stream-1"
 
-log = logging.getLogger(__name__)
+
+@dataclass(frozen=True, eq=False)
+class Options:
+    """How to make a run; see `VirtualRobot.simulate`."""
+
+    start: Start | End | None = None
+    duration: float | None = None
+    method: str = "coupled"
+    loop: str = "exact"
+    integrator: str = "rk4"
+    seed: int | np.random.SeedSequence = 0
+    log_cycle: float | None = None
+    disturbance: Any = None
+    wrenches: Any = None
+    thermal_cycle: float = 1.0
+    progress: Progress | None = None
+
+    def __post_init__(self) -> None:
+        for label, choices in (("method", METHODS), ("loop", LOOPS)):
+            choice(label, getattr(self, label), choices, SimulationError)
+        for label in ("duration", "log_cycle", "thermal_cycle"):
+            if getattr(self, label) is not None:
+                number(label, getattr(self, label), above=0.0, unit="s", kind=SimulationError)
+        if self.progress is not None and not callable(self.progress):
+            raise SimulationError(f"progress is a {type(self.progress).__name__}; give a function of (seconds done, seconds)")
+
+
+def ticks(cycles: Mapping[str, float], step: float) -> dict[str, int]:
+    """Return how many steps each cycle takes, all of them whole numbers."""
+    for name, cycle in cycles.items():
+        if not whole_steps(cycle, step):
+            better = _common(list(cycles.values()), step)
+            what = f"give VirtualRobot(step={better:.9g})" if better else "make the cycle times multiples of each other"
+            raise SimulationError(
+                f"{name} = {cycle:g} s is {cycle / step:.6g} times the step {step:g} s, not a whole multiple; {what}"
+            )
+    return {name: round(cycle / step) for name, cycle in cycles.items()}
+
+
+def log_every(robot: VirtualRobot, options: Options) -> int:
+    """Return the whole number of steps between two samples of the log."""
+    step, fastest = robot.step, min(loop_cycles(robot.controller).values(), default=robot.step)
+    usual = fastest * max(1, round(np.ceil(LOG_CYCLE / fastest - 1e-9)))
+    cycle = float(usual if options.log_cycle is None else options.log_cycle)
+    count, ratio = whole_steps(cycle, step), cycle / step
+    if not ratio < LONGEST_CYCLE:
+        raise SimulationError(f"log_cycle = {cycle:g} s is {ratio:.6g} steps of {step:g} s; give fewer than {LONGEST_CYCLE:g}")
+    if not count:
+        near = max(1, round(ratio)) * step
+        raise SimulationError(
+            f"log_cycle = {cycle:g} s is {ratio:.6g} steps of {step:g} s, not a whole number; give log_cycle={near:.9g}"
+        )
+    return count
+
+
+def _common(cycles: Sequence[float], step: float) -> float:
+    """Return the step nearest to the given one of which all cycles are whole multiples; 0 when there is none."""
+    fastest = min(cycles)
+    first = max(1, round(fastest / step))
+    for offset in range(1000):
+        for count in {first - offset, first + offset}:
+            if count < 1:
+                continue
+            if all(whole_steps(cycle, fastest / count) for cycle in cycles):
+                return fastest / count
+    return 0.0
+
+
+def loop_cycles(controller: Any) -> dict[str, float]:
+    """Return the cycle times of a controller by name [s]; none of an open loop."""
+    if isinstance(controller, OpenLoop):
+        return {}
+    loops = loops_of(controller)
+    if loops is not None:
+        inner = {} if loops.current is None else {"current.cycle": loops.current.cycle}
+        return {"position_cycle": loops.position_cycle, "velocity_cycle": loops.velocity_cycle, **inner}
+    return {"cycle": number("controller: cycle", controller.cycle, above=0.0, unit="s", kind=SimulationError)}
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """When what happens in a run, in steps."""
+
+    cycles: dict[str, float]  # cycle times of the controller [s]
+    every: int  # steps between two samples of the log
+    rows: int  # samples of the log
+    finest: int  # steps between two changes of the motor currents
+
+    @property
+    def steps(self) -> int:
+        """Steps from the first sample of the log to the last."""
+        return (self.rows - 1) * self.every
+
+    def thinning(self, width: int) -> int:
+        """Return how many rows of some width are recorded per sample of the log, so that efforts can be averaged between them.
+
+        One row for every change of the currents where memory allows, fewer otherwise.
+        """
+        if self.rows * width > MOST_NUMBERS:
+            raise SimulationError(
+                f"{self.rows} samples of {width} signals are too many for memory; use robot.stream(...), or a longer log_cycle="
+            )
+        parts = [k for k in range(1, self.every + 1) if self.every % k == 0 and self.every // k >= self.finest]
+        return max((k for k in parts if k * self.rows * width <= MOST_NUMBERS // 5), default=1)
+
+
+def rhythm(robot: VirtualRobot, options: Options) -> tuple[dict[str, float], int, int]:
+    """Return the cycle times of the controller [s], the steps between two samples of the log, and between two commands."""
+    cycles = loop_cycles(robot.controller)
+    counts, every = ticks(cycles, robot.step), log_every(robot, options)
+    return cycles, every, min((count for name, count in counts.items() if name != "current.cycle"), default=every)
+
+
+def schedule(robot: VirtualRobot, reference: Reference, options: Options, first: int = 0) -> Schedule:
+    """Return when what happens in a run that begins at step `first`."""
+    step = robot.step
+    cycles, every, finest = rhythm(robot, options)
+    if first % every:
+        raise SimulationError(
+            f"start is at t = {first * step:g} s, which is no sample of a log of {every * step:g} s; give another log_cycle="
+        )
+    rest = reference.duration - first * step
+    duration = rest if options.duration is None else float(options.duration)
+    if duration < step * (1.0 - 1e-9):
+        raise SimulationError(f"duration = {duration:g} s is shorter than one step of {step:g} s; give duration=")
+    total = int(np.floor(duration / step * (1.0 + 1e-12) + 1e-9))
+    width = 3 * reference.dof + 2 * len(robot.drives)
+    most = MOST_WANTED // width * min((round(cycle / step) for cycle in cycles.values()), default=every)
+    if total > most:
+        raise SimulationError(
+            f"duration = {duration:g} s is more than memory holds at this cycle; use robot.stream(...), or simulate up to "
+            f"{most * step:.3g} s at a time"
+        )
+    if total > MOST_STEPS:
+        raise SimulationError(
+            f"duration = {duration:g} s has {duration / step:.3g} steps of {step:g} s, more than the {MOST_STEPS:g} of one "
+            "run; give a longer step, or simulate it in pieces"
+        )
+    rows = total // every + 1
+    if rows < MINIMUM_SAMPLES:
+        raise SimulationError(f"log_cycle = {every * step:g} s leaves {rows} samples in {duration:g} s; a log needs at least 4")
+    return Schedule(cycles, every, rows, finest)
 
 
 def run_machine(robot: VirtualRobot, reference: Reference, options: Options) -> Run:
@@ -392,3 +545,122 @@ class _Running:
 def _grid(first: int, last: int, cycle: float) -> Array:
     """Return the times first cycle, (first + 1) cycle, ... before last cycle."""
     return np.asarray(np.arange(first, last) * cycle, dtype=np.float64)
+
+
+# ---- runs of any length ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class StreamedRun:
+    """A long run on disk: pieces of its log and of its truth, in order.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        Where the pieces are; ``stream.json`` there lists them.
+    logs, truths : tuple of pathlib.Path
+        One npz file per piece; no sample is in two of them.
+    duration : float
+        How long the run was [s].
+    samples : int
+        Samples of the log.
+    saturation : mapping of str to float
+        Share of time that each actuator was at a limit.
+    energy : mapping of str to ndarray (k,)
+        Energies by kind, as of `Run` [J].
+    notes : tuple of str
+        What needs attention, one sentence each.
+    end : End
+        From where to go on.
+    """
+
+    folder: Path
+    logs: tuple[Path, ...]
+    truths: tuple[Path, ...]
+    duration: float
+    samples: int
+    saturation: Mapping[str, float]
+    energy: Mapping[str, Array]
+    notes: tuple[str, ...]
+    end: End
+
+    def __repr__(self) -> str:
+        return f"StreamedRun('{self.folder}': {len(self.logs)} pieces, {self.samples} samples, {self.duration:g} s)"
+
+    def log(self, piece: int) -> Log:
+        """Return the log of a piece.
+
+        Parameters
+        ----------
+        piece : int
+            Its number, from 0 on.
+
+        Returns
+        -------
+        Log
+            As `Run.log` has it.
+        """
+        return Log.read(self.logs[piece])
+
+    def truth(self, piece: int) -> dict[str, Array]:
+        """Return the true signals of a piece.
+
+        Parameters
+        ----------
+        piece : int
+            Its number, from 0 on.
+
+        Returns
+        -------
+        dict of str to ndarray
+            By the names of `Truth.arrays`.
+        """
+        with np.load(self.truths[piece], allow_pickle=False) as content:
+            return {name: content[name] for name in content.files}
+
+
+def stream(robot: VirtualRobot, reference: Reference, options: Options, folder: str | os.PathLike[str]) -> StreamedRun:
+    """Run a robot piece by piece, at constant memory."""
+    path = Path(folder)
+    if (path / INDEX).exists():
+        raise SimulationError(f"'{path}' holds a run already; give an empty folder")
+    path.mkdir(parents=True, exist_ok=True)
+    whole = reference.duration if options.duration is None else float(options.duration)
+    every = log_every(robot, options)
+    rows = int(np.floor(whole / robot.step * (1.0 + 1e-12) + 1e-9)) // every
+    count = max(1, min(-(-rows // ROWS), rows // MINIMUM_SAMPLES))
+    edges = [rows * i // count for i in range(count + 1)]
+    start, saturated, energy, notes = options.start, None, dict[str, Array](), dict[str, None]()
+    logs, truths, samples = list[Path](), list[Path](), 0
+    progress = options.progress
+    for i in range(count):
+        before = edges[i] * every * robot.step
+        report = None if progress is None else (lambda done, _, b=before: progress(b + done, whole))
+        length = (edges[i + 1] - edges[i]) * every * robot.step
+        piece = replace(options, start=start, duration=length, progress=report)
+        run = run_machine(robot, reference, piece)
+        log, truth = _but_the_last(run) if i + 1 < count else (run.log, run.truth)
+        logs.append(log.save(path / f"log_{i:05d}.npz"))
+        truths.append(truth.save(path / f"truth_{i:05d}.npz"))
+        share = np.array(list(run.saturation.values())) * (edges[i + 1] - edges[i]) / rows
+        saturated = share if saturated is None else saturated + share
+        energy = {kind: values + energy.get(kind, 0.0) for kind, values in run.energy.items()}
+        notes |= dict.fromkeys(run.notes)
+        samples, start = samples + len(log), run.end
+        content = {"format": FORMAT, "logs": [file.name for file in logs], "truths": [file.name for file in truths]}
+        content["settings"] = json.loads(to_json(dict(run.settings)))
+        write_atomic(path / INDEX, to_json(content).encode())
+    names = [drive.actuator for drive in robot.drives]
+    saturation = dict(zip(names, np.asarray(saturated).tolist(), strict=True))
+    end: Any = start
+    return StreamedRun(path, tuple(logs), tuple(truths), whole, samples, saturation, energy, tuple(notes), end)
+
+
+def _but_the_last(run: Run) -> tuple[Log, Truth]:
+    """Return log and truth without their last sample, which is the first of the next piece."""
+    keep, t = slice(0, -1), run.truth
+    fields: dict[str, Any] = {name: values[keep] for name, values in vars(t).items() if isinstance(values, np.ndarray)}
+    for name in ("wrenches", "zones"):
+        fields[name] = {label: values[keep] for label, values in getattr(t, name).items()}
+    motion = type(t.motion)(t.t[keep], t.motion.q[keep], t.motion.v[keep], t.motion.a[keep])
+    return run.log.rows(0, len(run.log) - 1), replace(t, motion=motion, **fields)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynident.arrays import Array
 from dynident.checks import choice, flag, gain, per_actuator, whole
 from dynident.drive.encoder import sensed_current, sensed_position
 from dynident.errors import SimulationError
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from dynident.simulate.record import Truth
     from dynident.simulate.robot import VirtualRobot
 
-Array = NDArray[np.float64]
 EFFORTS = ("motor_current", "motor_torque", "joint_torque", "voltage")
 SIDES = ("motor", "joint")
 CLOCKS = ("stamps", "sampling")

@@ -11,8 +11,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.control.feedforward import coupling_rows
 from dynident.drive.drive import Drive
 from dynident.errors import SimulationError
@@ -20,8 +20,6 @@ from dynident.mechanics.functions import geometry_key
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.tree import FREE, SPHERICAL
 from dynident.simulate.friction import Owner, Part, jumps
-
-Array = NDArray[np.float64]
 
 IDEAL, RESISTIVE, INDUCTIVE = "current", "resistance", "winding"  # what a drive is fed with, and what that meets
 FINE, SINGULAR_MASS, LOST_CLOSURE, UNSTABLE, LOST_TASK = 0, 1, 2, 3, 4

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.mechanics.actuation import actuator_torques, preload
 from dynident.mechanics.dynamics import inverse_dynamics
 from dynident.mechanics.functions import at_rest, project, tree_motion
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from dynident.simulate.record import Truth
     from dynident.simulate.robot import VirtualRobot
 
-Array = NDArray[np.float64]
 
 MECHANISM = ("inertia", "velocity", "gravity", "external", "friction")
 PARTS = (*MECHANISM, "internal", "drive_inertia", "drive_elastic", "drive_friction", "drive_loss")

@@ -36,9 +36,9 @@ from dynident.mechanics.actuation import actuator_jacobian
 from dynident.mechanics.dynamics import mass_matrix
 from dynident.mechanism.mechanism import Mechanism
 from dynident.simulate.drives_file import beside_drives
-from dynident.simulate.inputs import Reference
 from dynident.simulate.model import identified_model, joint_side
 from dynident.simulate.record import notify
+from dynident.simulate.reference import Reference
 from dynident.simulate.robot import VirtualRobot
 from dynident.simulate.sensors import Sensors
 

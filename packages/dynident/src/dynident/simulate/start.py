@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dynident.arrays import Array
 from dynident.checks import numbers
 from dynident.errors import DynidentError, SimulationError, require
 from dynident.mechanics.actuation import actuator_jacobian
@@ -18,7 +19,6 @@ from dynident.mechanics.inverse_kinematics_damped import inverse_kinematics_nume
 from dynident.mechanics.kinematics import end_frame, jacobian
 from dynident.mechanism.mechanism import Mechanism
 
-Array = NDArray[np.float64]
 Start = Mapping[str, Any]
 
 CLOSED = 1e-6  # largest contradiction [rad or m, and per second] between coordinates given twice

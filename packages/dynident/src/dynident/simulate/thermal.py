@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dynident.arrays import Array
 from dynident.checks import gain
 from dynident.errors import SimulationError
 from dynident.friction.law import Friction
@@ -23,8 +24,6 @@ from dynident.simulate.friction import COLDEST, Owner
 
 if TYPE_CHECKING:
     from dynident.simulate.robot import VirtualRobot
-
-Array = NDArray[np.float64]
 
 
 @runtime_checkable

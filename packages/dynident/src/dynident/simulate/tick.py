@@ -29,11 +29,10 @@ from dynident.mechanics.branch import closing_routine, motor_step, newton_step
 from dynident.mechanics.equations import Equations
 from dynident.mechanics.moving_tree import positions_of
 from dynident.mechanics.solving import NodeRows, solve_general, solve_symmetric
-from dynident.simulate.drives import inertial_torques, within_voltage
+from dynident.simulate.drives import inertial_torques, lumped_symbols, within_voltage
 from dynident.simulate.dynamics import Dynamics
 from dynident.simulate.friction import Given, softened
 from dynident.simulate.layout import Field, MachineRoutine, each
-from dynident.simulate.lumping import lumped_symbols
 from dynident.simulate.reference import TaskRow, table_width, task_fields
 from dynident.simulate.shape import IDEAL, LOST_CLOSURE, LOST_TASK, own_positions, starts
 
