@@ -213,7 +213,7 @@ def test_bad_laws_of_a_robot_are_told() -> None:
     with pytest.raises(DescriptionError, match="no friction law"):
         di.fit_log(arm(), log, "glue")
     with pytest.raises(IdentificationError, match="no law is given"):
-        di.choose_friction(arm(), log, [])
+        di.fit_log(arm(), log, [])
     with pytest.raises(di.DynidentError, match="temperature, which was not recorded"):
         di.fit_log(arm(), log, "warm(coulomb + viscous)")
 

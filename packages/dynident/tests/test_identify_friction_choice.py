@@ -9,7 +9,9 @@ import dynident as di
 from dynident.errors import IdentificationError
 from dynident.friction import Coulomb, Polynomial, Sigmoid, Tanh, TemperatureDependent, Viscous
 from dynident.friction.text import law_text
-from dynident.identify import choose, choose_friction, choose_law
+from dynident.identify import choose, choose_law
+from dynident.identify.friction.choice import choose_recorded
+from dynident.identify.friction.robot import prepared_logs
 from dynident.signals.dependence import effective_samples
 
 LAWS = {
@@ -96,6 +98,6 @@ def test_a_warming_is_asked_before_the_curve() -> None:
     friction = (np.sign(v) * (4.0 + 2.0 * np.exp(-((v / 0.05) ** 2))) + 3.0 * v) * (1.0 - 0.012 * (T - 20.0))
     effort = 2.0 * a + friction + 0.1 * rng.normal(size=t.size)
     log = di.Log(t, ["rail"], q[:, None], effort[:, None], "joint_force", temperature=T[:, None])
-    chosen = choose_friction(robot, log, "auto").laws["rail"]
+    chosen = choose_recorded(prepared_logs(robot, log, None, None), "auto", None, 5, 0).laws["rail"]
     assert isinstance(chosen, TemperatureDependent)
     assert "stribeck" in law_text(chosen)

@@ -10,7 +10,9 @@ import pytest
 import dynident as di
 from dynident.errors import DynidentWarning
 from dynident.friction.text import law_text
-from dynident.identify import choose, choose_friction, fit_axis
+from dynident.identify import choose, fit_axis
+from dynident.identify.friction.choice import choose_recorded
+from dynident.identify.friction.robot import prepared_logs
 
 
 def waves(t, seed, size, speed):
@@ -138,7 +140,7 @@ def test_laws_are_chosen_by_friction_not_by_bodies_that_a_joint_alone_invents() 
     tau = di.inverse_dynamics(true, (q, v, a)) + size * hump * np.sign(v) + 0.3 * v
     tau += 0.03 * np.random.default_rng(1).normal(size=tau.shape)
     log = di.Log(t=t, joints=described.joint_names, position=q, effort=tau, effort_kind="joint_torque")
-    choice = choose_friction(described, log, ["coulomb + viscous", "stribeck + viscous"])
+    choice = choose_recorded(prepared_logs(described, log, None, None), ["coulomb + viscous", "stribeck + viscous"], None, 5, 0)
     assert [law_text(law).split()[0] for law in choice.laws.values()] == ["coulomb", "stribeck", "coulomb"]
     for own in choice.choices.values():
         best = own[own.best]

@@ -26,7 +26,6 @@ from .identify.estimators.least_squares import OLS as OLS
 from .identify.estimators.least_squares import WLS as WLS
 from .identify.estimators.map import MAP as MAP
 from .identify.fit import Fit as Fit
-from .identify.friction.choice import choose_friction as choose_friction
 from .identify.friction.robot import fit_log as fit_log
 from .identify.posterior.prior import Knowledge as Knowledge
 from .identify.regression.regression import Regression as Regression

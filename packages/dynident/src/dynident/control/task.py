@@ -293,8 +293,8 @@ class TaskComputedTorque:
 
     Parameters
     ----------
-    space : Workspace
-        Controlled quantities: ``ToolSpace("tool")``, ``CoordinateSpace()`` or ``MapSpace(position)``.
+    space, cycle, derivative_filter, preload, delay
+        As of `TaskPID`.
     model : Mechanism
         Model of the controller, kinematics and dynamics; its coordinates are those of the robot.
     kp : float or array_like (m,)
@@ -303,14 +303,6 @@ class TaskComputedTorque:
         Gain of the velocity error [1/s].
     ki : float or array_like (m,)
         Gain of the error's integral [1/s^3]; it waits while an actuator is at its limit.
-    cycle : float
-        Cycle time [s].
-    derivative_filter : float or array_like (m,)
-        Corner frequency of a first-order low-pass on the velocity error [Hz]; 0 is none.
-    preload : float or array_like (k,)
-        Torques whose internal part is added [N m, N]; over-actuated robots only.
-    delay : float
-        Time from the sampling of the sensors to the command at the motors [s], a whole multiple of the simulation's step.
     posture : array_like (2,), optional
         Gains kp [1/s^2] and kd [1/s] with which the freedoms that fewer rows than coordinates leave follow the reference's
         posture; the smallest of the task when omitted.

@@ -1,21 +1,7 @@
 """Limits of a robot: from its description, completed by a limits.toml or MoveIt's joint_limits.yaml, or assumed.
 
-    margin = 0.02                      # share of every limit that stays unused
-    bandwidth = 5.0                    # of the drives [Hz]
-    singularity = 0.05                 # loops: smallest pivot and singular value ratios
-    [default]                          # every joint that has no entry of its own
-    acceleration = 10.0
-    [joints.joint1]                    # lower, upper, velocity, acceleration, jerk, torque, power
-    lower = -1.5
-    [passive.elbow]                    # loops: lower, upper of joints that have no motor
-    [tool]                             # frame, x, y, z = [lower, upper], height = lowest z
-    [[polygon]]                        # joints = ["a", "b"], vertices = [[...], ...]
-    floor = 0.0                        # lowest height of any body [m]
-    capsule = "auto"                   # bodies as capsules of the same inertia; or several
-    [[capsule]]                        # link, from, to, radius; obstacles: link = the base's name
-    [collision]                        # clearance, ignore = [["link1", "link3"]]
-
-MoveIt: ``joint_limits: {elbow_joint: {has_velocity_limits: true, max_velocity: 3.15}}``, likewise acceleration, jerk, effort,
+``docs/excite.md`` lists the keys of limits.toml. Those of MoveIt are
+``joint_limits: {elbow_joint: {has_velocity_limits: true, max_velocity: 3.15}}``, likewise acceleration, jerk, effort,
 min_position, max_position.
 
 A link without a shape counts as the solid cylinder that has its mass m and principal moments I1 <= I2 <= I3 about its centre

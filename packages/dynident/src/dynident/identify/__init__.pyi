@@ -21,7 +21,6 @@ from .estimators.total import TLS as TLS
 from .fit import Fit as Fit
 from .friction.axis import fit_axis as fit_axis
 from .friction.choice import choose as choose
-from .friction.choice import choose_friction as choose_friction
 from .friction.choice import choose_law as choose_law
 from .friction.robot import fit_log as fit_log
 from .partitions import rank_partitions as rank_partitions
@@ -70,7 +69,6 @@ __all__ = [
     "Score",
     "base_parameters",
     "choose",
-    "choose_friction",
     "choose_law",
     "contributing_parameters",
     "diagnose_bias",

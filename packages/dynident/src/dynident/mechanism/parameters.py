@@ -111,21 +111,6 @@ class Parameters(Tabular):
         fields = {"names": self.names, "values": self.values.tolist(), "units": self.units, "owners": self.owners}
         return json.dumps({**fields, "provenance": self.provenance}, indent=1)
 
-    @classmethod
-    def from_json(cls, text: str) -> Parameters:
-        """Read what `to_json` wrote."""
-        try:
-            data = json.loads(text)
-            return cls(
-                tuple(data["names"]),
-                np.array(data["values"]),
-                tuple(data["units"]),
-                tuple(data["owners"]),
-                data["provenance"],
-            )
-        except (json.JSONDecodeError, KeyError, TypeError) as error:
-            raise DescriptionError(f"parameters file is not what Parameters.to_json writes: {error}") from error
-
 
 def _numbers(values: ArrayLike) -> Array:
     try:

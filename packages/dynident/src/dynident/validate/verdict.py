@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from dynident.arrays import Array
-from dynident.errors import require
 from dynident.files import to_json
 from dynident.friction.law import Friction, State
 from dynident.friction.passivity import dissipation
@@ -176,9 +175,6 @@ def judge(fit: Fit, scores: Sequence[Score] = ()) -> Verdict:
     Verdict
         Checks with numbers and sentences.
     """
-    from dynident.identify.fit import Fit  # noqa: PLC0415 - whoever has a fit has loaded it
-
-    require(fit, Fit, "fit")
     held_out = [score for score in scores if not score.training]
     checks = [*_predictions(fit, held_out), *_data(fit, bool(held_out)), *_model(fit)]
     scored = tuple(

@@ -107,10 +107,8 @@ class DIDIM(LeastSquares):
         Largest number of steps, each a simulation of every log.
     convergence : float
         Change of the parameters, in standard deviations, at which to stop.
-    recovery : {"prior", "minimum_norm", "physical"}
-        How standard parameters are recovered, see `OLS`.
-    tolerance : float
-        Relative size below which a column counts as not excited by the data.
+    recovery, tolerance
+        As of `OLS`.
     """
 
     loop: Loop | None = None

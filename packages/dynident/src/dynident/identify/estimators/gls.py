@@ -49,10 +49,8 @@ class GLS(LeastSquares):
         Largest number of estimations of the filters.
     convergence : float
         Change of the parameters, in standard deviations, at which to stop.
-    recovery : {"prior", "minimum_norm", "physical"}
-        How standard parameters are recovered, see `OLS`.
-    tolerance : float
-        Relative size below which a column counts as not excited by the data.
+    recovery, tolerance
+        As of `OLS`.
     """
 
     order: int | None = None

@@ -48,10 +48,8 @@ class IV(LeastSquares):
         Whether noise that is correlated in time is allowed for.
     iterations : int
         Largest number of estimations of the joints' standard deviations.
-    recovery : {"prior", "minimum_norm", "physical"}
-        How standard parameters are recovered, see `OLS`.
-    tolerance : float
-        Relative size below which a column counts as not excited by the data.
+    recovery, tolerance
+        As of `OLS`.
     """
 
     instruments: Instruments = "reference"

@@ -57,10 +57,8 @@ class Kalman(LeastSquares):
         Random walk of the parameters per square root of a second, in standard deviations of WLS; 0 converges.
     rate : float
         Largest rate of the filter [Hz]; efforts are averaged between its steps.
-    recovery : {"prior", "minimum_norm", "physical"}
-        How standard parameters are recovered, see `OLS`.
-    tolerance : float
-        Relative size below which a column counts as not excited by the data.
+    recovery, tolerance
+        As of `OLS`.
     """
 
     kind: str = "extended"

@@ -201,11 +201,8 @@ class WLS(LeastSquares):
         Largest number of re-weightings; 1 is the classical two-step IDIM-WLS.
     convergence : float
         Relative change of the standard deviations at which to stop.
-    recovery : {"prior", "minimum_norm", "physical"}
-        How standard parameters are recovered from the base ones: closest to the description's, shortest, or the most
-        probable that are physically possible; the base parameters of the fit are then theirs, `Fit.free` keeps the estimates.
-    tolerance : float
-        Relative size below which a column counts as not excited by the data.
+    recovery, tolerance
+        As of `OLS`.
     """
 
     iterations: int = 20

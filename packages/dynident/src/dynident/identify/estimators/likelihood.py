@@ -40,10 +40,8 @@ class ML(LeastSquares):
         Largest number of Gauss-Newton steps.
     convergence : float
         Change of the parameters, in standard deviations, at which to stop.
-    recovery : {"prior", "minimum_norm", "physical"}
-        How standard parameters are recovered, see `OLS`.
-    tolerance : float
-        Relative size below which a column counts as not excited by the data.
+    recovery, tolerance
+        As of `OLS`.
     """
 
     iterations: int = 30

@@ -81,10 +81,8 @@ class OutputError(LeastSquares):
         Largest number of Gauss-Newton steps.
     convergence : float
         Change of the parameters, in standard deviations, at which to stop.
-    recovery : {"prior", "minimum_norm", "physical"}
-        How standard parameters are recovered, see `OLS`.
-    tolerance : float
-        Relative size below which a column counts as not seen by the outputs.
+    recovery, tolerance
+        As of `OLS`.
     """
 
     loop: Loop | None = None

@@ -46,10 +46,8 @@ class RLS(LeastSquares):
         Time constant of forgetting [s]; infinite remembers everything.
     history : int
         Number of points, evenly spread over the log, at which `fit` keeps the estimate; 0 for none.
-    recovery : {"prior", "minimum_norm", "physical"}
-        How standard parameters are recovered, see `OLS`.
-    tolerance : float
-        Relative size below which a column counts as not excited by the data.
+    recovery, tolerance
+        As of `OLS`.
 
     Examples
     --------

@@ -41,10 +41,8 @@ class IRLS(LeastSquares):
         Largest number of re-weightings.
     convergence : float
         Change of the parameters, in standard deviations, at which to stop.
-    recovery : {"prior", "minimum_norm", "physical"}
-        How standard parameters are recovered, see `OLS`.
-    tolerance : float
-        Relative size below which a column counts as not excited by the data.
+    recovery, tolerance
+        As of `OLS`.
     """
 
     loss: str = "huber"

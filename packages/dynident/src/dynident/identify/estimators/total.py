@@ -38,10 +38,8 @@ class TLS(LeastSquares):
         Largest number of re-weightings.
     convergence : float
         Relative change of the standard deviations at which to stop.
-    recovery : {"prior", "minimum_norm", "physical"}
-        How standard parameters are recovered, see `OLS`.
-    tolerance : float
-        Relative size below which a column counts as not excited by the data.
+    recovery, tolerance
+        As of `OLS`.
     """
 
     draws: int = DRAWS

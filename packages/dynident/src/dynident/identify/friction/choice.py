@@ -31,14 +31,12 @@ from dynident.friction.text import law_of, law_text
 from dynident.identify.fit import Fit
 from dynident.identify.friction.axis import fit_axis
 from dynident.identify.friction.problem import assemble, skipped
-from dynident.identify.friction.robot import PreparedLogs, driven, prepared_logs, with_laws
+from dynident.identify.friction.robot import PreparedLogs, driven, with_laws
 from dynident.identify.friction.search import Progress, search, shape_bounds
 from dynident.identify.regression.rows import Projection, Rows
 from dynident.mechanics.functions import tree_motion
-from dynident.mechanism.mechanism import Mechanism
 from dynident.results import Result
 from dynident.signals.dependence import effective_samples
-from dynident.signals.log import Log
 
 BEYOND = 0.2  # share of the record that is held out for its high, and for its low speed
 MOVING = 0.5  # share of its rows that must move for a stretch to be fast or slow
@@ -268,50 +266,6 @@ class FrictionChoice(Result):
         return "\n".join(parts)
 
 
-def choose_friction(
-    mechanism: Mechanism,
-    log: Log | Sequence[Log],
-    laws: Any = "auto",
-    options: Mapping[str, Any] | None = None,
-    projection: Projection | None = None,
-    blocks: int = 5,
-    seed: int = 0,
-    progress: Progress | None = None,
-) -> FrictionChoice:
-    """Choose the friction law of every joint of a robot by data that were held out.
-
-    Bodies are fitted along with every law. Joints of a tree are judged each by its own rows; motors of a robot with loops one
-    after the other by all rows, the others with the law that they have so far.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot.
-    log : Log or sequence of Log
-        What was measured.
-    laws : "auto", sequence of laws, or mapping of str to these or to one law
-        Laws to choose from, for all driven joints or by joint. "auto" are Coulomb and viscous friction, the same for each
-        direction, a cubic polynomial, tanh and Stribeck curves, and with temperatures in the log these scaled by them, if
-        that is better for the first of them, or for the chosen one.
-    options : mapping, optional
-        Options of `dynident.signals.prepare`.
-    projection : str or tuple of str, optional
-        Equations of a robot with loops, as in `fit_log`.
-    blocks : int
-        Number of blocks of time.
-    seed : int
-        Seed of the random starting points.
-    progress : callable, optional
-        Called as ``progress(what, done, whole)``: joints whose law was chosen.
-
-    Returns
-    -------
-    FrictionChoice
-        Law of every joint, and the comparisons.
-    """
-    return choose_recorded(prepared_logs(mechanism, log, options, projection), laws, projection, blocks, seed, progress)
-
-
 def choose_recorded(
     prepared: PreparedLogs,
     laws: Any,
@@ -320,7 +274,11 @@ def choose_recorded(
     seed: int,
     progress: Progress | None = None,
 ) -> FrictionChoice:
-    """Choose laws on recordings, see `choose_friction`."""
+    """Choose the law of every joint by blocks of time that were held out; bodies are fitted along with every law.
+
+    Joints of a tree are judged each by its own rows; motors of a robot with loops one after the other by all rows, the others
+    with the law that they have so far.
+    """
     robot = prepared.robot
     given = dict(laws) if isinstance(laws, Mapping) else dict.fromkeys(driven(robot), laws)
     motors = {actuator.name: list(actuator.coupling) for actuator in robot.actuators}
