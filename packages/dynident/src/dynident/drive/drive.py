@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -60,7 +61,7 @@ class Drive:
                 f"drive '{self.actuator}': the rotor turns an elastic shaft but motor.inertia is 0; give it in kg m^2"
             )
 
-    @property
+    @cached_property
     def rigid(self) -> bool:
         """Whether rotor and actuator coordinate move together."""
         return self.transmission.rigid

@@ -62,7 +62,7 @@ class Compiled:
         table[[name in function.outputs for name in self._arrays], 2] = 0
         place = table.ctypes.data
         given, made = (
-            min((self._by_sample(name, arrays[name]).shape[0] for name in names), default=sys.maxsize)
+            min((arrays[name].shape[-1 if name in function.rows else 0] for name in names), default=sys.maxsize)
             for names in (function.inputs, function.outputs)
         )
 
@@ -84,50 +84,46 @@ class Compiled:
 
     def _table(self, arrays: Mapping[str, Array], samples: int = 0) -> NDArray[np.int64]:
         """Return where the arrays are: address, stride in numbers, and bytes from one sample to the next."""
-        return np.array([self._place(name, arrays[name], samples) for name in self._arrays], dtype=np.int64)
-
-    def _place(self, name: str, array: Array, samples: int) -> tuple[int, int, int]:
-        """Return the address of an array, its stride in numbers, and the bytes from one sample to the next."""
-        size = self._sizes[name]
-        if name in self.function.shared:
-            enough = array.size >= size
-        elif name in self.function.rows:
-            enough = array.shape[0] >= size and array.shape[-1] >= samples
-        else:
-            enough = array.shape[0] >= samples and array.size >= size * array.shape[0]
-        if not enough:  # machine code would read or write beside it
-            raise DynidentError(
-                f"array '{name}' of '{self.function.name}' has the shape {array.shape}; it needs {size} numbers per sample"
-                + f", {samples} samples" * bool(samples)
-            )
-        if array.size and (array.dtype != np.float64 or (array.shape[-1] > 1 and array.strides[-1] != 8)):
-            raise DynidentError(f"array '{name}' of '{self.function.name}' must be float64, its last axis contiguous")
-        stride = array.strides[0] // 8 if array.ndim > 1 else 1
-        step = 0 if name in self.function.shared else 8 if name in self.function.rows else array.strides[0]
-        return array.ctypes.data, stride, step
-
-    def _by_sample(self, name: str, array: Array) -> Array:
-        """Return a view of an array whose first axis is the sample."""
-        return array.T if name in self.function.rows else array
+        function, places = self.function, list[tuple[int, int, int]]()
+        for name in self._arrays:
+            array, size, shared, by_row = arrays[name], self._sizes[name], name in function.shared, name in function.rows
+            if shared:
+                enough = array.size >= size
+            elif by_row:
+                enough = array.shape[0] >= size and array.shape[-1] >= samples
+            else:
+                enough = array.shape[0] >= samples and array.size >= size * array.shape[0]
+            if not enough:  # machine code would read or write beside it
+                raise DynidentError(
+                    f"array '{name}' of '{function.name}' has the shape {array.shape}; it needs {size} numbers per sample"
+                    + f", {samples} samples" * bool(samples)
+                )
+            if array.size and (array.dtype != np.float64 or (array.shape[-1] > 1 and array.strides[-1] != 8)):
+                raise DynidentError(f"array '{name}' of '{function.name}' must be float64, its last axis contiguous")
+            stride = array.strides[0] // 8 if array.ndim > 1 else 1
+            places.append((array.ctypes.data, stride, 0 if shared else 8 if by_row else array.strides[0]))
+        return np.array(places, dtype=np.int64)
 
     def _rest(self, arrays: Mapping[str, Array], first: int, last: int) -> None:
         """Compute the last samples, fewer than a vector holds, in copies that are filled up with the last of them."""
-        function, count = self.function, last - first
+        function, rows, count = self.function, self.function.rows, last - first
         padded: dict[str, Array] = {}
         for name in self._arrays:
             if name in function.shared:
                 padded[name] = arrays[name]
                 continue
-            given = self._by_sample(name, arrays[name])
-            shape = self.width, *given.shape[1:]
-            padded[name] = np.empty(shape[::-1] if name in function.rows else shape)
+            given = arrays[name].T if name in rows else arrays[name]  # the sample is the first axis
+            own = np.empty((self.width, *given.shape[1:]), order="F" if name in rows else "C")
+            padded[name] = own.T if name in rows else own
             if name in function.inputs or None in function.outputs[name]:
-                own = self._by_sample(name, padded[name])
                 own[:count], own[count:] = given[first:last], given[last - 1]
         table = self._table(padded, self.width)
         self._call(0, 1, table.ctypes.data)
         for name in function.outputs:
-            self._by_sample(name, arrays[name])[first:last] = self._by_sample(name, padded[name])[:count]
+            if name in rows:
+                arrays[name][..., first:last] = padded[name][..., :count]
+            else:
+                arrays[name][first:last] = padded[name][:count]
 
 
 def _without_expressions(function: Function) -> Function:

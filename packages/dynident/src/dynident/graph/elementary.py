@@ -14,7 +14,11 @@ from dynident.graph.operations import OPERATIONS
 
 def _apply(op: str, *x: Any) -> Any:
     """Return an operation of expressions where one is among the arguments, of numbers and arrays otherwise."""
-    owner = next((value.graph for value in x if isinstance(value, Node)), None)
+    owner = None
+    for value in x:
+        if isinstance(value, Node):
+            owner = value.graph
+            break
     if owner is None:
         try:
             return OPERATIONS[op].numpy(*x)

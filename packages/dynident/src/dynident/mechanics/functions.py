@@ -56,9 +56,9 @@ def geometry_key(mechanism: Mechanism) -> Hashable:
         parts = [*mechanism.tree.arrays, *loops]
         placed = mechanism.tree.frames.items()
         found = _keys[mechanism] = (
-            tuple((part.shape, part.tobytes()) for part in parts),
+            tuple([(part.shape, part.tobytes()) for part in parts]),
             tuple(mechanism.closure.independent.tolist()) if mechanism.loops else (),
-            tuple((name, node, pose.rotation.tobytes(), pose.translation.tobytes()) for name, (node, pose) in placed),
+            tuple([(name, node, pose.rotation.tobytes(), pose.translation.tobytes()) for name, (node, pose) in placed]),
             tuple((c.joint, tuple(c.of.items()), c.offset, c.function, c.gradient) for c in mechanism.couplings),
             tuple((a.name, tuple(a.coupling.items())) for a in mechanism.actuators),
             (mechanism.joint_columns, mechanism.actuator_columns, mechanism.tree.bodies, mechanism.coordinate_names),
@@ -210,7 +210,7 @@ def at_rest(mechanism: Mechanism, q: ArrayLike, v: ArrayLike | None = None) -> M
     rates = np.zeros_like(x) if v is None else coordinates(mechanism, v, "v")
     if rates.shape != x.shape:
         raise DynidentError(f"v has {rates.shape[0]} samples but q has {x.shape[0]}; they must agree")
-    return Motion.unchecked(np.arange(float(x.shape[0])), x.view(), rates.view(), np.zeros_like(x))
+    return Motion.unchecked(np.arange(float(x.shape[0])), x, rates, np.zeros_like(x))
 
 
 def values_of(mechanism: Mechanism, parameters: Parameters | ArrayLike | None) -> Array:

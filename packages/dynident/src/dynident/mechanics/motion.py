@@ -41,7 +41,7 @@ class Motion:
         time, *arrays = [numbers(x, f"motion: {label}") for x, label in ((t, "t"), (q, "q"), (v, "v"), (a, "a"))]
         time = time if time.ndim else time[None]
         shape, _, _ = shapes = [x.shape if x.ndim > 1 else (1, *x.shape) for x in arrays]
-        if time.ndim != 1 or len(shape) != 2 or any(other != shape for other in shapes) or time.size != shape[0]:
+        if time.ndim != 1 or len(shape) != 2 or shapes != [shape] * 3 or time.size != shape[0]:
             given = ", ".join(f"{label} {x.shape}" for label, x in zip("tqva", (time, *arrays), strict=True))
             raise DynidentError(f"motion: shapes do not match ({given}); expected t (N,) and q, v, a (N, n)")
         if time.size > 1 and not (rising := time[1:] > time[:-1]).all():
@@ -56,11 +56,12 @@ class Motion:
 
     @classmethod
     def unchecked(cls, t: Array, q: Array, v: Array, a: Array) -> Motion:
-        """Return a motion of arrays (N,) and (N, n) that are known to be in order; they become read-only."""
+        """Return a motion of arrays (N,) and (N, n) that are known to be in order."""
         motion = object.__new__(cls)
         for label, array in (("t", t), ("q", q), ("v", v), ("a", a)):
-            array.flags.writeable = False
-            object.__setattr__(motion, label, array)
+            view = array.view()
+            view.flags.writeable = False
+            object.__setattr__(motion, label, view)
         return motion
 
     def __len__(self) -> int:

@@ -152,7 +152,7 @@ class Limits:
 
 
 def _frozen_terms(terms: Mapping[str, float], owner: str) -> Mapping[str, float]:
-    check_terms(dict.fromkeys(key.split(".")[0] for key in terms))
+    check_terms(dict.fromkeys([key.split(".")[0] for key in terms]))
     for symbol, value in terms.items():
         if not np.isfinite(value):
             raise DescriptionError(f"{owner}: term '{symbol}' is {value}; give a finite number")
@@ -223,6 +223,13 @@ class Joint(Frozen):
     def plane(self) -> tuple[Array, Array]:
         """Two unit vectors spanning the plane of a `planar` joint, right-handed with its axis."""
         return perpendicular(self.axis)
+
+
+def with_joint_terms(joint: Joint, terms: Mapping[str, float]) -> Joint:
+    """Return a joint with other terms; the rest is not checked again."""
+    other = object.__new__(Joint)
+    vars(other).update(vars(joint), terms=_frozen_terms(terms, f"joint '{joint.name}'"))
+    return other
 
 
 @dataclass(frozen=True, eq=False)

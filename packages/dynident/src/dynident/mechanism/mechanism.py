@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -228,7 +228,7 @@ class Mechanism(Result):
         for coordinate in self.tree.coordinates:
             joint = self._coordinate_joint[coordinate]
             base = () if joint.kind == "free" else self.joint_terms.get(joint.name, self.terms)
-            named = dict.fromkeys((*base, *(key.split(".")[0] for key in joint.terms)))
+            named = dict.fromkeys([*base, *[key.split(".")[0] for key in joint.terms]])
             law = self.friction[coordinate].law.linear if coordinate in self.friction else None
             columns += [(coordinate, t) for t in named if law is None or not (TERMS[t].friction or t in law)]
         return tuple(columns)
@@ -376,6 +376,18 @@ class Mechanism(Result):
             and all(own.kind == "opaque" for own in self.own_columns)
             and len(self.parameters) == len(self.own_columns)
         )
+
+
+def on_same_tree(
+    mechanism: Mechanism, joints: tuple[Joint, ...], actuators: tuple[Actuator, ...], terms: tuple[str, ...], source: str
+) -> Mechanism:
+    """Return a robot with other terms of its joints and other gears: its tree and its loops are not checked again."""
+    own = {f.name: getattr(mechanism, f.name) for f in fields(mechanism)}
+    if mechanism.loops:
+        own["closure"] = mechanism.closure
+    other = object.__new__(Mechanism)
+    vars(other).update(own, tree=mechanism.tree, joints=joints, actuators=actuators, terms=check_terms(terms), source=source)
+    return other
 
 
 def check_structure(mechanism: Mechanism) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -69,10 +69,15 @@ class Owner:
     gear: bool = False  # true for the loss of an elastic drive's gear, which acts on the actuator coordinate behind it
     parts: tuple[Part, ...] = ()  # what its friction is
 
-    @property
+    @cached_property
     def shape(self) -> Hashable:
         """What compiled code depends on."""
-        return self.form, self.motor, self.gear, tuple(part.shape for part in self.parts)
+        return self.form, self.motor, self.gear, tuple([part.shape for part in self.parts])
+
+    @property
+    def numbers(self) -> list[float]:
+        """Parameters of all parts."""
+        return [x for part in self.parts for x in part.numbers]
 
     @property
     def joint(self) -> int:

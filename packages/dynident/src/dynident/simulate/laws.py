@@ -25,7 +25,7 @@ from dynident.simulate.friction import Owner, owners_of
 from dynident.simulate.layout import Field, Numbers
 from dynident.simulate.model import joint_side
 from dynident.simulate.reference import task_jacobian
-from dynident.simulate.shape import LawShape, parts_of
+from dynident.simulate.shape import LawShape
 
 Put = Callable[[Field, Any], None]
 
@@ -164,7 +164,7 @@ def fill(put: Put, p: Numbers[Field], law: Any, shape: LawShape, drives: Sequenc
         G, g0 = model.coupling_map
         put(p.model_inverse, np.linalg.pinv(N @ G).ravel())
         put(p.model_zero, N @ g0)
-    put(p.model_law, [x for _, part, *_ in parts_of(shape.frictions) for x in part.numbers])
+    put(p.model_law, [x for owner in shape.frictions for x in owner.numbers])
     if shape.frictions:
         put(p.model_slope, 1.0 / sticking(model, x, shape.frictions, outer * step))
 

@@ -352,9 +352,8 @@ class Layout:
     def signals(self, record: Array) -> Signals[Array]:
         """Return the signals (N, count) of a record of N rows: one block of rows after the other."""
         rows = record.shape[0]
-        blocks = record.reshape(-1, rows or 1)
-        found: Signals[Array] = each(self.record, lambda field: field.of(blocks).reshape(rows, -1))
-        return found
+        blocks, fields = record.reshape(-1, rows or 1), vars(self.record)
+        return Signals(**{name: blocks[f.first : f.first + f.count].reshape(rows, -1) for name, f in fields.items()})
 
     def noise_width(self, numbers: Array) -> int:
         """Return how many numbers a row of sensor noise has: encoders, then currents at every tick of their loop."""

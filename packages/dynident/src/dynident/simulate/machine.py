@@ -30,7 +30,7 @@ from dynident.simulate.dynamics import Dynamics
 from dynident.simulate.friction import Law, joint_terms, owners_of, ramp_of, steep
 from dynident.simulate.laws import fed_with_voltage, fill, reflected, shape_of, sticking
 from dynident.simulate.layout import Field, Layout
-from dynident.simulate.shape import FINE, DriveShape, Shape, parts_of
+from dynident.simulate.shape import FINE, DriveShape, Shape
 from dynident.simulate.step import Step
 from dynident.simulate.tick import Tick
 
@@ -200,7 +200,7 @@ class Machine:
         for field, values in zip((p.shaft_inertia, p.stiffness, p.damping), zip(*shafts, strict=True), strict=False):
             put(field, values)
         owners = self.shape.owners
-        put(p.law, [x for _, part, *_ in parts_of(owners) for x in part.numbers])
+        put(p.law, [x for owner in owners for x in owner.numbers])
         put(p.warm, 1.0)
         put(p.temperature, 20.0)
         if any(steep(owner) for owner in owners):

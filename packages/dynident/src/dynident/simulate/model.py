@@ -27,7 +27,8 @@ from dynident.friction.laws import (
     Viscous,
 )
 from dynident.friction.terms import TERMS
-from dynident.mechanism.mechanism import Mechanism
+from dynident.mechanism.elements import with_joint_terms
+from dynident.mechanism.mechanism import Mechanism, on_same_tree
 from dynident.simulate.friction import Law
 
 
@@ -131,13 +132,13 @@ def identified_model(
                 if value != 0.0 or symbol in terms:
                     key = symbol + coordinate.removeprefix(joint.name)
                     terms[key] = joint.term(coordinate, symbol) + value
-        joints.append(replace(joint, terms=terms))
+        joints.append(with_joint_terms(joint, terms))
     every = mechanism.terms
     if coupled:  # a motor that turns with several joints has a parameter only for terms that all joints have
         used = [s for actuator in actuators if len(actuator.coupling) > 1 for s, value in actuator.terms.items() if value]
         every = (*every, *(s for s in dict.fromkeys(used) if s not in every))
     source = f"virtual robot on {mechanism.source or mechanism.name}"
-    return replace(mechanism, joints=tuple(joints), actuators=tuple(actuators), terms=every, source=source), tuple(notes)
+    return on_same_tree(mechanism, tuple(joints), tuple(actuators), every, source), tuple(notes)
 
 
 def _add(terms: dict[str, float], more: Mapping[str, float]) -> None:

@@ -515,7 +515,7 @@ class _Running:
         zones, temperature = self._temperatures(t)
         return Truth(
             t=t,
-            motion=Motion(t, *(signals[name] for name in "qva")),
+            motion=Motion.unchecked(t, *[signals[name] for name in "qva"]),
             external=self._torques(t),
             parameters=self.robot.model.parameters,
             wrenches=wrench_tables(self.robot.mechanism, self.options.wrenches, t),
