@@ -28,21 +28,9 @@ MOST = 1_000_000  # runs or workers
 
 
 def simulate(robot: VirtualRobot, reference: object, **options: Any) -> Run:
-    """Run a virtual robot; the same as ``robot.simulate(reference, ...)``.
+    """Return the run of a virtual `robot` on a `reference`; the same as ``robot.simulate(reference, **options)``.
 
-    Parameters
-    ----------
-    robot : VirtualRobot
-        The machine.
-    reference : Motion, trajectory, Plan or path-like
-        What it is asked to do.
-    **options
-        Passed to `VirtualRobot.simulate`.
-
-    Returns
-    -------
-    Run
-        Log and truth.
+    The `reference` is a motion, trajectory, plan or plan file; `options` are those of `VirtualRobot.simulate`.
     """
     require(robot, VirtualRobot, "robot")
     return robot.simulate(reference, **options)

@@ -71,18 +71,7 @@ class ClosedLoop:
         return len(self.references)
 
     def reference(self, log: int) -> Motion:
-        """Return what was asked for in a log.
-
-        Parameters
-        ----------
-        log : int
-            Number of the log.
-
-        Returns
-        -------
-        Motion
-            Its reference.
-        """
+        """Return what was asked for in a log, by its number."""
         if not 0 <= log < self.count:
             raise SimulationError(f"there are {self.count} references, but log {log + 1} needs one too; give one per log")
         return self.references[log]  # type: ignore[index]
@@ -123,19 +112,9 @@ class ClosedLoop:
 
 
 def reference_motion(log: Log, positions: Array | None = None) -> Motion:
-    """Return the motion that was asked for, from its positions at the times of a log.
+    """Return the motion that was asked for: cubic splines through `positions` (N, n) at the times of a `log`, and derivatives.
 
-    Parameters
-    ----------
-    log : Log
-        Log whose clock is used.
-    positions : ndarray (N, n), optional
-        Positions of the robot's coordinates [rad, m]; the log's `reference` when omitted.
-
-    Returns
-    -------
-    Motion
-        Cubic splines through the positions, and their derivatives.
+    `positions` are those of the log's `reference` when omitted [rad, m].
     """
     from scipy.interpolate import CubicSpline  # noqa: PLC0415 - scipy costs import time
 

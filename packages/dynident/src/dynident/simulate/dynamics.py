@@ -27,10 +27,7 @@ TINY = 1e-13  # pivot of the mass matrix over its diagonal entry that is made of
 
 
 def factor(M: NodeRows) -> tuple[NodeRows, list[Node], list[Node]]:
-    """Return L, pivots and inverse pivots of a mass matrix with its rows in reverse, from the tips to the base.
-
-    Tips are known first and branches of a tree do not feel each other: the factors wait for nothing and fill no zeros.
-    """
+    """Return L, pivots and inverse pivots of a mass matrix with its rows in reverse, from the tips to the base (no fill-in)."""
     return factor_symmetric([row[::-1] for row in M[::-1]])
 
 

@@ -115,18 +115,7 @@ class Truth:
         return whole.hexdigest()
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write all signals as npz (no pickle).
-
-        Parameters
-        ----------
-        path : path-like
-            File ending in .npz.
-
-        Returns
-        -------
-        pathlib.Path
-            The file.
-        """
+        """Write all signals to an .npz file (no pickle)."""
         if not str(path).endswith(".npz"):
             raise SimulationError(f"cannot write the truth to '{path}'; the name must end in .npz")
         buffer = io.BytesIO()
@@ -229,21 +218,9 @@ class TrackingError(Result):
 def tracking_error(
     reference: Motion, motion: Motion, names: Sequence[str] | None = None, *, after: float = 0.0
 ) -> TrackingError:
-    """Return the errors of a motion against the wanted one at the same times.
+    """Return the largest and RMS errors of a `motion` against the wanted one, `reference`, at the same times.
 
-    Parameters
-    ----------
-    reference, motion : Motion
-        Wanted and actual motion, the same samples.
-    names : sequence of str, optional
-        Names of the columns; x1, x2, ... when omitted.
-    after : float
-        Leave out what comes before this time [s], such as the transient of a start beside the reference.
-
-    Returns
-    -------
-    TrackingError
-        Largest and RMS error of each column.
+    `names` are those of the columns (x1, x2, ...); what comes before the time `after` [s], such as a transient, is left out.
     """
     if reference.q.shape != motion.q.shape or not np.allclose(reference.t, motion.t, rtol=0.0, atol=1e-9):
         raise SimulationError(
@@ -323,18 +300,7 @@ class Run(Result):
         return replace(self.log, reference=np.stack(wanted, axis=1))
 
     def tracking(self, after: float = 0.0) -> TrackingError:
-        """Return how far the robot was from the reference.
-
-        Parameters
-        ----------
-        after : float
-            Leave out what comes before this time [s].
-
-        Returns
-        -------
-        TrackingError
-            Largest and root mean square error of every coordinate.
-        """
+        """Return how far the robot was from the reference, leaving out what comes before a time [s]."""
         return tracking_error(self.reference, self.truth.motion, self.robot.mechanism.coordinate_names, after=after)
 
     def tool_tracking(self, frame: str | None = None, after: float = 0.0) -> TrackingError:
@@ -352,25 +318,11 @@ class Run(Result):
         )
 
     def torque_split(self) -> TorqueSplit:
-        """Return where the motor torques went: inertia, velocity, gravity, friction, the drives themselves.
-
-        Parts at the actuators.
-        """
+        """Return where the motor torques went: inertia, velocity, gravity, friction, the drives themselves."""
         return split_torques(self.robot, self.truth)
 
     def plot(self, coordinates: Sequence[str] | None = None) -> Figure:
-        """Draw what was wanted, what happened and the error between them.
-
-        Parameters
-        ----------
-        coordinates : sequence of str, optional
-            Some of the robot's coordinates; all of them when omitted.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure.
-        """
+        """Draw what was wanted, what happened and the error between them, for all or some coordinates."""
         from dynident.simulate.plots import plot_tracking  # noqa: PLC0415 - matplotlib is an extra
 
         return plot_tracking(self, coordinates)

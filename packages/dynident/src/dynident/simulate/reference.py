@@ -89,18 +89,7 @@ class Reference:
         return first.q[0], first.v[0]
 
     def sample(self, t: ArrayLike) -> Motion:
-        """Return the wanted motion at given times.
-
-        Parameters
-        ----------
-        t : array_like, (N,)
-            Times since the start [s], increasing.
-
-        Returns
-        -------
-        Motion
-            Positions, velocities and accelerations.
-        """
+        """Return the wanted motion at increasing times (N,) since the start [s]."""
         at = finite_times(t)
         for before, motion in list(self._sampled):  # many runs ask for the same times
             if np.array_equal(before, at):

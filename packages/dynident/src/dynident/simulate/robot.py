@@ -189,18 +189,7 @@ class VirtualRobot(Frozen):
         return self._identified[1]
 
     def reference(self, source: object) -> Reference:
-        """Return a motion, trajectory, plan or plan file as a reference of this robot.
-
-        Parameters
-        ----------
-        source : Motion, trajectory, Plan or path-like
-            What the robot is asked to do, in its coordinates.
-
-        Returns
-        -------
-        Reference
-            The wanted motion as a function of time.
-        """
+        """Return a motion, trajectory, plan or plan file, in the robot's coordinates, as a reference of this robot."""
         known, made = self._asked.get("last", (None, None))
         if known is not source or made is None or not isinstance(source, Motion):
             made = reference_of(source, self.mechanism)
@@ -234,10 +223,7 @@ class VirtualRobot(Frozen):
         return run_machine(self, self.reference(reference), options)
 
     def stream(self, reference: object, folder: str | os.PathLike[str], **options: Any) -> StreamedRun:
-        """Run the robot for as long as wanted, at constant memory: pieces of log and truth are written to a folder on the way.
-
-        The pieces together are the run that `simulate` would have made.
-        """
+        """Run the robot at constant memory: pieces of the log and truth of `simulate` are written to a folder."""
         check_channels(self)
         return stream(self, self.reference(reference), Options(**options), folder)
 

@@ -588,33 +588,11 @@ class StreamedRun:
         return f"StreamedRun('{self.folder}': {len(self.logs)} pieces, {self.samples} samples, {self.duration:g} s)"
 
     def log(self, piece: int) -> Log:
-        """Return the log of a piece.
-
-        Parameters
-        ----------
-        piece : int
-            Its number, from 0 on.
-
-        Returns
-        -------
-        Log
-            As `Run.log` has it.
-        """
+        """Return the log of a piece, by its number from 0 on."""
         return Log.read(self.logs[piece])
 
     def truth(self, piece: int) -> dict[str, Array]:
-        """Return the true signals of a piece.
-
-        Parameters
-        ----------
-        piece : int
-            Its number, from 0 on.
-
-        Returns
-        -------
-        dict of str to ndarray
-            By the names of `Truth.arrays`.
-        """
+        """Return the true signals of a piece by the names of `Truth.arrays`."""
         with np.load(self.truths[piece], allow_pickle=False) as content:
             return {name: content[name] for name in content.files}
 

@@ -71,18 +71,7 @@ class TorqueSplit(Result):
         return {name: np.sqrt(np.mean(values**2, axis=0)) for name, values in every.items()}
 
     def plot(self, actuators: Sequence[str] | None = None) -> Figure:
-        """Draw the parts over time, one panel per actuator.
-
-        Parameters
-        ----------
-        actuators : sequence of str, optional
-            Which; all when omitted.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure.
-        """
+        """Draw the parts over time, one panel per actuator."""
         from dynident.simulate.plots import plot_torque_split  # noqa: PLC0415 - matplotlib is an extra
 
         return plot_torque_split(self, actuators)

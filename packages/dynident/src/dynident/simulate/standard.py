@@ -56,8 +56,7 @@ SLOWEST = 1e-3  # share of a wanted bandwidth below which no loop is looked for
 def actuator_inertia(mechanism: Mechanism, q: ArrayLike) -> Array:
     """Return the inertia that every actuator moves, J_i = (k / n) [(A^+)^T M A^+]_ii, at one pose or in the mean of several.
 
-    For over-actuated robots (k > n) this makes A^T J A = M in the mean, so that gains in proportion to J give the
-    closed loop the wanted bandwidth.
+    For over-actuated robots (k > n) A^T J A = M in the mean, so that gains by J give the wanted bandwidth.
     """
     robot, x = joint_side(mechanism), np.atleast_2d(np.asarray(q, dtype=np.float64))
     inverse = np.linalg.pinv(actuator_jacobian(robot, x))
@@ -201,23 +200,10 @@ def home_of(mechanism: Mechanism) -> Array:
 
 
 def with_noise(machine: VirtualRobot, motion: object, efforts: float = 0.01, positions: float = 1e-5) -> VirtualRobot:
-    """Return a machine whose recorder adds white noise to the log; the controller's measurements are unchanged.
+    """Return a `machine` whose recorder adds white noise to the log; the controller's measurements are unchanged.
 
-    Parameters
-    ----------
-    machine : VirtualRobot
-        Machine.
-    motion : Motion, trajectory or plan
-        Motion without noise that sets the scale of the efforts.
-    efforts : float
-        Standard deviation of the effort noise over the RMS effort on that motion; 0 for none.
-    positions : float
-        Standard deviation of the position noise, at the actuator coordinates [rad, m].
-
-    Returns
-    -------
-    VirtualRobot
-        The machine with other sensors.
+    `efforts` is the deviation of effort noise over the RMS effort on a `motion`, which may be a trajectory or plan; `positions`
+    is that of the positions at the actuator coordinates [rad, m].
     """
     require(machine, VirtualRobot, "machine")
     if not (np.isfinite(efforts) and efforts >= 0.0 and np.isfinite(positions) and positions >= 0.0):
