@@ -21,7 +21,7 @@ from io import BytesIO
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dynident.control import OpenLoop
 from dynident.drive import Drive, Motor, Transmission
@@ -36,8 +36,6 @@ from dynident.simulate.run import loop_cycles, machine_of
 from dynident.simulate.standard import home_of
 from dynident.simulate.start import start_state
 from dynident_lab.fmu.source import ORDER, Content, machine_source
-
-Array = NDArray[np.float64]
 
 SECONDS = 600.0  # for the C compiler
 LONG = 1_000_000  # letters of C from which on the compiler optimises less: its time grows faster than the code

@@ -13,8 +13,8 @@ from functools import cached_property
 from importlib.resources import files
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dynident.arrays import Array
 from dynident.control import OpenLoop
 from dynident.errors import SimulationError
 from dynident.graph import Function, Graph
@@ -38,8 +38,6 @@ from dynident.simulate.step import Step, follow_branch
 from dynident.simulate.thermal import Heat
 from dynident.simulate.tick import Tick
 from dynident_lab.thermal import ThermalModel
-
-Array = NDArray[np.float64]
 
 ORDER = 2  # states of a thermal model, at most
 ARRAYS = ("a", "s", "p", "w", "m", "table", "noise", "push", "record")

@@ -12,6 +12,7 @@ import numpy as np
 
 from dynident.checks import choice, whole
 from dynident.errors import DynidentError, SimulationError, require
+from dynident.figures import CURVES, label, one_axes
 from dynident.files import jsonable
 from dynident.parallel import completed, threads
 from dynident.results import Result
@@ -88,9 +89,9 @@ def monte_carlo(
         whole("workers", workers, least=1, most=MOST, kind=SimulationError)
     whole("seed", seed, least=0, most=np.inf, kind=SimulationError)
     choice("failure", failure, ("raise", "skip"), SimulationError)
-    for label, call in (("vary", vary), ("progress", progress)):
+    for name, call in (("vary", vary), ("progress", progress)):
         if call is not None and not callable(call):
-            raise SimulationError(f"{label} is a {type(call).__name__}; give a function")
+            raise SimulationError(f"{name} is a {type(call).__name__}; give a function")
     children = np.random.SeedSequence(int(seed)).spawn(int(runs))
     wanted = robot.reference(reference)  # read and checked once, not by every thread
     items = ((robot, wanted, i, child, vary, options) for i, child in enumerate(children))
@@ -164,20 +165,7 @@ class Sweep(Result):
         return "\n".join(lines)
 
     def plot(self, name: str = "value") -> Figure:
-        """Draw one number over the first setting, one curve per combination of the others.
-
-        Parameters
-        ----------
-        name : str
-            Which number, as in `column`.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure.
-        """
-        from dynident.figures import CURVES, label, one_axes  # noqa: PLC0415 - matplotlib is an extra
-
+        """Draw one number over the first setting, one curve per combination of the others."""
         first, *others = self.settings[0]
         figure, axes = one_axes(7.2, 3.6, label(first), label(name), "")
         curves: dict[str, list[tuple[Any, float]]] = {}

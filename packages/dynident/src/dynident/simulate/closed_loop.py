@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
+import scipy  # its sub-packages load on first use, which keeps the start fast
 
 from dynident.arrays import Array
 from dynident.checks import numbers
@@ -100,15 +101,13 @@ class ClosedLoop:
 
     def motion(self, model: Mechanism, log: int, t: Array, factors: Mapping[str, float] | None = None) -> Motion:
         """Run the machine of a model and return how it moves."""
-        from scipy.interpolate import CubicSpline  # noqa: PLC0415 - scipy costs import time
-
         reference = self.reference(log)
         start = reference.t[0]
         own = Motion(reference.t - start, reference.q, reference.v, reference.a)
         run = self.machine_of(model, factors).simulate(own, duration=float(t[-1] - start))
         found = run.truth.motion
         inside = np.clip(t - start, found.t[0], found.t[-1])
-        return Motion(t, *(CubicSpline(found.t, x)(inside) for x in (found.q, found.v, found.a)))
+        return Motion(t, *(scipy.interpolate.CubicSpline(found.t, x)(inside) for x in (found.q, found.v, found.a)))
 
 
 def reference_motion(log: Log, positions: Array | None = None) -> Motion:
@@ -116,15 +115,13 @@ def reference_motion(log: Log, positions: Array | None = None) -> Motion:
 
     `positions` are those of the log's `reference` when omitted [rad, m].
     """
-    from scipy.interpolate import CubicSpline  # noqa: PLC0415 - scipy costs import time
-
     require(log, Log, "log")
     q = log.reference if positions is None else numbers(positions, "positions")
     if q is None:
         raise SimulationError(f"log '{log.name}' has no reference; give the positions that were asked for")
     if q.ndim != 2 or len(q) != len(log.t) or not np.isfinite(q).all():
         raise SimulationError(f"positions have the shape {q.shape} or are not finite; give {len(log.t)} rows, one per time")
-    curve = CubicSpline(log.t, q)
+    curve = scipy.interpolate.CubicSpline(log.t, q)
     return Motion(log.t, q, curve(log.t, 1), curve(log.t, 2))
 
 

@@ -23,6 +23,7 @@ from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.parameters import Parameters
 from dynident.results import Result
 from dynident.signals.log import Log
+from dynident.simulate.plots import plot_tracking
 from dynident.simulate.split import TorqueSplit, split_torques
 from dynident.simulate.thermal import Heat
 
@@ -323,8 +324,6 @@ class Run(Result):
 
     def plot(self, coordinates: Sequence[str] | None = None) -> Figure:
         """Draw what was wanted, what happened and the error between them, for all or some coordinates."""
-        from dynident.simulate.plots import plot_tracking  # noqa: PLC0415 - matplotlib is an extra
-
         return plot_tracking(self, coordinates)
 
     def summary(self) -> str:

@@ -18,6 +18,7 @@ from dynident.mechanics.functions import at_rest, project, tree_motion
 from dynident.mechanics.kinematics import jacobian
 from dynident.mechanics.motion import Motion
 from dynident.results import Result
+from dynident.simulate.plots import plot_torque_split
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -72,8 +73,6 @@ class TorqueSplit(Result):
 
     def plot(self, actuators: Sequence[str] | None = None) -> Figure:
         """Draw the parts over time, one panel per actuator."""
-        from dynident.simulate.plots import plot_torque_split  # noqa: PLC0415 - matplotlib is an extra
-
         return plot_torque_split(self, actuators)
 
     def summary(self) -> str:
