@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import io
+import os
 import re
 import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
 from docutils import nodes
 from latex2mathml.converter import convert
-from typer.testing import CliRunner
 
 import dynident
-from dynident.cli import app as command_line
-from dynident.cli import load_commands
+from dynident.cli import application, command_names, run
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
@@ -98,17 +99,18 @@ TOPICS = {
 
 def _help(*words: str) -> str:
     """Return the help of a command as a block of text."""
-    shown = CliRunner().invoke(command_line, [*words, "--help"], prog_name="dynident", env=PLAIN)
-    return f"```text\n{shown.output.strip()}\n```\n"
+    with redirect_stdout(io.StringIO()) as shown:
+        run([*words, "--help-all"])
+    return f"```text\n{shown.getvalue().strip()}\n```\n"
 
 
 def _commands(app: Any) -> None:
     """Write commands/<name>.md for every command, with those of a group on its page."""
-    load_commands()
-    texts = {name: _help(name) for c in command_line.registered_commands if (name := c.name or c.callback.__name__)}
-    for group in command_line.registered_groups:
-        parts = [c.name or c.callback.__name__ for c in group.typer_instance.registered_commands]
-        texts[group.name] = _help(group.name) + "".join(f"\n## {group.name} {p}\n\n{_help(group.name, p)}" for p in parts)
+    os.environ.update(PLAIN)
+    texts = {}
+    for name in command_names():
+        parts = [word for word in application(name)[name] if not word.startswith("-")]
+        texts[name] = _help(name) + "".join(f"\n## {name} {part}\n\n{_help(name, part)}" for part in parts)
     for name, text in texts.items():
         topic = TOPICS.get(name, name)
         more = f"What it does and why: [{topic}](../{topic}.md).\n\n" if (HERE / f"{topic}.md").exists() else ""

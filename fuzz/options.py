@@ -7,13 +7,12 @@ import os
 import shutil
 import tempfile
 import typing
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from cyclopts import Argument
 
-from dynident.cli import app, load_commands
+from dynident.cli import application, arguments_of, command_names
 from fuzz.samples import good_files
 from fuzz.watch import Tally, command
 
@@ -57,7 +56,7 @@ GOOD: dict[tuple[str, ...], tuple[str, ...]] = {
     ("fleet", "report"): ("store",),
 }
 NOT_TRIED = (("demo",), ("cache",))  # they read no files of the user
-OUTPUTS = ("--output", "--svg", "--truth", "--figures", "--mcap", "--plot", "--c", "--save-fit", "target", "--live-fit")
+OUTPUTS = ("--output", "--svg", "--truth", "--figures", "--mcap", "--plot", "--c", "--save-fit", "TARGET", "--live-fit")
 
 
 def hostile_files() -> None:
@@ -74,39 +73,41 @@ def hostile_files() -> None:
 
 
 @functools.cache
-def parameters() -> tuple[tuple[tuple[str, ...], Any], ...]:
+def parameters() -> tuple[tuple[tuple[str, ...], Argument], ...]:
     """Return every parameter of every registered command, with the words of the command."""
-    import typer  # noqa: PLC0415 - slow
+    verbs: list[tuple[str, ...]] = []
+    for name in command_names():
+        below = [word for word in application(name)[name] if not word.startswith("-")]
+        verbs += [(name, word) for word in below] if below else [(name,)]
+    return tuple(
+        (words, argument)
+        for words in verbs
+        if words not in NOT_TRIED
+        for argument in arguments_of(words)
+        if not argument.children
+    )
 
-    def walk(verb: Any, words: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
-        for name, below in getattr(verb, "commands", {}).items():
-            yield from walk(below, (*words, name))
-        if words and not hasattr(verb, "commands") and words not in NOT_TRIED:
-            yield from ((words, parameter) for parameter in verb.params)
 
-    load_commands()
-    return tuple(walk(typer.main.get_command(app), ()))
-
-
-def hostile_values(parameter: Any) -> tuple[str, ...]:
+def hostile_values(parameter: Argument) -> tuple[str, ...]:
     """Return what a parameter is tried with, by its type; devices are never written to."""
-    kind = parameter.type_descriptor.annotation
-    kind = (typing.get_args(kind) or (kind,))[0]
+    kind = parameter.hint
+    while typing.get_args(kind):
+        kind = next(each for each in typing.get_args(kind) if each is not type(None))
     if kind in (int, float):
         return NUMBERS
     if kind is bool:
         return ()
-    paths = tuple(value for value in READ if value != "zero" or parameter.opts[-1] not in OUTPUTS)
+    paths = tuple(value for value in READ if value != "zero" or parameter.name not in OUTPUTS)
     return paths if issubclass(kind, Path) else TEXTS
 
 
-def hostile_command(words: tuple[str, ...], parameter: Any, value: str) -> tuple[str, ...]:
+def hostile_command(words: tuple[str, ...], parameter: Argument, value: str) -> tuple[str, ...]:
     """Return the good command with one value replaced or added."""
     good = list(GOOD[words])
-    if parameter.param_type_name == "option":
-        return (*words, *good, f"{parameter.opts[-1]}={value}" if parameter.opts[-1].startswith("--") else value)
+    if parameter.name.startswith("--"):
+        return (*words, *good, f"{parameter.name}={value}")
     places = [i for i, word in enumerate(good) if not word.startswith("-") and not (i and good[i - 1].startswith("-"))]
-    place = [p.opts[-1] for w, p in parameters() if w == words and p.param_type_name == "argument"].index(parameter.opts[-1])
+    place = [p.name for w, p in parameters() if w == words and not p.name.startswith("--")].index(parameter.name)
     if place >= len(places):
         return (*words, *good, value)
     good[places[place]] = value
@@ -128,7 +129,7 @@ def fuzz_options(count: int, seed: int = 0, worker: int = 0, workers: int = 1, v
                 hostile_files()  # the command before may have written there
                 words, parameter, value = cases[k]
                 outcome, where = command(hostile_command(words, parameter, value))
-                tallies[" ".join(words)].add(outcome, where, f"{parameter.opts[-1]} {value[:40]!r}")
+                tallies[" ".join(words)].add(outcome, where, f"{parameter.name} {value[:40]!r}")
         finally:
             os.chdir(before)
     return list(tallies.values())

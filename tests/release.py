@@ -39,9 +39,8 @@ print("identified", fit.base.rank, "base parameters with", di.__file__)
 """
 HELP = f"""
 import contextlib, io
-from dynident.cli import app, load_commands, run
-load_commands()
-names = {{command.name or command.callback.__name__ for command in app.registered_commands}}
+from dynident.cli import command_names, run
+names = set(command_names())
 assert names == set({CORE!r}), names ^ set({CORE!r})
 for name in sorted(names):
     with contextlib.redirect_stdout(io.StringIO()) as shown:

@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 
 import dynident as di
-from dynident.cli.shared import app
 
 ROOT = Path(__file__).resolve().parents[1]
 DEMO = ROOT / "examples" / "demo"
@@ -43,7 +42,6 @@ def _blocks(page: Path) -> list[tuple[str, str]]:
 
 def _run(code: str, folder: Path, where: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
     monkeypatch.chdir(folder)
-    monkeypatch.setattr(app, "registered_commands", list(app.registered_commands))  # a page adds a command
     space: dict[str, object] = {"__name__": "example"}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # examples may show what happens with imperfect data

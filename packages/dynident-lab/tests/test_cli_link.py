@@ -100,7 +100,7 @@ def test_a_dry_run_says_what_and_how_long(tmp_path, capsys) -> None:
     ("words", "sentence"),
     [
         (["controller", "nobody"], "nobody"),
-        (["controller", ROBOT, "--protocol", "morse"], "simple_message or lynx"),
+        (["controller", ROBOT, "--protocol", "morse"], "it must be one of simple_message, lynx"),
         (["controller", ROBOT, "--rate", "0"], "--rate is 0"),
         (["controller", ROBOT, "--key-file", "missing"], "cannot be read"),
         (["controller", ROBOT, "--duration", "1e30"], "--duration is 1e+30; give 0 to"),
@@ -110,7 +110,7 @@ def test_a_dry_run_says_what_and_how_long(tmp_path, capsys) -> None:
         (["record"], "give a plan"),
         (["record", "missing"], "does not exist"),
         (["record", "--resume", "missing"], "is no campaign"),
-        (["record", "--tell", "dance"], "pause, continue or abort"),
+        (["record", "--tell", "dance"], "it must be one of pause, continue, abort"),
         (["record", "plan", "--healthy", "before"], "--healthy raises the thresholds of --monitor; give both"),
     ],
 )

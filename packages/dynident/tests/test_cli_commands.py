@@ -15,6 +15,7 @@ import pytest
 
 import dynident as di
 from dynident.__main__ import main
+from dynident.cli.consoles import notes
 from dynident.errors import IdentificationError
 
 pytest.importorskip("matplotlib", reason="reports are an extra: pip install 'dynident[report]'")
@@ -384,8 +385,6 @@ def test_an_mjcf_robot_from_log_to_description(quick: Runner) -> None:
 
 @pytest.mark.parametrize("stage", ["report", "model", "score"])
 def test_a_failing_run_keeps_what_was_there(stage: str, quick: Runner) -> None:
-    from dynident import cli
-
     def fail(*_: Any, **__: Any) -> None:
         raise IdentificationError("made to fail by the test, on purpose")
 
@@ -396,7 +395,7 @@ def test_a_failing_run_keeps_what_was_there(stage: str, quick: Runner) -> None:
     if stage == "report":
         quick.patch.setattr("dynident.report.report.write_report", fail)
     elif stage == "model":
-        quick.patch.setattr(cli.shared, "write_robot", fail)
+        quick.patch.setattr("dynident.cli.export.write_robot", fail)
     else:
         quick.patch.setattr(di.Fit, "score", fail)
     quick("identify", ROBOT, TRAIN, "--recovery", "prior", "-o", "out", code=1)
@@ -407,13 +406,11 @@ def test_a_failing_run_keeps_what_was_there(stage: str, quick: Runner) -> None:
 
 
 def test_interrupts_and_bugs(quick: Runner) -> None:
-    from dynident import cli
-
     def fail(error: BaseException) -> None:
         def raise_(*_: Any) -> None:
             raise error
 
-        quick.patch.setattr(cli.shared, "read_robot", raise_)
+        quick.patch.setattr("dynident.cli.options.read_robot", raise_)
 
     fail(KeyboardInterrupt())
     quick("describe", ROBOT, code=130)
@@ -465,13 +462,11 @@ def test_numbers_that_json_does_not_have_are_written_as_text(fit_file: Path, tmp
 
 
 def test_progress_is_shown_on_terminals_only(quick: Runner, fit_file: Path) -> None:
-    from dynident import cli
-
     quick("validate", ROBOT, fit_file, HELD_OUT)
     assert quick.errors == ""
     with quick.patch.context() as patch:
-        patch.setattr(cli.notes, "_force_terminal", True)
-        patch.setattr(cli.notes, "is_interactive", True)
+        patch.setattr(notes, "_force_terminal", True)
+        patch.setattr(notes, "is_interactive", True)
         patch.setenv("TERM", "xterm")
         quick("validate", ROBOT, fit_file, HELD_OUT)
     assert "validating on validate.csv.gz" in quick.errors

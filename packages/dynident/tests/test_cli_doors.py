@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
 import dynident as di
-from dynident.cli import _command, run
-from dynident.cli.words import OPTIONS, in_options, options_of
+from dynident.cli import application, arguments_of, command_names, option_names, run
+from dynident.cli.words import OPTIONS, in_options
 from dynident.simulate import read_drives
 
 INERTIA = """<inertial><origin xyz="0 0 0.2"/><mass value="2"/>
@@ -92,7 +89,7 @@ def test_a_base_with_legs_is_said_to_be_held(folder, capsys):
     ],
 )
 def test_sentences_name_options(said, told):
-    token = OPTIONS.set(options_of(_command(), ["identify"]))
+    token = OPTIONS.set(option_names(arguments_of(["identify"])))
     try:
         assert in_options(said) == told
     finally:
@@ -113,25 +110,21 @@ def test_joints_are_held_and_the_base_is_freed(folder, capsys):
 
 
 def test_help_speaks_no_python(capsys):
-    for name, command in _command().commands.items():
-        assert run([name, "--help"]) == 0
+    for name in command_names():
+        assert run([name, "--help-all"]) == 0
         said = capsys.readouterr().out
-        assert not any(word in said for word in ("<path>", "<bool>", "<str>", "<int>", "<float>", "list[")), name
-        nameless = [p.name for p in command.params if not getattr(p, "hidden", False) and not getattr(p, "help", "x")]
+        assert not any(word in said for word in ("STR", "INT ", "FLOAT", "None", "list[")), name
+        arguments = application(name)[name].assemble_argument_collection(parse_docstring=True)
+        nameless = [argument.name for argument in arguments.filter_by(show=True) if not argument.parameter.help]
         assert not nameless, (name, nameless)
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_shells_complete_commands(shell):
-    words = {"COMP_WORDS": "dynident ex", "COMP_CWORD": "1", "_TYPER_COMPLETE_ARGS": "dynident ex"}
-    if shell == "fish":
-        words["_TYPER_COMPLETE_FISH_ACTION"] = "get-args"
-    environment = {**os.environ, **words, "_DYNIDENT_COMPLETE": f"complete_{shell}"}
-    code = "import sys; sys.argv = ['dynident']; from dynident.__main__ import main; main()"
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60, check=False
-    )
-    assert "excite" in done.stdout and "export" in done.stdout and "describe" not in done.stdout
+def test_shells_complete_commands_options_and_values(shell, tmp_path):
+    script = tmp_path / "completion"
+    assert run(["--install-completion", "--shell", shell, "-o", str(script)]) == 0
+    text = script.read_text()
+    assert all(word in text for word in ("describe", "excite", "identify", "estimator", "output-error", "motor_current"))
 
 
 @pytest.mark.parametrize("ending", ["csv", "csv.gz", "npz", "parquet", "mat", "mcap"])

@@ -20,13 +20,12 @@ import dynident as di
 from dynident.cli.consoles import out
 from dynident.cli.export import Exporter
 from dynident.cli.robots import KnownRobot
-from dynident.cli.shared import EXPERIMENTS, Robot, app, robot_of
+from dynident.cli.options import AS_WRITTEN, Robot, RobotOptions
 
 
-@app.command(panel=EXPERIMENTS)
-def wave(robot: Robot) -> int:
+def wave(robot: Robot, /, *, described: RobotOptions = AS_WRITTEN) -> int:
     """Wave a robot's hand."""
-    out.print(f"{robot_of(robot).name} waves")
+    out.print(f"{described.robot(robot).name} waves")
     return 0
 
 
@@ -43,8 +42,8 @@ robot = KnownRobot(mechanism=bar)
 exporter = Exporter(write, folder=False, needs_fit=False, options=("ink",))
 '''
 ENTRIES = """[dynident.commands]
-wave = thirdparty_arm
-shout = thirdparty_arm.missing
+wave = thirdparty_arm:wave
+shout = thirdparty_arm.missing:shout
 [dynident.robots]
 bar_arm = thirdparty_arm:robot
 no_arm = thirdparty_arm:nothing
@@ -130,7 +129,7 @@ def test_a_plugin_that_cannot_be_imported_costs_one_line(place: Path, tmp_path: 
             1,
             "there is no robot 'nobot'; give a file with its ending, or a name: bar_arm, no_arm, odd_arm",
         ),
-        (("jump",), 2, "No such command 'jump'"),
+        (("jump",), 2, "there is no command 'jump'"),
     ],
 )
 def test_what_is_not_installed_is_named(place: Path, tmp_path: Path, words: tuple[str, ...], code: int, sentence: str) -> None:
@@ -142,7 +141,7 @@ def test_what_is_not_installed_is_named(place: Path, tmp_path: Path, words: tupl
 def test_packages_of_different_versions_are_refused(tmp_path: Path) -> None:
     site = tmp_path / "site"
     site.mkdir()
-    install(site, "dynident-lab", "0.1.0", "[dynident.commands]\nrecord = dynident_lab.cli.link\n")
+    install(site, "dynident-lab", "0.1.0", "[dynident.commands]\nrecord = dynident_lab.cli.link:record\n")
     repair = f"run pip install dynident=={di.__version__} dynident-lab=={di.__version__}"
     for words in (("--version",), ("record", "--dry-run")):
         done = dynident(*words, path=site, cwd=tmp_path)

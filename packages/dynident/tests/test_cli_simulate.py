@@ -102,7 +102,7 @@ def test_positions_alone_are_enough_for_a_motion(monkeypatch, capsys, folder: Pa
         (("simulate", "nope", "--robot", "robot.urdf"), "plan 'nope' does not exist"),
         (("simulate", "motion.csv", "--robot", "robot.urdf", "-o", "run.txt"), "must end in .csv"),
         (("simulate", "motion.csv", "--robot", "robot.urdf", "--truth", "run.csv"), "it is written as .npz"),
-        (("simulate", "motion.csv", "--robot", "robot.urdf", "--controller", "magic"), "it is one of computed_torque"),
+        (("simulate", "motion.csv", "--robot", "robot.urdf", "--controller", "magic"), "it must be one of computed_torque"),
         (("simulate", "motion.csv", "--robot", "robot.urdf", "--method", "odd"), "coupled, decoupled"),
         (("simulate", "motion.csv", "--robot", "robot.urdf", "--step", "3e-4"), "not a whole multiple"),
         (("simulate", "motion.csv", "--robot", "robot.urdf", "--noise", "-1"), "at least 0"),

@@ -215,8 +215,8 @@ def test_trap_21_long_chains_stay_cheap():
 def test_trap_22_optional_packages_stay_optional():
     code = (
         "import sys, dynident as di; di.Mechanism; di.Log; di.Motion; "
-        "print([m for m in ('cvxpy', 'matplotlib', 'llvmlite', 'scipy.signal', 'typer', 'pyarrow', 'h5py', 'xacro', 'sympy') "
-        "if m in sys.modules])"
+        "print([m for m in ('cvxpy', 'matplotlib', 'llvmlite', 'scipy.signal', 'cyclopts', 'pyarrow', 'h5py', 'xacro', "
+        "'sympy') if m in sys.modules])"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=_environment())
     assert out.stdout.strip() == "[]"

@@ -105,17 +105,14 @@ def test_a_gain_of_two_that_hardly_contradicts_the_others_is_told_where_the_desc
 
 
 def test_gravity_of_the_command_line(tmp_path):
-    from typer.testing import CliRunner
-
-    from dynident.cli.shared import app
+    from dynident.cli import run
 
     di.examples.arm6(tmp_path)
     here = [str(tmp_path / "robot.urdf"), "--json"]
-    runner = CliRunner()
-    assert runner.invoke(app, ["describe", *here, "--gravity=0,0,9.81"]).exit_code == 0
-    refused = runner.invoke(app, ["describe", *here, "--gravity", "up"])
-    assert isinstance(refused.exception, di.DynidentError)
-    assert "--gravity is 'up'" in str(refused.exception)
+    assert run(["describe", *here, "--gravity=0,0,9.81"]) == 0
+    assert run(["describe", *here, "--gravity", "-1,0,-9.7"]) == 0
+    with pytest.raises(di.DynidentError, match="--gravity is 'up'"):
+        run(["describe", *here, "--gravity", "up"])
 
 
 def test_a_slow_robot_on_the_ceiling_is_told_by_its_description():

@@ -3,7 +3,7 @@
 ======================== ==================================================================================================
 group                    what an entry is
 ======================== ==================================================================================================
-dynident.commands        a module that registers the command of that name with `dynident.cli.shared.app`
+dynident.commands        the command of that name: a function with typed parameters, or a `cyclopts.App` with subcommands
 dynident.robots          a `dynident.cli.robots.KnownRobot`
 dynident.robot_readers   ``matches(path) -> bool`` and ``read(path, **options) -> Mechanism``, for endings that are not ours
 dynident.log_readers     ``matches(path) -> bool`` and ``read(path, **options) -> Log``, for folders and such endings

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
-import typer
+from cyclopts import Parameter
 
-from dynident.cli.consoles import note, out, print_json, progress
-from dynident.cli.machines import Controller, DrivesFile, Machine, Results, any_machine, save_figures
+from dynident.cli.consoles import note, out, print_json, progress, save_figures
+from dynident.cli.machines import Controller, DrivesFile, Machine, Results, any_machine
+from dynident.cli.options import AS_WRITTEN, AsJson, Quiet, RobotOptions, check_output
 from dynident.cli.robots import PublishedResponse, find_robot, is_known
-from dynident.cli.shared import CONTROL, Arg, AsJson, Debug, Quiet, Search, Sidecar, app, check_output
 from dynident.errors import DynidentError, SimulationError
 from dynident.files import to_json, write_atomic
 from dynident.mechanics.actuation import actuator_jacobian
@@ -93,33 +93,45 @@ def _turn_alone(robot: VirtualRobot) -> bool:
     return True
 
 
-@app.command(panel=CONTROL, epilog="Example: dynident bandwidth mast --coordinate z --frequencies 0.4,1,2,5,10 -o out/")
 def bandwidth(
     machine: Machine,
-    coordinate: Annotated[
-        str | None, typer.Option(help="Coordinate, or tool.x, tool.y, tool.z; the first when absent.")
-    ] = None,
-    amplitude: Annotated[float | None, typer.Option(help="Amplitude of the command [rad or m].")] = None,
-    frequencies: Annotated[str | None, typer.Option(help="Frequencies by commas [Hz]; 0.4 to 10 Hz when absent.")] = None,
-    centre: Annotated[
-        str | None, typer.Option(help="Pose about which to swing, its coordinates by commas [rad or m]; home when absent.")
-    ] = None,
-    alone: Annotated[bool, typer.Option(help="Measure the actuators alone too, with and without friction.")] = True,
+    /,
+    *,
+    coordinate: str | None = None,
+    amplitude: float | None = None,
+    frequencies: str | None = None,
+    centre: str | None = None,
+    alone: Annotated[bool, Parameter(negative="--no-alone")] = True,
     controller: Controller = "cascade",
-    loop_bandwidth: Annotated[float, typer.Option("--bandwidth", help="Bandwidth of that controller [Hz].")] = 10.0,
+    loop_bandwidth: Annotated[float, Parameter(name="--bandwidth")] = 10.0,
     drives: DrivesFile = None,
-    sidecar: Sidecar = None,
-    search: Search = None,
-    arg: Arg = None,
+    described: RobotOptions = AS_WRITTEN,
     output: Results = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
-    debug: Debug = False,
 ) -> int:
-    """Measure the bandwidth of a machine by stepped sines, with its mechanism and of the actuators alone."""
+    """Measure the bandwidth of a machine by stepped sines, with its mechanism and of the actuators alone.
+
+    Example: dynident bandwidth mast --coordinate z --frequencies 0.4,1,2,5,10 -o out/
+
+    Parameters
+    ----------
+    coordinate
+        Coordinate, or tool.x, tool.y, tool.z; the first when absent.
+    amplitude
+        Amplitude of the command [rad or m].
+    frequencies
+        Frequencies by commas [Hz]; 0.4 to 10 Hz when absent.
+    centre
+        Pose about which to swing, its coordinates by commas [rad or m]; home when absent.
+    alone
+        Measure the actuators alone too, with and without friction.
+    loop_bandwidth
+        Bandwidth of that controller [Hz].
+    """
     if output is not None:
         check_output(output, folder=True)
-    robot = any_machine(machine, controller, loop_bandwidth, sidecar, search, arg, drives)
+    robot = any_machine(machine, controller, loop_bandwidth, described, drives)
     name = coordinate or robot.mechanism.coordinate_names[0]
     describe = find_robot(machine).response if is_known(machine) else None
     source = NOTHING if describe is None else describe(name)

@@ -7,77 +7,89 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from cyclopts import Parameter
 
 import dynident as di
-from dynident.cli.consoles import out, print_json, progress
-from dynident.cli.estimators import OF_FACTORS, FilterOptions, Recovery, check_estimator, estimator_of
-from dynident.cli.known import Centre, Mass, PopulationFile, TotalMass, Without, knowledge
-from dynident.cli.machines import DrivesFile, Seed, machine_of, robot_of_plan, save_figures
-from dynident.cli.shared import (
+from dynident.cli.consoles import out, print_json, progress, save_figures
+from dynident.cli.estimators import (
+    NOTHING_KNOWN,
+    OF_FACTORS,
+    FilterOptions,
+    KnownOptions,
+    Recovery,
+    check_estimator,
+    estimator_of,
+)
+from dynident.cli.machines import DrivesFile, Seed, machine_of, robot_of_plan
+from dynident.cli.options import (
     AS_WRITTEN,
-    EXPERIMENTS,
     NOT_OK,
-    Arg,
     AsJson,
-    Debug,
+    Folder,
     FrictionLaws,
+    OptionalFolder,
     Quiet,
     Robot,
     RobotOptions,
-    Search,
-    Sidecar,
     Strict,
-    Terms,
-    app,
     check_output,
     friction_laws,
 )
 from dynident.cli.simulate import NO_LOAD, LoadOptions, OtherBandwidth, OtherController, PlanFile, RobotOption, StepSize
-from dynident.cli.structure import choices
 from dynident.errors import DynidentError
+from dynident.excitation import Plan
 from dynident.outputs import output_set
+from dynident_lab import link
+from dynident_lab.testbench.checkup import check_robot
+from dynident_lab.testbench.cycles import CycleFits, identify_cycles
+from dynident_lab.testbench.friction_compensation import FrictionCompensation
+from dynident_lab.testbench.heating import CampaignStudy, campaign_study
+from dynident_lab.testbench.repeatability_study import Estimate
+from dynident_lab.testbench.repeatability_study import repeatability as compare
+from dynident_lab.testbench.report import write_friction_report
+from dynident_lab.testbench.study import FrictionStudy
 
 SHOWN = ("my_", "mx_", "Ixx_", "Izz_", "a0_")  # beginnings of parameters that are drawn over the cycles
 MOST = 12  # such figures
 AS_NEEDED = FilterOptions()
 
 
-@app.command(panel=EXPERIMENTS, epilog="Example: dynident cycles er3a_c60 campaign/ -o fits/")
 def cycles(
     robot: Robot,
-    campaign: Annotated[Path, typer.Argument(help="Folder of a campaign.", show_default=False)],
-    output: Annotated[Path, typer.Option("-o", "--output", help="Folder for cycles.json, the last fit and figures.")] = Path(
-        "cycles_out"
-    ),
-    cycle: Annotated[list[int] | None, typer.Option(help="Only this cycle, from 0 on; may be given several times.")] = None,
+    campaign: Path,
+    /,
+    *,
+    output: Folder = Path("cycles_out"),
+    cycle: list[int] | None = None,
     friction: FrictionLaws = None,
-    estimator: Annotated[
-        str, choices("Map weighs the description as a belief; the others fit the data alone.", *OF_FACTORS)
-    ] = "map",
+    estimator: Annotated[str, Parameter(choices=(*OF_FACTORS,))] = "map",
     recovery: Recovery = "auto",
     described: RobotOptions = AS_WRITTEN,
-    terms: Terms = None,
     filtered: FilterOptions = AS_NEEDED,
-    mass: Mass = None,
-    total_mass: TotalMass = None,
-    centre: Centre = None,
-    without: Without = None,
-    population: PopulationFile = None,
+    known: KnownOptions = NOTHING_KNOWN,
     as_json: AsJson = False,
     quiet: Quiet = False,
-    debug: Debug = False,
 ) -> int:
-    """Identify a robot from each cycle of a campaign, with the stages of its plan and the cubic friction law."""
-    from dynident_lab.testbench.cycles import identify_cycles  # noqa: PLC0415 - only this command needs it
+    """Identify a robot from each cycle of a campaign, with the stages of its plan and the cubic friction law.
 
+    Example: dynident cycles er3a_c60 campaign/ -o fits/
+
+    Parameters
+    ----------
+    campaign
+        Folder of a campaign.
+    output
+        Folder for cycles.json, the last fit and figures.
+    cycle
+        Only this cycle, from 0 on; may be given several times.
+    estimator
+        Map weighs the description as a belief; the others fit the data alone.
+    """
     check_output(output, folder=True)
-    known = knowledge(described.sidecar, mass, total_mass, centre, without, population)
-    check_estimator(estimator, recovery, known)
-    if estimator not in OF_FACTORS:
-        raise DynidentError(f"a campaign is fitted by {', '.join(OF_FACTORS)}, not by '{estimator}'")
-    least = None if estimator == "map" and known is None else estimator_of(estimator, recovery, known)
-    mechanism = described.robot(robot, terms)
+    told = known.knowledge(described.sidecar)
+    check_estimator(estimator, recovery, told)
+    least = None if estimator == "map" and told is None else estimator_of(estimator, recovery, told)
+    mechanism = described.robot(robot)
     law = friction_laws(mechanism, friction)
     if isinstance(law, dict):
         raise DynidentError("a campaign is fitted with one friction law for all joints; give --friction without joint=")
@@ -98,44 +110,48 @@ def cycles(
     return 0
 
 
-@app.command(
-    "simulate-campaign",
-    panel=EXPERIMENTS,
-    epilog="Example: dynident simulate-campaign plan/ --robot er3a_c60 --cycles 24 -o healthy/",
-)
 def simulate_campaign(
     plan: PlanFile,
-    output: Annotated[Path, typer.Option("-o", "--output", help="Folder of the campaign; run again, it goes on where it was.")],
+    /,
+    *,
+    output: Folder,
     robot: RobotOption = None,
-    cycles: Annotated[int | None, typer.Option(help="Cycles of the plan; its own number when absent.")] = None,
-    duty: Annotated[float | None, typer.Option(help="Share of time in motion, 0 to 1.")] = None,
-    fault: Annotated[
-        list[str] | None,
-        typer.Option(help="Friction of a joint times a factor from a time on, as joint_1=1.32@60min; several times."),
-    ] = None,
-    log_cycle: Annotated[float, typer.Option(help="Time between two samples [s].")] = 0.004,
+    cycles: int | None = None,
+    duty: float | None = None,
+    fault: list[str] | None = None,
+    log_cycle: float = 0.004,
     controller: OtherController = None,
     bandwidth: OtherBandwidth = 10.0,
     drives: DrivesFile = None,
     step: StepSize = None,
     load: LoadOptions = NO_LOAD,
     seed: Seed = 0,
-    sidecar: Sidecar = None,
-    search: Search = None,
-    arg: Arg = None,
+    described: RobotOptions = AS_WRITTEN,
     as_json: AsJson = False,
     quiet: Quiet = False,
-    debug: Debug = False,
 ) -> int:
-    """Run the cycles of a plan on a virtual robot, into the folder that record would have written."""
-    from dynident.excitation import Plan  # noqa: PLC0415 - only this command needs it
-    from dynident_lab import link  # noqa: PLC0415 - only this command needs it
+    """Run the cycles of a plan on a virtual robot, into the folder that record would have written.
 
+    Example: dynident simulate-campaign plan/ --robot er3a_c60 --cycles 24 -o healthy/
+
+    Parameters
+    ----------
+    output
+        Folder of the campaign; run again, it goes on where it was.
+    cycles
+        Cycles of the plan; its own number when absent.
+    duty
+        Share of time in motion, 0 to 1.
+    fault
+        Friction of a joint times a factor from a time on, as joint_1=1.32@60min; several times.
+    log_cycle
+        Time between two samples [s].
+    """
     check_output(output, folder=True)
     with progress(2, quiet) as announce:
         announce("reading the robot and the plan")
         named = robot if robot is not None else robot_of_plan(plan)
-        machine, wanted = machine_of(named, sidecar, plan, controller, bandwidth, search, arg, drives)
+        machine, wanted = machine_of(named, plan, controller, bandwidth, described, drives)
         if not isinstance(wanted, Plan):
             raise DynidentError("a campaign repeats a plan; give the folder or plan.json of dynident excite, not a motion")
         machine = load.on(machine if step is None else replace(machine, step=step))
@@ -163,10 +179,6 @@ def simulate_campaign(
 
 def friction_campaign(mechanism: di.Mechanism, folder: Path, output: Path, options: dict[str, Any]) -> Any:
     """Study the friction of a campaign; write page, numbers and the compensation that follows from them."""
-    from dynident_lab.testbench.friction_compensation import FrictionCompensation  # noqa: PLC0415
-    from dynident_lab.testbench.heating import campaign_study  # noqa: PLC0415
-    from dynident_lab.testbench.report import write_friction_report  # noqa: PLC0415
-
     found = campaign_study(mechanism, folder, **options)
     with output_set(output, ("friction.html", "friction.json", "compensation*", "heating_*.png")) as stage:
         write_friction_report(stage / "friction.html", found.study)
@@ -179,29 +191,40 @@ def friction_campaign(mechanism: di.Mechanism, folder: Path, output: Path, optio
     return found
 
 
-@app.command(
-    panel=EXPERIMENTS, epilog="Example: dynident maintenance er3a_c60 today/ --baseline healthy/friction.json -o check/"
-)
 def maintenance(
     robot: Robot,
-    campaign: Annotated[Path, typer.Argument(help="Campaign to check, or friction.json of its study.", show_default=False)],
-    baseline: Annotated[
-        list[Path], typer.Option(help="friction.json of a healthy test; better five of different days.", show_default=False)
-    ],
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="Folder for maintenance.json and figures.")] = None,
-    compensation: Annotated[str, choices("What makes up for the warming.", "auto", "temperature", "time", "none")] = "auto",
-    false_alarm: Annotated[float, typer.Option(help="Probability of a false alarm per joint and test.")] = 0.01,
-    window: Annotated[int, typer.Option(help="Points averaged before they are compared.")] = 3,
+    campaign: Path,
+    /,
+    *,
+    baseline: list[Path],
+    output: OptionalFolder = None,
+    compensation: Annotated[str, Parameter(choices=("auto", "temperature", "time", "none"))] = "auto",
+    false_alarm: float = 0.01,
+    window: int = 3,
     strict: Strict = False,
     described: RobotOptions = AS_WRITTEN,
     as_json: AsJson = False,
     quiet: Quiet = False,
-    debug: Debug = False,
 ) -> int:
-    """Check the joints of a robot against healthy tests at the same temperature; --strict exits with 3 on an alarm."""
-    from dynident_lab.testbench.checkup import check_robot  # noqa: PLC0415 - only this command needs it
-    from dynident_lab.testbench.heating import campaign_study  # noqa: PLC0415 - only this command needs it
+    """Check the joints of a robot against healthy tests at the same temperature; --strict exits with 3 on an alarm.
 
+    Example: dynident maintenance er3a_c60 today/ --baseline healthy/friction.json -o check/
+
+    Parameters
+    ----------
+    campaign
+        Campaign to check, or friction.json of its study.
+    baseline
+        friction.json of a healthy test; better five of different days.
+    output
+        Folder for maintenance.json and figures.
+    compensation
+        What makes up for the warming.
+    false_alarm
+        Probability of a false alarm per joint and test.
+    window
+        Points averaged before they are compared.
+    """
     if output is not None:
         check_output(output, folder=True)
     with progress(3, quiet) as step:
@@ -224,22 +247,31 @@ def maintenance(
     return NOT_OK if strict and found.alarms else 0
 
 
-@app.command(panel=EXPERIMENTS, epilog="Example: dynident repeatability day1/cycles.json day2/cycles.json --robots A,A -o out/")
 def repeatability(
-    tests: Annotated[
-        list[Path],
-        typer.Argument(help="cycles.json of cycles, or friction.json of friction, one per campaign.", show_default=False),
-    ],
-    robots: Annotated[str | None, typer.Option(help="Robot of each campaign, by commas; all the same when absent.")] = None,
-    tolerance: Annotated[float, typer.Option(help="Drift that the recommended warm-up may leave.")] = 0.02,
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="Folder for repeatability.json and figures.")] = None,
+    tests: list[Path],
+    /,
+    *,
+    robots: str | None = None,
+    tolerance: float = 0.02,
+    output: OptionalFolder = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
-    debug: Debug = False,
 ) -> int:
-    """Compare campaigns of several days and robots: drift over the warm-up, spread of cycles, tests and robots."""
-    from dynident_lab.testbench.repeatability_study import repeatability as compare  # noqa: PLC0415 - only this command needs it
+    """Compare campaigns of several days and robots: drift over the warm-up, spread of cycles, tests and robots.
 
+    Example: dynident repeatability day1/cycles.json day2/cycles.json --robots A,A -o out/
+
+    Parameters
+    ----------
+    tests
+        cycles.json of cycles, or friction.json of friction, one per campaign.
+    robots
+        Robot of each campaign, by commas; all the same when absent.
+    tolerance
+        Drift that the recommended warm-up may leave.
+    output
+        Folder for repeatability.json and figures.
+    """
     if output is not None:
         check_output(output, folder=True)
     owners = [name.strip() for name in robots.split(",")] if robots else ["robot"] * len(tests)
@@ -261,10 +293,6 @@ def repeatability(
 
 def _estimates(path: Path, robot: str) -> list[Any]:
     """Return the rows of one campaign: parameters per cycle, or friction of every joint at one speed."""
-    from dynident_lab.testbench.cycles import CycleFits  # noqa: PLC0415 - only this command needs it
-    from dynident_lab.testbench.heating import CampaignStudy  # noqa: PLC0415 - only this command needs it
-    from dynident_lab.testbench.repeatability_study import Estimate  # noqa: PLC0415 - only this command needs it
-
     if not path.is_file():
         raise DynidentError(f"there is no file '{path}'; give cycles.json of dynident cycles or friction.json of friction")
     found = di.load(path)
@@ -285,9 +313,6 @@ def _estimates(path: Path, robot: str) -> list[Any]:
 
 def _study(path: Path) -> Any:
     """Return a friction study of a file."""
-    from dynident_lab.testbench.heating import CampaignStudy  # noqa: PLC0415 - only this command needs it
-    from dynident_lab.testbench.study import FrictionStudy  # noqa: PLC0415 - only this command needs it
-
     if not path.is_file():
         raise DynidentError(f"there is no study '{path}'; give friction.json of dynident friction")
     found = di.load(path)

@@ -3,41 +3,53 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
+from cyclopts import App
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from dynident.cli.consoles import note, out, print_json, shown
-from dynident.cli.shared import NOT_OK, START, App, AsJson, Debug, Quiet, Strict, app, check_output
+from dynident.cli.groups import OPTIONS
+from dynident.cli.options import NOT_OK, AsJson, Folder, Quiet, Strict, check_output
 from dynident.errors import DynidentError
 from dynident_lab.fleet import identify as identify_fleet
+from dynident_lab.fleet.catalog import read_fleet
+from dynident_lab.fleet.engine import connect
+from dynident_lab.fleet.report import write_fleet_report
+from dynident_lab.fleet.results import FleetResult
 
-fleet = App(help="Many robots and logs: identify, report.", no_args_is_help=True, rich_markup_mode="markdown")
-app.add_typer(fleet, name="fleet", rich_help_panel=START)
-
-Folder = Annotated[Path, typer.Argument(help="Folder that fleet identify wrote.", show_default=False)]
+fleet = App(name="fleet", help="Many robots and logs: identify, report.", group_parameters=OPTIONS)
 
 
-@fleet.command(epilog="Example: dynident fleet identify fleet.toml -o out/ --scheduler tcp://host:8786")
+@fleet.command
 def identify(
-    file: Annotated[Path, typer.Argument(help="fleet.toml with robots, logs and options.", show_default=False)],
-    output: Annotated[Path, typer.Option("-o", "--output", help="Folder of factors and results; kept for later runs.")] = Path(
-        "fleet_out"
-    ),
-    scheduler: Annotated[str | None, typer.Option(help="Address of a Dask scheduler; local processes if none.")] = None,
-    workers: Annotated[int | None, typer.Option(help="Local processes; one per core if not given.")] = None,
-    memory: Annotated[str, typer.Option(help="Memory limit of each local process, as 2GB; an equal share if auto.")] = "auto",
+    file: Path,
+    /,
+    *,
+    output: Folder = Path("fleet_out"),
+    scheduler: str | None = None,
+    workers: int | None = None,
+    memory: str = "auto",
     strict: Strict = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
-    debug: Debug = False,
 ) -> int:
-    """Identify all robots of a fleet; logs of earlier runs are not read again. Writes fleet.json, report.html, robots/."""
-    from dynident_lab.fleet.catalog import read_fleet  # noqa: PLC0415 - only here
-    from dynident_lab.fleet.engine import connect  # noqa: PLC0415 - only here
-    from dynident_lab.fleet.report import write_fleet_report  # noqa: PLC0415 - only here
+    """Identify all robots of a fleet; logs of earlier runs are not read again. Writes fleet.json, report.html, robots/.
 
+    Example: dynident fleet identify fleet.toml -o out/ --scheduler tcp://host:8786
+
+    Parameters
+    ----------
+    file
+        fleet.toml with robots, logs and options.
+    output
+        Folder of factors and results; kept for later runs.
+    scheduler
+        Address of a Dask scheduler; local processes if none.
+    workers
+        Local processes; one per core if not given.
+    memory
+        Memory limit of each local process, as 2GB; an equal share if auto.
+    """
     check_output(output, folder=True)
     plan = read_fleet(file)
     asked = dict(plan.questions)
@@ -85,11 +97,14 @@ def identify(
     return 0 if good else NOT_OK
 
 
-@fleet.command(epilog="Example: dynident fleet report out/")
-def report(folder: Folder, debug: Debug = False) -> int:
-    """Write the report of a fleet again, from its fleet.json."""
-    from dynident_lab.fleet.report import write_fleet_report  # noqa: PLC0415 - only here
-    from dynident_lab.fleet.results import FleetResult  # noqa: PLC0415 - only here
+@fleet.command
+def report(
+    folder: Path,
+    /,
+) -> int:
+    """Write the report of a fleet again, from its fleet.json.
 
+    Example: dynident fleet report out/
+    """
     out.print(f"written: {write_fleet_report(folder, FleetResult.load(folder / 'fleet.json'))}")
     return 0

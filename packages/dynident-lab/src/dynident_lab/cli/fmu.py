@@ -12,8 +12,8 @@ import numpy as np
 from dynident.checks import choice
 from dynident.cli.consoles import note
 from dynident.cli.export import Exporter, ExportRequest
-from dynident.cli.machines import drives_of, no_drives, ready_machine
-from dynident.cli.robots import is_known
+from dynident.cli.machines import drives_of, no_drives
+from dynident.cli.robots import is_known, ready_machine
 from dynident.control import OpenLoop
 from dynident.errors import DynidentError
 from dynident.simulate import standard_machine

@@ -10,20 +10,22 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from cyclopts import Parameter
 from rich.live import Live
 from rich.table import Table
 
 import dynident as di
 from dynident.cli.consoles import note, notes, out, print_json
 from dynident.cli.machines import DrivesFile, Machine, any_machine
+from dynident.cli.options import AS_WRITTEN, AsJson, OptionalFolder, Quiet, RobotOptions, check_output
 from dynident.cli.robots import find_robot, known_robots
-from dynident.cli.shared import EXPERIMENTS, Arg, AsJson, Debug, Quiet, Search, Sidecar, app, check_output, robot_of
-from dynident.cli.structure import choices
 from dynident.cli.words import OTHER_NAMES
 from dynident.errors import DynidentError, LinkError
+from dynident.excitation import Plan
 from dynident.files import BYTES, read_json, read_regular, to_json, write_atomic
 from dynident.identify import RLS
+from dynident_lab import link
+from dynident_lab.link.schedule import clock_text, seconds
 
 if TYPE_CHECKING:
     from dynident.mechanism import Mechanism
@@ -50,61 +52,85 @@ def _key(path: Path | None) -> bytes:
     return key
 
 
-@app.command(
-    panel=EXPERIMENTS, epilog="Example: dynident controller er3a_c60 --protocol simple_message --transport tcp --speed 10"
-)
 def controller(
     robot: Machine,
-    protocol: Annotated[str, choices("Language of the controller.", "simple_message", "lynx")] = "simple_message",
-    transport: Annotated[str, choices("Udp begins with a handshake of one byte.", "tcp", "udp")] = "tcp",
-    motion_port: Annotated[
-        int | None, typer.Option(help="Port for motions, 11000 when absent; of lynx its only port, 12000. 0: any that is free.")
-    ] = None,
-    state_port: Annotated[int, typer.Option(help="Port of the feedback of simple_message.")] = 11002,
-    speed: Annotated[float, typer.Option(help="Seconds of the robot per second.")] = 1.0,
-    rate: Annotated[float, typer.Option(help="Samples per second [Hz].")] = 250.0,
-    seed: Annotated[int, typer.Option(help="Seed of all noise.")] = 0,
-    buffer: Annotated[int, typer.Option(help="Points that the buffer holds.")] = 100,
-    feedback: Annotated[float, typer.Option(help="Time between two feedback topics [s].")] = 0.05,
-    full: Annotated[bool, typer.Option("--full-feedback", help="Send JOINT_FEEDBACK instead of JOINT_POSITION.")] = False,
-    order: Annotated[str, choices("Byte order.", "little", "big")] = "little",
-    watchdog: Annotated[
-        float, typer.Option(help="Silence of a client that pings after which the motion stops [s]; 0 for none.")
-    ] = 2.0,
-    real_time: Annotated[
-        bool,
-        typer.Option("--real-time", help="Simulate in a process of its own, and run before others where allowed."),
-    ] = False,
-    following: Annotated[float, typer.Option(help="Largest distance between setpoint and robot [rad, m].")] = 0.1,
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    peer: Annotated[
-        list[str] | None, typer.Option(help="Address that may connect (repeat for more); needed on a network.")
-    ] = None,
-    key_file: Annotated[Path | None, typer.Option(help="File with the shared key of lynx; needed on a network.")] = None,
+    /,
+    *,
+    protocol: Annotated[str, Parameter(choices=("simple_message", "lynx"))] = "simple_message",
+    transport: Annotated[str, Parameter(choices=("tcp", "udp"))] = "tcp",
+    motion_port: int | None = None,
+    state_port: int = 11002,
+    speed: float = 1.0,
+    rate: float = 250.0,
+    seed: int = 0,
+    buffer: int = 100,
+    feedback: float = 0.05,
+    full: Annotated[bool, Parameter(name="--full-feedback")] = False,
+    order: Annotated[str, Parameter(choices=("little", "big"))] = "little",
+    watchdog: float = 2.0,
+    real_time: bool = False,
+    following: float = 0.1,
+    host: str = "127.0.0.1",
+    peer: list[str] | None = None,
+    key_file: Path | None = None,
     drives: DrivesFile = None,
-    sidecar: Sidecar = None,
-    search: Search = None,
-    arg: Arg = None,
-    duration: Annotated[float | None, typer.Option(help="Serve for so long [s]; until interrupted when absent.")] = None,
+    described: RobotOptions = AS_WRITTEN,
+    duration: float | None = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
-    debug: Debug = False,
 ) -> int:
     """Serve a virtual robot as a controller: motion task, feedback, limits, alarms and a thermal state that goes on.
 
-    On a terminal: e and Enter presses the emergency stop, r and Enter releases it and resets alarms.
-    """
-    from dynident_lab import link  # noqa: PLC0415 - only this command needs it
+    Example: dynident controller er3a_c60 --protocol simple_message --transport tcp --speed 10
 
-    if protocol not in ("simple_message", "lynx"):
-        raise DynidentError(f"--protocol is '{protocol}'; it is simple_message or lynx")
+    On a terminal: e and Enter presses the emergency stop, r and Enter releases it and resets alarms.
+
+    Parameters
+    ----------
+    protocol
+        Language of the controller.
+    transport
+        Udp begins with a handshake of one byte.
+    motion_port
+        Port for motions, 11000 when absent; of lynx its only port, 12000. 0: any that is free.
+    state_port
+        Port of the feedback of simple_message.
+    speed
+        Seconds of the robot per second.
+    rate
+        Samples per second [Hz].
+    seed
+        Seed of all noise.
+    buffer
+        Points that the buffer holds.
+    feedback
+        Time between two feedback topics [s].
+    full
+        Send JOINT_FEEDBACK instead of JOINT_POSITION.
+    order
+        Byte order.
+    watchdog
+        Silence of a client that pings after which the motion stops [s]; 0 for none.
+    real_time
+        Simulate in a process of its own, and run before others where allowed.
+    following
+        Largest distance between setpoint and robot [rad, m].
+    host
+        Address to listen on.
+    peer
+        Address that may connect (repeat for more); needed on a network.
+    key_file
+        File with the shared key of lynx; needed on a network.
+    duration
+        Serve for so long [s]; until interrupted when absent.
+    """
     if not 0.0 < rate <= 10_000.0 or buffer < 2:
         raise DynidentError(f"--rate is {rate:g} and --buffer {buffer}; give a rate above zero and at least 2 points")
     for name, value, least in (("--feedback", feedback, 1e-3), ("--watchdog", watchdog, 0.0), ("--duration", duration, 0.0)):
         if value is not None and not least <= value <= LONGEST:
             raise DynidentError(f"{name} is {value:g}; give {least:g} to {LONGEST:g} s")
     key = _key(key_file)
-    machine = any_machine(robot, LAW, BANDWIDTH, sidecar, search, arg, drives)
+    machine = any_machine(robot, LAW, BANDWIDTH, described, drives)
     try:
         link.prepare_timing(real_time)
     except LinkError as error:  # the process of its own helps without that right too
@@ -169,63 +195,86 @@ def _serve(core: Any, ended: threading.Event, duration: float | None, quiet: boo
             note("stopped; the robot is at rest")
 
 
-@app.command(
-    panel=EXPERIMENTS, epilog="Example: dynident record plan/ --controller simple_message://127.0.0.1:11000 -o campaign/"
-)
 def record(
-    plan: Annotated[Path | None, typer.Argument(help="Folder or plan.json of excite.", show_default=False)] = None,
-    address: Annotated[
-        str | None, typer.Option("--controller", help="simple_message://host:port or lynx://host:port.", show_default=False)
-    ] = None,
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="New folder for the campaign.")] = None,
-    resume: Annotated[Path | None, typer.Option(help="Go on with the campaign of this folder.")] = None,
-    tell: Annotated[
-        str | None, choices("Tell the campaign in the folder of -o what to do.", "pause", "continue", "abort")
-    ] = None,
-    repetitions: Annotated[int | None, typer.Option(help="How often the whole plan is run.")] = None,
-    rest: Annotated[str | None, typer.Option(help="Rest between repetitions, as 8h.")] = None,
-    start_below: Annotated[float | None, typer.Option(help="Start only below this temperature [degC].")] = None,
-    start_rest: Annotated[str | None, typer.Option(help="Start only this long after the last motion, as 8h.")] = None,
-    duty: Annotated[float | None, typer.Option(help="Share of time in motion, 0 to 1.")] = None,
-    cycles: Annotated[int | None, typer.Option(help="Cycles per repetition instead of the plan's.")] = None,
-    tolerance: Annotated[
-        float | None, typer.Option(help="Residual over the largest predicted effort that stops the motion.")
-    ] = None,
-    model: Annotated[
-        Path | None,
-        typer.Option(help="Robot whose inverse dynamics predicts the efforts; that of the plan's name when absent."),
-    ] = None,
-    monitor: Annotated[
-        Path | None, typer.Option(help="fit.json of --model: stop when something touches the robot.", show_default=False)
-    ] = None,
-    healthy: Annotated[
-        list[Path] | None,
-        typer.Option(help="Campaign in which nothing touched the robot: raises the thresholds of --monitor to its noise."),
-    ] = None,
-    live_fit: Annotated[
-        Path | None,
-        typer.Option(help="Fit --model recursively while recording, and write its base parameters here.", show_default=False),
-    ] = None,
-    mcap: Annotated[Path | None, typer.Option(help="Write the samples as MCAP too.")] = None,
-    key_file: Annotated[Path | None, typer.Option(help="File with the shared key of lynx.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done and how long it takes.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Confirm that a real robot may move.")] = False,
+    plan: Path | None = None,
+    /,
+    *,
+    address: Annotated[str | None, Parameter(name="--controller")] = None,
+    output: OptionalFolder = None,
+    resume: Path | None = None,
+    tell: Annotated[str | None, Parameter(choices=("pause", "continue", "abort"))] = None,
+    repetitions: int | None = None,
+    rest: str | None = None,
+    start_below: float | None = None,
+    start_rest: str | None = None,
+    duty: float | None = None,
+    cycles: int | None = None,
+    tolerance: float | None = None,
+    model: Path | None = None,
+    monitor: Path | None = None,
+    healthy: list[Path] | None = None,
+    live_fit: Path | None = None,
+    mcap: Path | None = None,
+    key_file: Path | None = None,
+    dry_run: bool = False,
+    yes: bool = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
-    debug: Debug = False,
 ) -> int:
     """Run a plan on a controller and record it; a crash loses nothing, and --resume goes on where it was.
 
-    On a terminal: p and Enter pauses, c and Enter continues, q and Enter or Ctrl-C aborts; each brings the robot to rest.
-    """
-    from dynident_lab import link  # noqa: PLC0415 - only this command needs it
-    from dynident_lab.link.schedule import seconds  # noqa: PLC0415
+    Example: dynident record plan/ --controller simple_message://127.0.0.1:11000 -o campaign/
 
+    On a terminal: p and Enter pauses, c and Enter continues, q and Enter or Ctrl-C aborts; each brings the robot to rest.
+
+    Parameters
+    ----------
+    plan
+        Folder or plan.json of excite.
+    address
+        simple_message://host:port or lynx://host:port.
+    output
+        New folder for the campaign.
+    resume
+        Go on with the campaign of this folder.
+    tell
+        Tell the campaign in the folder of -o what to do.
+    repetitions
+        How often the whole plan is run.
+    rest
+        Rest between repetitions, as 8h.
+    start_below
+        Start only below this temperature [degC].
+    start_rest
+        Start only this long after the last motion, as 8h.
+    duty
+        Share of time in motion, 0 to 1.
+    cycles
+        Cycles per repetition instead of the plan's.
+    tolerance
+        Residual over the largest predicted effort that stops the motion.
+    model
+        Robot whose inverse dynamics predicts the efforts; that of the plan's name when absent.
+    monitor
+        fit.json of --model: stop when something touches the robot.
+    healthy
+        Campaign in which nothing touched the robot: raises the thresholds of --monitor to its noise.
+    live_fit
+        Fit --model recursively while recording, and write its base parameters here.
+    mcap
+        Write the samples as MCAP too.
+    key_file
+        File with the shared key of lynx.
+    dry_run
+        Only say what would be done and how long it takes.
+    yes
+        Confirm that a real robot may move.
+    """
     if tell is not None:
         return _tell(tell, output or resume)
     if (monitor is not None or live_fit is not None) and model is None:
         raise DynidentError("--monitor and --live-fit need --model, the robot that the fit belongs to")
-    mechanism = None if model is None else robot_of(model)  # before anything moves or is written
+    mechanism = None if model is None else AS_WRITTEN.robot(model)  # before anything moves or is written
     watching = None if monitor is None or mechanism is None else di.monitor.Monitor(di.Fit.load(monitor, mechanism))
     for path in healthy or []:
         if watching is None:
@@ -273,7 +322,6 @@ def record(
 
 
 def _plan(path: Path | None) -> Any:
-    from dynident.excitation import Plan  # noqa: PLC0415 - only this command needs it
 
     if path is None:
         raise DynidentError("give a plan, or --resume with the folder of a campaign")
@@ -291,8 +339,6 @@ def _address(folder: Path) -> str:
 
 
 def _tell(word: str, folder: Path | None) -> int:
-    if word not in ("pause", "continue", "abort"):
-        raise DynidentError(f"--tell is '{word}'; it is pause, continue or abort")
     if folder is None or not (folder / "campaign.json").is_file():
         raise DynidentError(f"--tell needs -o with the folder of a campaign; '{folder}' is none")
     if word == "continue":
@@ -323,8 +369,6 @@ def _predictor(mechanism: Mechanism | None, campaign: Campaign) -> Any:
 
 def _channels(campaign: Campaign) -> Identity:
     """Return what the controller of a campaign measures."""
-    from dynident_lab import link  # noqa: PLC0415 - only this command needs it
-
     known = campaign.about["controller"]
     gain = known.get("gain")
     return link.Identity(
@@ -337,8 +381,6 @@ def _channels(campaign: Campaign) -> Identity:
 
 def _live_fit(mechanism: Mechanism, campaign: Campaign) -> Any:
     """Return a recursive fit, which listens to the campaign."""
-    from dynident_lab import link  # noqa: PLC0415 - only this command needs it
-
     estimator = RLS(memory=LIVE_MEMORY).start(di.base_parameters(mechanism))
     made = link.LiveFit(estimator, _channels(campaign))
     campaign.listeners = (*campaign.listeners, made)
@@ -354,7 +396,6 @@ def _write_live_fit(path: Path, fitted: Any) -> None:
 
 
 def _run(campaign: Campaign, predict: Any, mcap: Path | None, as_json: bool, quiet: bool) -> int:
-    from dynident_lab import link  # noqa: PLC0415 - only this command needs it
 
     campaign.predict = predict
     writer = None
@@ -423,8 +464,6 @@ def _keys(actions: Mapping[str, Callable[[], object]], quiet: bool) -> None:
 
 def _view(progress: Progress, campaign: Campaign) -> Table:
     """Return the live view: where the campaign is, and the newest sample."""
-    from dynident_lab.link.schedule import clock_text  # noqa: PLC0415 - only here
-
     title = f"{progress.what}: cycle {min(progress.done + 1, progress.total)} of {progress.total}, {progress.motion:.1f} of "
     title += f"{progress.duration:.1f} s, {clock_text(progress.left)} left, {progress.acknowledged} samples on disk"
     table = Table(title=progress.text or title, title_justify="left")

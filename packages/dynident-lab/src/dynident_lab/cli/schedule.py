@@ -5,40 +5,58 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from cyclopts import Parameter
 
 from dynident.cli.consoles import out, print_json
 from dynident.cli.excite import limits_for
-from dynident.cli.shared import AS_WRITTEN, EXPERIMENTS, AsJson, Debug, Robot, RobotOptions, app, check_output
-from dynident.cli.structure import choices
+from dynident.cli.options import AS_WRITTEN, AsJson, Folder, Robot, RobotOptions, check_output
 from dynident.errors import DynidentError
 from dynident.outputs import output_set
+from dynident.trajectory import to_csv
+from dynident_lab.thermal.schedules import cooling_test, heating_test
 
 
-@app.command(panel=EXPERIMENTS, epilog="Example: dynident schedule er3a_c60 --joint joint_4 --duty 0.6 -o plan/")
 def schedule(
     robot: Robot,
-    joint: Annotated[str, typer.Option(help="Joint that is heated or cools down.", show_default=False)],
-    output: Annotated[Path, typer.Option("-o", "--output", help="Folder for plan.json and motion.csv.")],
-    kind: Annotated[str, choices("Heating has a test every 2 min, cooling every 5 min.", "heating", "cooling")] = "heating",
-    duty: Annotated[float, typer.Option(help="Share of the warming in motion, above 0 and up to 1.")] = 1.0,
-    interval: Annotated[float | None, typer.Option(help="Between two tests [s]; 120 heating, 300 cooling.")] = None,
-    cycles: Annotated[int | None, typer.Option(help="Tests; 40 heating, 24 cooling.")] = None,
-    power: Annotated[
-        str, choices("Before a heating test. Off: from cold; on: energised for two hours without motion.", "off", "on")
-    ] = "off",
-    limits: Annotated[Path | None, typer.Option(help="TOML file with limits.")] = None,
-    rate: Annotated[float, typer.Option(help="Samples per second of the experiment [Hz].")] = 100.0,
+    /,
+    *,
+    joint: Annotated[str, Parameter(metavar="NAME")],
+    output: Folder,
+    kind: Annotated[str, Parameter(choices=("heating", "cooling"))] = "heating",
+    duty: float = 1.0,
+    interval: float | None = None,
+    cycles: int | None = None,
+    power: Annotated[str, Parameter(choices=("off", "on"))] = "off",
+    limits: Path | None = None,
+    rate: float = 100.0,
     described: RobotOptions = AS_WRITTEN,
     as_json: AsJson = False,
-    debug: Debug = False,
 ) -> int:
-    """Plan the heating or cooling test of one joint; simulate-campaign or record runs it."""
-    from dynident.trajectory import to_csv  # noqa: PLC0415
-    from dynident_lab.thermal.schedules import cooling_test, heating_test  # noqa: PLC0415 - only this command needs it
+    """Plan the heating or cooling test of one joint; simulate-campaign or record runs it.
 
-    if kind not in ("heating", "cooling"):
-        raise DynidentError(f"--kind is '{kind}'; give heating or cooling")
+    Example: dynident schedule er3a_c60 --joint joint_4 --duty 0.6 -o plan/
+
+    Parameters
+    ----------
+    joint
+        Joint that is heated or cools down.
+    output
+        Folder for plan.json and motion.csv.
+    kind
+        Heating has a test every 2 min, cooling every 5 min.
+    duty
+        Share of the warming in motion, above 0 and up to 1.
+    interval
+        Between two tests [s]; 120 heating, 300 cooling.
+    cycles
+        Tests; 40 heating, 24 cooling.
+    power
+        Before a heating test. Off: from cold; on: energised for two hours without motion.
+    limits
+        TOML file with limits.
+    rate
+        Samples per second of the experiment [Hz].
+    """
     if kind == "cooling" and (duty != 1.0 or power != "off"):
         raise DynidentError("--duty and --power are for heating; a cooling robot stands still")
     check_output(output, folder=True)

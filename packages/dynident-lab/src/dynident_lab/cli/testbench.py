@@ -4,67 +4,61 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 import dynident as di
-from dynident.cli.consoles import out, print_json, progress
-from dynident.cli.machines import Bandwidth, Controller, DrivesFile, Machine, Results, Seed, no_drives, save_figures
+from dynident.cli.consoles import out, print_json, progress, save_figures
+from dynident.cli.machines import Bandwidth, Controller, DrivesFile, Machine, Results, Seed, no_drives
+from dynident.cli.options import AS_LOGGED, AS_WRITTEN, AsJson, Folder, LogOptions, Quiet, Robot, RobotOptions, check_output
 from dynident.cli.robots import find_robot, is_known
-from dynident.cli.shared import (
-    AS_LOGGED,
-    AS_WRITTEN,
-    CONTROL,
-    EXPERIMENTS,
-    Arg,
-    AsJson,
-    Debug,
-    Effort,
-    LogOptions,
-    Quiet,
-    Robot,
-    RobotOptions,
-    Search,
-    Sidecar,
-    app,
-    check_output,
-    robot_of,
-)
 from dynident.errors import DynidentError
 from dynident.files import to_json, write_atomic
 from dynident.outputs import output_set
+from dynident.simulate import read_drives
+from dynident_lab.campaigns.log import CampaignLog, is_campaign
 from dynident_lab.cli.campaigns import friction_campaign
+from dynident_lab.testbench.report import write_friction_report
+from dynident_lab.testbench.study import friction_study
+from dynident_lab.testbench.tracking_case import own_case
 
 
-@app.command(
-    panel=EXPERIMENTS, epilog="Example: dynident friction robot.urdf cold.csv warm.csv --effort joint_torque -o friction/"
-)
 def friction(
     robot: Robot,
-    logs: Annotated[
-        list[Path], typer.Argument(help="Logs with constant-speed plateaus in time order, or a campaign.", show_default=False)
-    ],
-    effort: Effort = None,
-    output: Annotated[Path, typer.Option("-o", "--output", help="Folder for friction.html and friction.json.")] = Path(
-        "friction"
-    ),
-    robots: Annotated[str | None, typer.Option(help="Robot of each log, by commas, to compare several of one kind.")] = None,
-    by: Annotated[str, typer.Option(help="How plateaus make curves: auto, temperature, time or all.")] = "auto",
-    level: Annotated[float, typer.Option(help="Speed followed over time, as a part of the top speed.")] = 0.6,
-    tolerance: Annotated[float, typer.Option(help="Drift that the recommended warm-up may leave.")] = 0.02,
-    shortest: Annotated[float, typer.Option(help="Shortest plateau that counts [s].")] = 0.25,
-    described: RobotOptions = AS_WRITTEN,
+    logs: list[Path],
+    /,
+    *,
     logged: LogOptions = AS_LOGGED,
+    output: Folder = Path("friction"),
+    robots: str | None = None,
+    by: str = "auto",
+    level: float = 0.6,
+    tolerance: float = 0.02,
+    shortest: float = 0.25,
+    described: RobotOptions = AS_WRITTEN,
     as_json: AsJson = False,
     quiet: Quiet = False,
-    debug: Debug = False,
 ) -> int:
-    """Study friction: against speed per temperature, over time with warm-up models, time constants, robots compared."""
-    from dynident_lab.campaigns.log import CampaignLog, is_campaign  # noqa: PLC0415
-    from dynident_lab.testbench.report import write_friction_report  # noqa: PLC0415 - only this command needs it
-    from dynident_lab.testbench.study import friction_study  # noqa: PLC0415 - only this command needs it
+    """Study friction: against speed per temperature, over time with warm-up models, time constants, robots compared.
 
+    Example: dynident friction robot.urdf cold.csv warm.csv --effort joint_torque -o friction/
+
+    Parameters
+    ----------
+    logs
+        Logs with constant-speed plateaus in time order, or a campaign.
+    output
+        Folder for friction.html and friction.json.
+    robots
+        Robot of each log, by commas, to compare several of one kind.
+    by
+        How plateaus make curves: auto, temperature, time or all.
+    level
+        Speed followed over time, as a part of the top speed.
+    tolerance
+        Drift that the recommended warm-up may leave.
+    shortest
+        Shortest plateau that counts [s].
+    """
     check_output(output, folder=True)
     options = {"by": by, "level": level, "tolerance": tolerance, "shortest": shortest}
     if len(logs) == 1 and is_campaign(logs[0]):
@@ -77,7 +71,7 @@ def friction(
             out.print(whole.summary())
             out.print(f"\nwritten: {output / 'friction.html'}, {output / 'friction.json'}, {output / 'compensation.json'}")
         return 0
-    read_log = logged.reader(effort)
+    read_log = logged.reader()
     with progress(len(logs) + 3, quiet) as step:
         step("reading the robot")
         mechanism = described.robot(robot)
@@ -111,31 +105,29 @@ def _tests_table(tests: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-@app.command(panel=CONTROL, epilog="Example: dynident track dualv -o out/")
 def track(
     machine: Machine,
-    fit: Annotated[
-        Path | None,
-        typer.Option(
-            help="fit.json: tried on a ready machine too; of your own robot it counts as true, the description as catalogue."
-        ),
-    ] = None,
+    /,
+    *,
+    fit: Path | None = None,
     controller: Controller = "computed_torque",
     bandwidth: Bandwidth = 10.0,
     drives: DrivesFile = None,
-    sidecar: Sidecar = None,
-    search: Search = None,
-    arg: Arg = None,
+    described: RobotOptions = AS_WRITTEN,
     seed: Seed = 0,
     output: Results = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
-    debug: Debug = False,
 ) -> int:
-    """Prove an identified model in closed loop: feedback alone, with a catalogue model, with the identified one."""
-    from dynident.simulate import read_drives  # noqa: PLC0415
-    from dynident_lab.testbench.tracking_case import own_case  # noqa: PLC0415
+    """Prove an identified model in closed loop: feedback alone, with a catalogue model, with the identified one.
 
+    Example: dynident track dualv -o out/
+
+    Parameters
+    ----------
+    fit
+        fit.json: tried on a ready machine too; of your own robot it counts as true, the description as catalogue.
+    """
     if output is not None:
         check_output(output, folder=True)
     others: dict[str, di.Mechanism] = {}
@@ -151,10 +143,10 @@ def track(
             case = known.proof_case(seed)
             others = {} if fit is None else {f"model of {fit.name}": di.Fit.load(fit).model}
         else:
-            described = robot_of(Path(machine), sidecar, search, arg)
-            true = described if fit is None else di.Fit.load(fit, described).model
+            catalogue = described.robot(Path(machine))
+            true = catalogue if fit is None else di.Fit.load(fit, catalogue).model
             turned = None if drives is None else read_drives(drives, true)
-            case = own_case(true, None if fit is None else described, controller, bandwidth, seed, turned)
+            case = own_case(true, None if fit is None else catalogue, controller, bandwidth, seed, turned)
         step("identifying from its own log, then tracking")
         proof = case.run(seed, others=others)
         tests = [] if known is None or known.compare is None else known.compare()  # tests that the source itself describes

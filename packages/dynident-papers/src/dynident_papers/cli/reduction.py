@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from dynident.cli.consoles import out, print_json
-from dynident.cli.shared import AS_WRITTEN, MODEL, AsJson, Debug, Robot, RobotOptions, Terms, app
+from dynident.cli.options import AS_WRITTEN, AsJson, Robot, RobotOptions
 from dynident_papers.identify import reduction as reduce_parameters
 
 
-@app.command(panel=MODEL, epilog="Example: dynident reduction robot.urdf --json")
 def reduction(
-    robot: Robot, described: RobotOptions = AS_WRITTEN, terms: Terms = None, as_json: AsJson = False, debug: Debug = False
+    robot: Robot,
+    /,
+    *,
+    described: RobotOptions = AS_WRITTEN,
+    as_json: AsJson = False,
 ) -> int:
-    """Show which parameters the torque of each joint depends on, by QR and SVD of its regressor."""
-    found = reduce_parameters(described.robot(robot, terms))
+    """Show which parameters the torque of each joint depends on, by QR and SVD of its regressor.
+
+    Example: dynident reduction robot.urdf --json
+    """
+    found = reduce_parameters(described.robot(robot))
     if as_json:
         print_json(found.to_dict())
     else:

@@ -7,10 +7,10 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from cyclopts import Parameter
 
 from dynident.cli.consoles import note, out, print_json, progress
-from dynident.cli.shared import FILES, AsJson, Debug, app, check_output
+from dynident.cli.options import AsJson, OptionalFolder, check_output
 from dynident.errors import DynidentError
 from dynident.outputs import output_set
 from dynident_lab.fleet import connect
@@ -22,25 +22,36 @@ PAGE = "reproduce.html"
 LOST = "the connection to the scheduler was lost, with this and what was still to come; give the names that are missing again"
 
 
-@app.command(
-    panel=FILES,
-    epilog="Examples: dynident reproduce --list    dynident reproduce cft-table-6    dynident reproduce --all -o out/",
-)
 def reproduce(
-    names: Annotated[
-        list[str] | None, typer.Argument(help="What to compute, such as cft-table-6; see --list.", show_default=False)
-    ] = None,
-    listed: Annotated[bool, typer.Option("--list", help="Show all names, and about how long each takes.")] = False,
-    everything: Annotated[bool, typer.Option("--all", help="Compute all of them.")] = False,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Folder for one page with everything, and a JSON file of each.")
-    ] = None,
-    workers: Annotated[int | None, typer.Option(help="Compute several at once on so many local processes of Dask.")] = None,
-    scheduler: Annotated[str | None, typer.Option(help="Compute them on the workers of this Dask scheduler.")] = None,
+    names: list[str] | None = None,
+    /,
+    *,
+    listed: Annotated[bool, Parameter(name="--list")] = False,
+    everything: Annotated[bool, Parameter(name="--all")] = False,
+    output: OptionalFolder = None,
+    workers: int | None = None,
+    scheduler: str | None = None,
     as_json: AsJson = False,
-    debug: Debug = False,
 ) -> int:
-    """Compute published tables and figures again: ours, the published numbers, the difference and the reason."""
+    """Compute published tables and figures again: ours, the published numbers, the difference and the reason.
+
+    Examples: dynident reproduce --list    dynident reproduce cft-table-6    dynident reproduce --all -o out/
+
+    Parameters
+    ----------
+    names
+        What to compute, such as cft-table-6; see --list.
+    listed
+        Show all names, and about how long each takes.
+    everything
+        Compute all of them.
+    output
+        Folder for one page with everything, and a JSON file of each.
+    workers
+        Compute several at once on so many local processes of Dask.
+    scheduler
+        Compute them on the workers of this Dask scheduler.
+    """
     if listed:
         return _list(as_json)
     wanted = list(all_names()) if everything else list(dict.fromkeys(names or []))

@@ -6,16 +6,17 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 import numpy as np
-import typer
+from cyclopts import Parameter
 
 import dynident as di
-from dynident.cli.consoles import out, print_json
-from dynident.cli.machines import Results, save_figures
+from dynident.cli.consoles import out, print_json, save_figures
+from dynident.cli.machines import Results
+from dynident.cli.options import AS_WRITTEN, AsJson, Robot, RobotOptions, check_output
 from dynident.cli.robots import is_known
-from dynident.cli.shared import MODEL, Arg, AsJson, Debug, Robot, Search, Sidecar, app, check_output, robot_of
-from dynident.cli.structure import choices
 from dynident.errors import DynidentError
+from dynident.mechanics.kinematics import end_frame
 from dynident.outputs import output_set
+from dynident_papers.workspace.workspace import workspace_map
 
 #: What is drawn of robots whose first two coordinates say little, or have no limits: two coordinates and ranges [m, rad].
 USUAL: dict[str, dict[str, tuple[float, float]]] = {
@@ -28,32 +29,43 @@ USUAL: dict[str, dict[str, tuple[float, float]]] = {
 TOOLS = ("platform", "tool", "tool0")  # links that are meant where a robot has several ends
 
 
-@app.command(panel=MODEL, epilog="Example: dynident workspace five_bar --over x,y --range x=-1:1 --range y=0:1 -o out/")
 def workspace(
     robot: Robot,
-    frame: Annotated[str | None, typer.Option(help="Link that is the platform or tool; found when absent.")] = None,
-    over: Annotated[str | None, typer.Option(help="The two coordinates of the map, by a comma.")] = None,
-    ranges: Annotated[
-        list[str] | None, typer.Option("--range", help="Range of one of them, as name=low:high [m, rad]; twice.")
-    ] = None,
-    held: Annotated[list[str] | None, typer.Option(help="Where another coordinate stays, as name=value; repeatable.")] = None,
-    size: Annotated[int, typer.Option(help="Cells along each coordinate.")] = 61,
-    outputs: Annotated[str, choices("What of the platform counts.", "pose", "position")] = "pose",
+    /,
+    *,
+    frame: str | None = None,
+    over: str | None = None,
+    ranges: Annotated[list[str] | None, Parameter(name="--range")] = None,
+    held: list[str] | None = None,
+    size: int = 61,
+    outputs: Annotated[str, Parameter(choices=("pose", "position"))] = "pose",
     output: Results = None,
-    sidecar: Sidecar = None,
-    search: Search = None,
-    arg: Arg = None,
+    described: RobotOptions = AS_WRITTEN,
     as_json: AsJson = False,
-    debug: Debug = False,
 ) -> int:
-    """Map where a robot can go over two coordinates, with its singularities of type 1 (serial) and 2 (parallel)."""
-    from dynident.mechanics.kinematics import end_frame  # noqa: PLC0415 - only this command needs it
-    from dynident_papers.workspace.workspace import workspace_map  # noqa: PLC0415 - only this command needs it
+    """Map where a robot can go over two coordinates, with its singularities of type 1 (serial) and 2 (parallel).
 
+    Example: dynident workspace five_bar --over x,y --range x=-1:1 --range y=0:1 -o out/
+
+    Parameters
+    ----------
+    frame
+        Link that is the platform or tool; found when absent.
+    over
+        The two coordinates of the map, by a comma.
+    ranges
+        Range of one of them, as name=low:high [m, rad]; twice.
+    held
+        Where another coordinate stays, as name=value; repeatable.
+    size
+        Cells along each coordinate.
+    outputs
+        What of the platform counts.
+    """
     if output is not None:
         check_output(output, folder=True)
-    mechanism = robot_of(robot, sidecar, search, arg)
-    usual = USUAL.get(str(robot), {}) if is_known(robot) and sidecar is None else {}
+    mechanism = described.robot(robot)
+    usual = USUAL.get(str(robot), {}) if is_known(robot) and described.sidecar is None else {}
     given = {name: _pair(text) for name, text in map(_named, ranges or ())}
     names = [name.strip() for name in over.split(",")] if over else list(given) or list(usual) or None
     known = {body.name for body in mechanism.bodies}

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
 from dynident.cli.consoles import out, print_json
-from dynident.cli.shared import FILES, AsJson, Debug, app
+from dynident.cli.options import AsJson
 from dynident.graph.cache import clear as clear_cache
 from dynident.graph.cache import usage as cache_usage
 
 
-@app.command(panel=FILES, epilog="Example: dynident cache --clear")
 def cache(
-    clear: Annotated[bool, typer.Option("--clear", help="Remove all compiled code; it is made again when needed.")] = False,
+    *,
+    clear: bool = False,
     as_json: AsJson = False,
-    debug: Debug = False,
 ) -> int:
-    """Show where the compiled code of robots is kept and how much there is (DYNIDENT_CACHE names another folder)."""
+    """Show where the compiled code of robots is kept and how much there is (DYNIDENT_CACHE names another folder).
+
+    Example: dynident cache --clear
+
+    Parameters
+    ----------
+    clear
+        Remove all compiled code; it is made again when needed.
+    """
     removed = clear_cache() if clear else 0
     folder, count, size = cache_usage()
     if as_json:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
-import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn
 
 from dynident.cli.words import in_options
+from dynident.errors import MissingExtraError
 from dynident.files import to_json, visible
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 class _Plain(Console):
@@ -47,7 +52,18 @@ def note(text: str) -> None:
 
 def print_json(data: Any) -> None:
     """Print JSON on standard output."""
-    typer.echo(visible(data if isinstance(data, str) else to_json(data)))
+    sys.stdout.write(visible(data if isinstance(data, str) else to_json(data)) + "\n")
+
+
+def save_figures(draw: Callable[[], Mapping[str, Figure]], folder: Path) -> None:
+    """Write figures as PNG; without matplotlib say so, since the numbers are worth keeping."""
+    try:
+        figures = draw()
+    except MissingExtraError as error:
+        note(f"no figures were written: {error}")
+        return
+    for name, figure in figures.items():
+        figure.savefig(folder / f"{name}.png", dpi=120)
 
 
 class Step(Protocol):

@@ -3,32 +3,40 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from dynident.cli.consoles import out, print_json
-from dynident.cli.shared import AS_LOGGED, FILES, AsJson, Debug, Effort, LogOptions, app, check_output
+from dynident.cli.options import AS_LOGGED, AsJson, LogOptions, check_output
 from dynident.signals.writers import check_log_file
 
 
-@app.command(panel=FILES, epilog="Example: dynident convert bag/ run.csv --effort joint_torque --topic /joint_states")
 def convert(
-    source: Annotated[Path, typer.Argument(help="Log: CSV, npz, MATLAB, Parquet, HDF5, bag or MCAP.", show_default=False)],
-    target: Annotated[
-        Path, typer.Argument(help="File to write: .csv, .csv.gz, .npz, .parquet, .mat or .mcap.", show_default=False)
-    ],
-    effort: Effort = None,
+    source: Path,
+    target: Path,
+    /,
+    *,
     logged: LogOptions = AS_LOGGED,
-    start: Annotated[float | None, typer.Option(help="Leave out what is before this time [s].")] = None,
-    end: Annotated[float | None, typer.Option(help="Leave out what is after this time [s].")] = None,
+    start: float | None = None,
+    end: float | None = None,
     as_json: AsJson = False,
-    debug: Debug = False,
 ) -> int:
-    """Convert a log: read any format, write CSV, npz, Parquet, MATLAB or MCAP in SI units, with what was understood inside."""
+    """Convert a log: read any format, write CSV, npz, Parquet, MATLAB or MCAP in SI units, with what was understood inside.
+
+    Example: dynident convert bag/ run.csv --effort joint_torque --topic /joint_states
+
+    Parameters
+    ----------
+    source
+        Log: CSV, npz, MATLAB, Parquet, HDF5, bag or MCAP.
+    target
+        File to write: .csv, .csv.gz, .npz, .parquet, .mat or .mcap.
+    start
+        Leave out what is before this time [s].
+    end
+        Leave out what is after this time [s].
+    """
     check_log_file(target)
     check_output(target)
-    log = logged.reader(effort)(source)
+    log = logged.reader()(source)
     if start is not None or end is not None:
         log = log.between(log.t[0] if start is None else start, log.t[-1] if end is None else end)
     written = log.save(target)

@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
 from rich.table import Table
 
 import dynident as di
 from dynident.cli.consoles import out, progress
-from dynident.cli.shared import START, Debug, app, check_output
+from dynident.cli.options import Folder, check_output
 from dynident.mechanism.urdf_writer import write_urdf
 
 
-@app.command(panel=START, epilog="Example: dynident demo -o demo_out/")
 def demo(
-    output: Annotated[Path, typer.Option("-o", "--output", help="Folder for the results.")] = Path("demo_out"),
-    files: Annotated[
-        bool, typer.Option("--files", help="Only write the files of the quick start: robot.urdf, run.csv, other.csv.")
-    ] = False,
-    debug: Debug = False,
+    *,
+    output: Folder = Path("demo_out"),
+    files: bool = False,
 ) -> int:
-    """Identify a simulated 6-axis arm that comes with dynident: compare with the truth, validate, write the report."""
+    """Identify a simulated 6-axis arm that comes with dynident: compare with the truth, validate, write the report.
+
+    Example: dynident demo -o demo_out/
+
+    Parameters
+    ----------
+    output
+        Folder for the results.
+    files
+        Only write the files of the quick start: robot.urdf, run.csv, other.csv.
+    """
     check_output(output, folder=True)
     if files:
         di.examples.arm6(output)

@@ -1,26 +1,28 @@
-"""Options of filters and estimators: what ``--estimator`` names, and the closed loop that some of them simulate."""
+"""Options of filters and estimators: what ``--estimator`` names, what is known, and the closed loop that some simulate."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from importlib import import_module
 from operator import add
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from cyclopts import Parameter
 
 import dynident as di
 from dynident.cli.consoles import note
-from dynident.cli.machines import ready_machine
-from dynident.cli.robots import is_known
-from dynident.cli.structure import LOOP, choices
+from dynident.cli.groups import FILTER, KNOWN, LOOP
+from dynident.cli.robots import is_known, ready_machine
 from dynident.errors import DynidentError
-from dynident.identify import DIDIM, GLS, IRLS, IV, ML, RLS, TLS, Entropic, Kalman, OutputError
+from dynident.identify.posterior.prior import Population
 
 if TYPE_CHECKING:
     from dynident.simulate.closed_loop import ClosedLoop
 
+estimation: Any = import_module("dynident.identify")  # the package, not the function di.identify
 OF_FACTORS = ("map", "wls", "ols", "entropic")  # triangles are enough for these; the others look at single rows
 OF_ROWS = ("gls", "huber", "tukey", "tls", "ml", "iv", "rls", "ekf", "ukf", "didim", "output-error")
 RULES = ("auto", "physical", "prior", "minimum_norm")
@@ -28,37 +30,36 @@ FILTER_RATE = 100.0  # of Kalman filters [Hz]
 
 EstimatorName = Annotated[
     str,
-    choices(
-        "map: the description as a belief that the data weigh; wls, ols: least squares alone; compare tries the others.",
-        *OF_FACTORS,
-        *OF_ROWS,
+    Parameter(
+        help="map: the description as a belief that the data weigh; wls, ols: least squares alone; compare tries the others.",
+        choices=(*OF_FACTORS, *OF_ROWS),
     ),
 ]
 Recovery = Annotated[
     str,
-    choices(
-        "How masses and inertias follow from what torques show: physical keeps bodies possible, prior stays nearest to the "
-        "description; auto is physical unless the data refute it beyond doubt (map).",
-        *RULES,
+    Parameter(
+        help="How masses and inertias follow from what torques show: physical keeps bodies possible, prior stays nearest to "
+        "the description; auto is physical unless the data refute it beyond doubt (map).",
+        choices=RULES,
     ),
 ]
 
 
+@Parameter(name="*", group=FILTER)
 @dataclass(frozen=True)
 class FilterOptions:
-    """How positions and efforts are filtered; a parameter of this kind stands for one option per field."""
+    """How positions and efforts are filtered."""
 
-    cutoff: Annotated[str, typer.Option(help="Low-pass frequency of the positions [Hz], or auto.")] = "auto"
-    filter_order: Annotated[int, typer.Option(help="Order of the Butterworth low-pass in one direction, 1 to 10.")] = 4
-    causal: Annotated[
-        bool, typer.Option("--causal", help="Filter forward only, as a controller does on line: all signals are late alike.")
-    ] = False
-    decimation: Annotated[
-        str, typer.Option(help="Samples per row: regressor and efforts are low-passed alike, then thinned; or auto.")
-    ] = "auto"
-    standstill: Annotated[
-        float, typer.Option(help="Leave out speeds below this share of a joint's RMS speed, where it may stick (0.1 is usual).")
-    ] = 0.0
+    cutoff: str = "auto"
+    """Low-pass frequency of the positions [Hz], or auto."""
+    filter_order: int = 4
+    """Order of the Butterworth low-pass in one direction, 1 to 10."""
+    causal: bool = False
+    """Filter forward only, as a controller does on line: all signals are late alike."""
+    decimation: str = "auto"
+    """Samples per row: regressor and efforts are low-passed alike, then thinned; or auto."""
+    standstill: float = 0.0
+    """Leave out speeds below this share of a joint's RMS speed, where it may stick (0.1 is usual)."""
 
     def options(self) -> dict[str, Any]:
         """Return the options of `dynident.signals.prepare` that differ from its own."""
@@ -74,31 +75,19 @@ class FilterOptions:
         return found
 
 
+@Parameter(name="*", group=LOOP)
 @dataclass(frozen=True)
 class LoopOptions:
-    """What estimators need to know that use instruments or simulate; a parameter stands for one option per field."""
+    """What estimators need to know that use instruments or simulate."""
 
-    period: Annotated[
-        float | None,
-        typer.Option(help="Period of the motion [s]: its other periods serve as instruments (iv).", rich_help_panel=LOOP),
-    ] = None
-    loop: Annotated[
-        str | None,
-        typer.Option(
-            help="Controller that didim and output-error simulate: that of a known robot such as mast, or pd, feedforward, "
-            "computed_torque or cascade with ideal drives. The logs must have a reference.",
-            rich_help_panel=LOOP,
-        ),
-    ] = None
-    bandwidth: Annotated[float, typer.Option(help="Bandwidth of the controller of --loop [Hz].", rich_help_panel=LOOP)] = 10.0
-    unknown: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Number of --loop to estimate too, as gain:ACTUATOR or controller.FIELD; several times. When omitted: the "
-            "gains of all drives for logs without efforts, else none.",
-            rich_help_panel=LOOP,
-        ),
-    ] = None
+    period: float | None = None
+    """Period of the motion [s]: its other periods serve as instruments (iv)."""
+    loop: str | None = None
+    """Controller that didim and output-error simulate: of a known robot, or pd, feedforward, computed_torque or cascade."""
+    bandwidth: float = 10.0
+    """Bandwidth of the controller of --loop [Hz]."""
+    unknown: tuple[str, ...] | None = None
+    """Number of --loop to estimate too, as gain:ACTUATOR (all for logs without efforts) or controller.FIELD; several times."""
 
     def check(self, estimator: str) -> None:
         """Refuse what the estimator does not look at."""
@@ -133,11 +122,40 @@ class LoopOptions:
         return ClosedLoop(machine, references, tuple(gains if self.unknown is None else self.unknown))
 
 
+@Parameter(name="*", group=KNOWN)
+@dataclass(frozen=True)
+class KnownOptions:
+    """What is known beside the description."""
+
+    mass: tuple[str, ...] = ()
+    """Weighed mass of a body, as forearm=3.2 or forearm=3.2+-0.05 [kg]; several times."""
+    total_mass: str | None = None
+    """Mass of all moving bodies, as 16 or 16+-0.5 [kg]."""
+    centre: tuple[str, ...] = ()
+    """Centre of mass of a body, as hand=0,0,0.08 in its link frame [m]; several times."""
+    without: tuple[str, ...] = ()
+    """Body without mass and inertia of its own, too light or counted with another; several times."""
+    population: Path | None = None
+    """population_TYPE.json of a fleet: what robots of the type have in common."""
+
+    def knowledge(self, sidecar: Path | None) -> di.Knowledge | None:
+        """Return what the sidecar and the options tell, the options last; None when they tell nothing."""
+        told = di.Knowledge() if sidecar is None else di.Knowledge.from_sidecar(sidecar)
+        masses = {**told.masses, **{body: _value(text, "mass") for body, text in _pairs(self.mass, "mass").items()}}
+        centres = {**told.centres, **{body: _list(text, "centre") for body, text in _pairs(self.centre, "centre").items()}}
+        total = told.total_mass if self.total_mass is None else _value(self.total_mass, "total-mass")
+        bodies = (*told.without, *self.without)
+        shared = None if self.population is None else Population.load(self.population)
+        if not masses and not centres and total is None and not bodies and shared is None:
+            return None
+        return di.Knowledge(masses, total, centres, bodies, shared)
+
+
+AS_NEEDED, NO_LOOP, NOTHING_KNOWN = FilterOptions(), LoopOptions(), KnownOptions()
+
+
 def check_estimator(name: str, recovery: str, known: di.Knowledge | None) -> None:
-    """Refuse names that do not exist, and options that do not go together."""
-    for label, value, known_ones in (("estimator", name, (*OF_FACTORS, *OF_ROWS)), ("recovery", recovery, RULES)):
-        if value not in known_ones:
-            raise DynidentError(f"--{label} is '{value}'; it must be one of {', '.join(known_ones)}")
+    """Refuse options that do not go together."""
     if name == "map" and recovery == "minimum_norm":
         raise DynidentError("--recovery minimum_norm is a rule of least squares alone; add --estimator wls")
     if name == "entropic" and recovery != "auto":
@@ -154,35 +172,56 @@ def estimator_of(
     if name == "map":
         return di.MAP(recovery=recovery, known=known)
     if name == "entropic":
-        return Entropic()
+        return estimation.Entropic()
     if name in ("didim", "output-error") and loop is None:
         raise DynidentError(f"--estimator {name} simulates the robot with its controller; say which one with --loop")
-    rule = {"recovery": "physical" if recovery == "auto" else recovery}
-    iv: dict[str, Any] = {} if period is None else {"instruments": "periods", "period": period}
-    kinds: dict[str, tuple[Any, dict[str, Any]]] = {
-        "wls": (di.WLS, {}),
-        "ols": (di.OLS, {}),
-        "gls": (GLS, {}),
-        "huber": (IRLS, {}),
-        "tukey": (IRLS, {"loss": "tukey"}),
-        "tls": (TLS, {}),
-        "ml": (ML, {}),
-        "iv": (IV, iv),
-        "rls": (RLS, {}),
-        "ekf": (Kalman, {"rate": FILTER_RATE}),
-        "ukf": (Kalman, {"kind": "unscented", "rate": FILTER_RATE}),
-        "didim": (DIDIM, {"loop": loop}),
-        "output-error": (OutputError, {"loop": loop}),
+    rule = "physical" if recovery == "auto" else recovery
+    instruments: dict[str, Any] = {} if period is None else {"instruments": "periods", "period": period}
+    kinds: dict[str, Callable[[], Any]] = {
+        "wls": lambda: di.WLS(recovery=rule),
+        "ols": lambda: di.OLS(recovery=rule),
+        "gls": lambda: estimation.GLS(recovery=rule),
+        "huber": lambda: estimation.IRLS(recovery=rule),
+        "tukey": lambda: estimation.IRLS(loss="tukey", recovery=rule),
+        "tls": lambda: estimation.TLS(recovery=rule),
+        "ml": lambda: estimation.ML(recovery=rule),
+        "iv": lambda: estimation.IV(recovery=rule, **instruments),
+        "rls": lambda: estimation.RLS(recovery=rule),
+        "ekf": lambda: estimation.Kalman(rate=FILTER_RATE, recovery=rule),
+        "ukf": lambda: estimation.Kalman(kind="unscented", rate=FILTER_RATE, recovery=rule),
+        "didim": lambda: estimation.DIDIM(loop=loop, recovery=rule),
+        "output-error": lambda: estimation.OutputError(loop=loop, recovery=rule),
     }
-    kind, options = kinds[name]
-    return kind(**options, **rule)
+    return kinds[name]()
+
+
+def _pairs(texts: tuple[str, ...], option: str) -> dict[str, str]:
+    pairs = {}
+    for text in texts:
+        body, sign, value = text.partition("=")
+        if not sign or not body:
+            raise DynidentError(f"--{option} is '{text}'; give a body and its value, such as forearm=3.2")
+        pairs[body] = value
+    return pairs
+
+
+def _value(text: str, option: str) -> float | tuple[float, float]:
+    found = _list(text.replace("+-", ","), option)
+    if len(found) > 2:
+        raise DynidentError(f"--{option} is '{text}'; give a number, or a number and its standard deviation as 3.2+-0.05")
+    return found[0] if len(found) == 1 else (found[0], found[1])
+
+
+def _list(text: str, option: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise DynidentError(f"--{option} has the value '{text}'; give numbers") from None
 
 
 def without_efforts(mechanism: di.Mechanism, logs: Sequence[di.Log], solver: Any, options: dict[str, Any]) -> di.Regression:
     """Return the evidence of commands and positions alone, after saying what they can show."""
-    from dynident.identify.estimators.output_error import OutputError  # noqa: PLC0415 - rarely needed
-
-    if not isinstance(solver, OutputError):
+    if not isinstance(solver, estimation.OutputError):
         raise DynidentError(
             f"log '{logs[0].name}' has no efforts: its commands and positions are fitted by --estimator output-error, with the "
             "robot's controller as --loop"

@@ -5,38 +5,37 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import typer
 from rich.progress import ProgressColumn, Task, TextColumn, TimeElapsedColumn
 from rich.progress_bar import ProgressBar
 
 import dynident as di
-from dynident.cli.consoles import note, out, print_json, shown
-from dynident.cli.machines import save_figures
-from dynident.cli.robots import is_known, published_limits
-from dynident.cli.shared import (
+from dynident.cli.consoles import note, out, print_json, save_figures, shown
+from dynident.cli.options import (
+    AS_LOGGED,
     AS_WRITTEN,
-    EXPERIMENTS,
     AsJson,
-    Debug,
-    Effort,
-    Gain,
-    Joints,
+    LogOptions,
+    OptionalFolder,
     Quiet,
     Robot,
     RobotOptions,
-    Schema,
-    Terms,
-    Topic,
-    Unit,
-    app,
     check_output,
-    log_reader,
 )
+from dynident.cli.published import published_limits
+from dynident.cli.robots import is_known
 from dynident.errors import DynidentError
+from dynident.excitation.designs import design
+from dynident.excitation.limits import Collision
+from dynident.excitation.limits_file import assume_limits, limits_of, limits_settings
+from dynident.excitation.stages import complete_shares, payload_plan
+from dynident.files import read_json, to_json
 from dynident.outputs import output_set
+from dynident.trajectory.export import REPETITIONS, from_spec, to_csv, to_ros_controller, to_ros_json
+from dynident.trajectory.family import Trajectory
+from dynident.trajectory.sines import Fourier
 
 if TYPE_CHECKING:
     from dynident.excitation.designs import Design
@@ -59,62 +58,83 @@ FILES = (
 )
 
 
-@app.command(panel=EXPERIMENTS, epilog="Example: dynident excite robot.urdf --limits limits.toml --time-budget 30 -o plan/")
 def excite(
     robot: Robot,
-    limits: Annotated[
-        Path | None, typer.Option(help="limits.toml, or MoveIt's joint_limits.yaml; it completes the description's limits.")
-    ] = None,
-    floor: Annotated[float | None, typer.Option(help="Height below which no body goes [m], 0 for the robot's base.")] = None,
-    no_collision: Annotated[
-        bool, typer.Option("--no-collision", help="Do not keep the robot's bodies, as capsules, away from each other.")
-    ] = False,
-    criterion: Annotated[str, typer.Option(help="d, cond, a, e, sigma_min, inverse_det, correlation, or a:1,d:2.")] = "d",
-    time_budget: Annotated[float, typer.Option(help="Time for the search [s].")] = 30.0,
-    iterations: Annotated[
-        int | None, typer.Option(help="Steps of every start, instead of a time: the same motion on a busy machine.")
-    ] = None,
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="Folder for the plan, the motion and figures.")] = None,
-    starts: Annotated[int | None, typer.Option(help="Random feasible motions to start from; 12 when absent.")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the starts.")] = 0,
-    frequency: Annotated[float | None, typer.Option(help="Fundamental of the Fourier series [Hz]; 0.1 when absent.")] = None,
-    harmonics: Annotated[int | None, typer.Option(help="Harmonics of the Fourier series; 5 when absent.")] = None,
-    rate: Annotated[float, typer.Option(help="Samples per second of the experiment [Hz].")] = 100.0,
-    start: Annotated[
-        Path | None, typer.Option(help="plan.json or design.json whose motion is tried first; it must keep the limits.")
-    ] = None,
-    scale: Annotated[str | None, typer.Option(help="column: the criterion sees columns of unit length.")] = None,
-    recorded: Annotated[
-        list[Path] | None, typer.Option(help="Log already recorded, to which the motion adds; may be given several times.")
-    ] = None,
-    payload: Annotated[
-        float | None, typer.Option(help="Design for the parameters of a payload of about this mass [kg]: two plans.")
-    ] = None,
-    payload_link: Annotated[str | None, typer.Option(help="Link that carries the payload; the last one when absent.")] = None,
-    complete: Annotated[
-        bool, typer.Option("--complete", help="Plan the complete test: friction plateaus and warming, 24 cycles of 5 min.")
-    ] = False,
-    repetitions: Annotated[int, typer.Option(help="Periods of the motion in a row, to average over.")] = 1,
+    /,
+    *,
+    limits: Path | None = None,
+    floor: float | None = None,
+    no_collision: bool = False,
+    criterion: str = "d",
+    time_budget: float = 30.0,
+    iterations: int | None = None,
+    output: OptionalFolder = None,
+    starts: int | None = None,
+    seed: int = 0,
+    frequency: float | None = None,
+    harmonics: int | None = None,
+    rate: float = 100.0,
+    start: Path | None = None,
+    scale: str | None = None,
+    recorded: list[Path] | None = None,
+    payload: float | None = None,
+    payload_link: str | None = None,
+    complete: bool = False,
+    repetitions: int = 1,
     described: RobotOptions = AS_WRITTEN,
-    terms: Terms = None,
-    effort: Effort = None,
-    schema: Schema = None,
-    joints: Joints = None,
-    gain: Gain = None,
-    topic: Topic = None,
-    unit: Unit = None,
+    logged: LogOptions = AS_LOGGED,
     as_json: AsJson = False,
     quiet: Quiet = False,
-    debug: Debug = False,
 ) -> int:
-    """Design an exciting motion within limits; prints criterion values, margins and expected standard deviations."""
-    from dynident.excitation.designs import design  # noqa: PLC0415 - only this command needs it
-    from dynident.excitation.stages import complete_shares  # noqa: PLC0415 - only this command needs it
+    """Design an exciting motion within limits; prints criterion values, margins and expected standard deviations.
 
+    Example: dynident excite robot.urdf --limits limits.toml --time-budget 30 -o plan/
+
+    Parameters
+    ----------
+    limits
+        limits.toml, or MoveIt's joint_limits.yaml; it completes the description's limits.
+    floor
+        Height below which no body goes [m], 0 for the robot's base.
+    no_collision
+        Do not keep the robot's bodies, as capsules, away from each other.
+    criterion
+        d, cond, a, e, sigma_min, inverse_det, correlation, or a:1,d:2.
+    time_budget
+        Time for the search [s].
+    iterations
+        Steps of every start, instead of a time: the same motion on a busy machine.
+    output
+        Folder for the plan, the motion and figures.
+    starts
+        Random feasible motions to start from; 12 when absent.
+    seed
+        Seed of the starts.
+    frequency
+        Fundamental of the Fourier series [Hz]; 0.1 when absent.
+    harmonics
+        Harmonics of the Fourier series; 5 when absent.
+    rate
+        Samples per second of the experiment [Hz].
+    start
+        plan.json or design.json whose motion is tried first; it must keep the limits.
+    scale
+        column: the criterion sees columns of unit length.
+    recorded
+        Log already recorded, to which the motion adds; may be given several times.
+    payload
+        Design for the parameters of a payload of about this mass [kg]: two plans.
+    payload_link
+        Link that carries the payload; the last one when absent.
+    complete
+        Plan the complete test: friction plateaus and warming, 24 cycles of 5 min.
+    repetitions
+        Periods of the motion in a row, to average over.
+    """
     _sensible(time_budget, iterations, starts, repetitions, complete, payload)
     if output is not None:
         check_output(output, folder=True)
-    mechanism = described.robot(robot, terms)
+    mechanism = described.robot(robot)
     if payload_link is not None and payload is None:
         raise DynidentError("--payload-link says where a payload is; give its mass with --payload too")
     if payload is not None:
@@ -124,7 +144,7 @@ def excite(
     if payload is not None:
         options |= {"goal": (PAYLOAD,), "base": di.base_parameters(mechanism, removable=(PAYLOAD,)) if recorded else None}
     if recorded:
-        read = log_reader(effort, schema, joints, gain, topic, unit)
+        read = logged.reader()
         logs = [read(path) for path in recorded]
         options |= _known(mechanism, logs, options.get("base"), payload is not None)
     options |= {} if starts is None else {"starts": starts}
@@ -171,8 +191,6 @@ def _sensible(
     time_budget: float, iterations: int | None, starts: int | None, repetitions: int, complete: bool, payload: float | None
 ) -> None:
     """Refuse numbers that cannot be meant, before any work."""
-    from dynident.trajectory.export import REPETITIONS  # noqa: PLC0415 - only this command needs it
-
     if not 0.0 < time_budget < 1e6:
         raise DynidentError(f"--time-budget is {time_budget:g}; give the seconds that the search may take, above zero")
     if iterations is not None and iterations < 1:
@@ -197,8 +215,6 @@ def _setting(
     notes: list[str],
 ) -> tuple[di.Mechanism, dict[str, Any], str]:
     """Return the robot that moves; limits, family, start and base parameters; and where the limits come from."""
-    from dynident.trajectory.sines import Fourier  # noqa: PLC0415
-
     options: dict[str, Any] = {}
     family = Fourier(0.1, 5)
     if limits is None and floor is None and is_known(robot):
@@ -226,9 +242,6 @@ def _limits(
     mechanism: di.Mechanism, limits: Path | None, floor: float | None, collision: bool, notes: list[str]
 ) -> tuple[di.Mechanism, MotionLimits]:
     """Return the robot without a free base and its limits, those that nobody gave assumed and said."""
-    from dynident.excitation.limits import Collision  # noqa: PLC0415 - only here
-    from dynident.excitation.limits_file import assume_limits, limits_of, limits_settings  # noqa: PLC0415 - only here
-
     settings = {} if limits is None else limits_settings(limits)
     if floor is not None:
         settings["floor"] = floor
@@ -270,10 +283,6 @@ def _known(mechanism: di.Mechanism, logs: list[di.Log], base: di.BaseParameters 
 
 def _first(path: Path) -> Any:
     """Return the trajectory of a plan.json or design.json."""
-    from dynident.files import read_json  # noqa: PLC0415 - only this command needs it
-    from dynident.trajectory.export import from_spec  # noqa: PLC0415
-    from dynident.trajectory.family import Trajectory  # noqa: PLC0415
-
     try:
         data = read_json(path, "a motion")
         curve = from_spec(data["stages"][0]["motion"] if "stages" in data else data["trajectory"])
@@ -307,8 +316,6 @@ def searching(budget: float | None, quiet: bool) -> Iterator[Callable[[dict[str,
 
 def _plans(found: Design, complete: bool, repetitions: int, payload: bool) -> dict[str, Plan]:
     """Return the plans by file name: training and validation, or the complete test, or runs without and with the payload."""
-    from dynident.excitation.stages import payload_plan  # noqa: PLC0415 - only this command needs it
-
     refused: DynidentError | None = None
     for seed in range(1, VALIDATIONS + 1):  # a limit may lie between one motion and the next
         other: Curve = found.validation(seed)
@@ -361,9 +368,6 @@ def _approach(plan: Plan) -> float:
 
 def _write(found: Design, plans: dict[str, Plan], data: dict[str, Any], folder: Path) -> list[Path]:
     """Write plans, motion and figures as one set."""
-    from dynident.files import to_json  # noqa: PLC0415 - only this command needs it
-    from dynident.trajectory.export import to_csv, to_ros_controller, to_ros_json  # noqa: PLC0415
-
     names = found.problem.limits.coordinates
     with output_set(folder, FILES) as staged:
         for name, plan in plans.items():

@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from cyclopts import Parameter
 
 import dynident as di
 from dynident.cli.consoles import note, out, print_json
-from dynident.cli.shared import AS_WRITTEN, MODEL, AsJson, Debug, Robot, RobotOptions, app, check_output, xacro_arguments
+from dynident.cli.options import AS_WRITTEN, AsJson, Folder, Robot, RobotOptions, check_output
 from dynident.errors import DynidentError
+from dynident.export.robot import remark
 from dynident.files import write_atomic
-from dynident.mechanism.files import is_mjcf
+from dynident.mechanism.files import is_mjcf, write_robot
 from dynident.mechanism.sidecar import write_sidecar
 from dynident.plugins import EXPORTERS, PluginError, entries, not_installed, require
 
@@ -84,41 +85,37 @@ def _write(fit: di.Fit, target: str | None, robot: Path, output: Path, described
         path = _described(fit, robot, output, described)
         return {"written": str(path)}, f"written: {path}"
     source = robot if robot.is_file() else None
-    arguments = xacro_arguments(described.arg)
-    done = fit.export(output, target, source, search=described.search or (), arguments=arguments)
+    arguments = described.arguments()
+    done = fit.export(output, target, source, search=described.search, arguments=arguments)
     return done.to_dict(), done.summary()
 
 
-@app.command(
-    panel=MODEL,
-    epilog="Example: dynident export robot.urdf out/fit.json --for pinocchio -o exported/",
-)
 def export(
     robot: Robot,
-    output: Annotated[
-        Path, typer.Option("-o", "--output", help="File like the robot's, or .json; with --for the folder of the files.")
-    ],
-    fit: Annotated[
-        Path | None, typer.Argument(help="fit.json written by identify; some targets can do without.", show_default=False)
-    ] = None,
-    target: Annotated[
-        str | None,
-        typer.Option(
-            "--for",
-            help="Program it is for, read back and compared; or a target of another package, such as fmu (dynident-lab).",
-            metavar=f"[{'|'.join(PROGRAMS)}|...]",
-            autocompletion=lambda: [*PROGRAMS, *entries(EXPORTERS)],
-        ),
-    ] = None,
-    option: Annotated[
-        list[str] | None,
-        typer.Option(help="Setting of a target of another package, as controller=pd for fmu; may be given several times."),
-    ] = None,
+    fit: Path | None = None,
+    /,
+    *,
+    output: Folder,
+    target: Annotated[str | None, Parameter(name="--for")] = None,
+    option: list[str] | None = None,
     described: RobotOptions = AS_WRITTEN,
     as_json: AsJson = False,
-    debug: Debug = False,
 ) -> int:
-    """Write the identified robot: a copy of its URDF or MJCF, its parameters (.json), or files for another program (--for)."""
+    """Write the identified robot: a copy of its URDF or MJCF, its parameters (.json), or files for another program (--for).
+
+    Example: dynident export robot.urdf out/fit.json --for pinocchio -o exported/
+
+    Parameters
+    ----------
+    output
+        File like the robot's, or .json; with --for the folder of the files.
+    fit
+        fit.json written by identify; some targets can do without.
+    target
+        Program it is for, read back and compared; or a target of another package, such as fmu (dynident-lab).
+    option
+        Setting of a target of another package, as controller=pd for fmu; may be given several times.
+    """
     exporter = None if target is None or target in PROGRAMS else _exporter(target)
     options = _options(option, target, () if exporter is None else exporter.options)
     if fit is None and (exporter is None or exporter.needs_fit):
@@ -149,11 +146,17 @@ def export(
     return 0
 
 
+def write_description(described: RobotOptions, file: Path, fit: di.Fit, path: Path) -> Path:
+    """Write a copy of the robot's description with the parameters of a fit."""
+    write_robot(file, fit.mechanism, fit.standard, path, described.search, described.arguments())
+    return remark(path, fit.provenance())
+
+
 def _described(model: di.Fit, robot: Path, output: Path, described: RobotOptions) -> Path:
     """Write a description with identified parameters, or these alone."""
     if output.suffix.lower() == ".json":
         return write_atomic(output, model.standard.to_json())
-    path = described.write(robot, model, output)
+    path = write_description(described, robot, model, output)
     if model.mechanism.friction or model.mechanism.forces:
         beside = write_sidecar(model.model, output.with_suffix(".toml"), structure=False)
         note(f"friction laws and force elements are in '{beside}': give it as --sidecar")

@@ -2,74 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
-import typer
+from cyclopts import Parameter
 from numpy.typing import NDArray
+from scipy.interpolate import make_interp_spline
 
 import dynident as di
 from dynident.cli.consoles import note
-from dynident.cli.robots import find_machine, find_robot, is_known, known_robots
-from dynident.cli.shared import robot_of
-from dynident.cli.structure import choices
-from dynident.errors import DynidentError, MissingExtraError
+from dynident.cli.groups import OUTPUT, RARE
+from dynident.cli.options import RobotOptions
+from dynident.cli.robots import find_robot, is_known, known_robots, ready_machine
+from dynident.errors import DynidentError
+from dynident.excitation.plan import Plan
+from dynident.files import read_json
+from dynident.signals.formats import read_table
+from dynident.simulate.drives_file import read_drives
+from dynident.simulate.reference import reference_of
+from dynident.simulate.standard import poses_of, standard_controller, standard_machine
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from dynident.simulate.robot import VirtualRobot
 
 Array = NDArray[np.float64]
 
-Machine = Annotated[
-    str,
-    typer.Argument(help="Description of your robot, or a known machine such as mast or dualv.", show_default=False),
-]
+Machine = Annotated[str, Parameter(help="Description of your robot, or a known machine such as mast or dualv.")]
 DrivesFile = Annotated[
     Path | None,
-    typer.Option(
-        "--drives", help="TOML file with motors, gears, encoders and friction of your robot's drives; ideal when absent."
+    Parameter(
+        name="--drives", help="TOML file with motors, gears, encoders and friction of your robot's drives; ideal when absent."
     ),
 ]
-Controller = Annotated[
-    str,
-    choices("Controller of a robot without drives of its own.", "computed_torque", "feedforward", "pd", "cascade"),
-]
-Bandwidth = Annotated[float, typer.Option(help="Bandwidth of that controller [Hz].")]
-Seed = Annotated[int, typer.Option(help="Seed of all noise.")]
+CONTROLLERS = ("computed_torque", "feedforward", "pd", "cascade")
+Controller = Annotated[str, Parameter(help="Controller of a robot without drives of its own.", choices=CONTROLLERS)]
+Bandwidth = Annotated[float, Parameter(help="Bandwidth of that controller [Hz].")]
+Seed = Annotated[int, Parameter(help="Seed of all noise.", group=RARE)]
 Results = Annotated[
-    Path | None, typer.Option("-o", "--output", "--figures", help="Folder for the numbers (JSON) and figures (PNG).")
+    Path | None,
+    Parameter(
+        name=("--output", "--figures"), alias="-o", help="Folder for the numbers (JSON) and figures (PNG).", group=OUTPUT
+    ),
 ]
-
-
-def ready_machine(name: str) -> VirtualRobot:
-    """Return the machine of a known robot, and say where it differs from its source."""
-    machine = find_machine(name)
-    for text in find_robot(name).notes:
-        note(text)
-    return machine
 
 
 def any_machine(
-    name: str,
-    controller: str,
-    bandwidth: float,
-    sidecar: Path | None,
-    search: list[Path] | None,
-    arg: list[str] | None,
-    drives: Path | None = None,
+    name: str, controller: str, bandwidth: float, described: RobotOptions, drives: Path | None = None
 ) -> VirtualRobot:
     """Return a known machine by name, or the standard machine of a description, and say what is assumed."""
-    from dynident.simulate.standard import standard_machine  # noqa: PLC0415 - only some commands need it
-
     if is_known(name):
         no_drives(name, drives)
         return ready_machine(name)
-    mechanism = robot_of(Path(name), sidecar, search, arg)
+    mechanism = described.robot(Path(name))
     own = drives_of(drives, mechanism, name, controller, bandwidth)
     return standard_machine(mechanism, drives=own, controller=controller, bandwidth=bandwidth)
 
@@ -82,8 +68,6 @@ def no_drives(name: str, drives: Path | None) -> None:
 
 def drives_of(file: Path | None, mechanism: di.Mechanism, name: str, controller: str, bandwidth: float) -> Any:
     """Return the drives of a file, None for ideal ones, and say what is assumed."""
-    from dynident.simulate.drives_file import read_drives  # noqa: PLC0415 - only some commands need it
-
     law = f"a controller '{controller}' of {bandwidth:g} Hz"
     if file is not None:
         note(f"{law} is assumed")
@@ -94,8 +78,6 @@ def drives_of(file: Path | None, mechanism: di.Mechanism, name: str, controller:
 
 def read_motion(path: Path, mechanism: di.Mechanism) -> di.Motion:
     """Read a motion from a table with the columns t and q_, v_, a_ of every coordinate, as excite writes motion.csv."""
-    from dynident.signals.formats import read_table  # noqa: PLC0415 - only this command needs it
-
     table = read_table(path)
     names = mechanism.coordinate_names
     missing = [name for name in ("t", *(f"q_{name}" for name in names)) if name not in table.columns]
@@ -114,8 +96,6 @@ def read_motion(path: Path, mechanism: di.Mechanism) -> di.Motion:
     q = block("q")
     if all(f"{kind}_{name}" in table.columns for kind in "va" for name in names):
         return di.Motion(t, q, block("v"), block("a"))
-    from scipy.interpolate import make_interp_spline  # noqa: PLC0415 - scipy is heavy
-
     if t.size < 6 or not np.all(np.diff(t) > 0.0) or not np.isfinite(q).all():
         raise DynidentError(f"motion '{path}' cannot be made smooth: give at least 6 finite samples at increasing times")
     spline = make_interp_spline(t, q, k=5)
@@ -124,8 +104,6 @@ def read_motion(path: Path, mechanism: di.Mechanism) -> di.Motion:
 
 def read_plan(path: Path, mechanism: di.Mechanism) -> Any:
     """Return the plan or the motion of a file, or the plan of a folder of excite."""
-    from dynident.excitation.plan import Plan  # noqa: PLC0415 - only this command needs it
-
     file = path / "plan.json" if path.is_dir() else path
     if path.is_dir() and not file.exists() and (path / "plan_with.json").exists():
         raise DynidentError(
@@ -140,8 +118,6 @@ def read_plan(path: Path, mechanism: di.Mechanism) -> Any:
 
 def robot_of_plan(path: Path) -> Path:
     """Return the name of the known robot that a plan is for."""
-    from dynident.files import read_json  # noqa: PLC0415 - only this command needs it
-
     file = path / "plan.json" if path.is_dir() else path
     if not file.exists():
         raise DynidentError(f"plan '{path}' does not exist; give a folder or plan.json of dynident excite, or a motion as CSV")
@@ -153,33 +129,12 @@ def robot_of_plan(path: Path) -> Path:
     return Path(found[0])
 
 
-def save_figures(draw: Callable[[], Mapping[str, Figure]], folder: Path) -> None:
-    """Write figures as PNG; without matplotlib say so, since the numbers are worth keeping."""
-    try:
-        figures = draw()
-    except MissingExtraError as error:
-        note(f"no figures were written: {error}")
-        return
-    for name, figure in figures.items():
-        figure.savefig(folder / f"{name}.png", dpi=120)
-
-
 def machine_of(
-    robot: Path,
-    sidecar: Path | None,
-    plan: Path,
-    controller: str | None,
-    bandwidth: float,
-    search: list[Path] | None = None,
-    arg: list[str] | None = None,
-    drives: Path | None = None,
+    robot: Path, plan: Path, controller: str | None, bandwidth: float, described: RobotOptions, drives: Path | None = None
 ) -> tuple[VirtualRobot, Any]:
     """Return a known machine by name, or the standard machine of a description, and what it shall do."""
-    from dynident.simulate.reference import reference_of  # noqa: PLC0415
-    from dynident.simulate.standard import poses_of, standard_controller, standard_machine  # noqa: PLC0415
-
-    machine = ready_machine(str(robot)) if is_known(robot) and sidecar is None else None
-    mechanism = robot_of(robot, sidecar, search, arg) if machine is None else machine.mechanism
+    machine = ready_machine(str(robot)) if is_known(robot) and described.sidecar is None else None
+    mechanism = described.robot(robot) if machine is None else machine.mechanism
     wanted = read_plan(plan, mechanism)
     if machine is not None:
         no_drives(str(robot), drives)

@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 import dynident as di
+from dynident.cli.consoles import note
 from dynident.errors import DynidentError
 from dynident.plugins import ROBOTS, PluginError, entries, not_installed, require
 
@@ -111,22 +109,9 @@ def find_machine(name: str) -> VirtualRobot:
     return make()
 
 
-def published_limits(name: str, mechanism: di.Mechanism) -> Published:
-    """Return what the source of a known robot says about experiments; limits of its description where it says nothing."""
-    from dynident.excitation.limits_file import limits_of  # noqa: PLC0415 - only some commands need it
-    from dynident.trajectory.sines import Fourier  # noqa: PLC0415 - only some commands need it
-
-    make = find_robot(name).published
-    if make is not None:
-        return make(mechanism)
-    return Published(limits_of(mechanism), "those of the robot's description", Fourier(0.1, 5))
-
-
-def published_range(name: str, mechanism: di.Mechanism) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-    """Return the printed range of a known robot's coordinates; None where its source prints none."""
-    try:
-        limits = published_limits(name, mechanism).limits
-    except DynidentError:
-        return None
-    found = np.asarray(limits.lower), np.asarray(limits.upper)
-    return found if all(np.isfinite(side).all() for side in found) else None
+def ready_machine(name: str) -> VirtualRobot:
+    """Return the machine of a known robot, and say where it differs from its source."""
+    machine = find_machine(name)
+    for text in find_robot(name).notes:
+        note(text)
+    return machine

@@ -10,22 +10,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
-import typer
+from cyclopts import Group, Parameter
 
-from dynident.cli.consoles import Step, note, out, print_json, progress
-from dynident.cli.machines import (
-    DrivesFile,
-    Seed,
-    machine_of,
-    robot_of_plan,
-    save_figures,
-)
-from dynident.cli.shared import EXPERIMENTS, Arg, AsJson, Debug, Quiet, Search, Sidecar, app, check_output, three_numbers
-from dynident.cli.structure import choices
+from dynident.cli.consoles import Step, note, out, print_json, progress, save_figures
+from dynident.cli.groups import OUTPUT, RARE
+from dynident.cli.machines import CONTROLLERS, DrivesFile, Seed, machine_of, robot_of_plan
+from dynident.cli.options import AS_WRITTEN, AsJson, OptionalFolder, Quiet, RobotOptions, check_output, three_numbers
 from dynident.errors import DynidentError
 from dynident.figures import new_figure
 from dynident.outputs import output_set
 from dynident.signals.writers import check_log_file
+from dynident.simulate.standard import with_noise
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -35,37 +30,31 @@ if TYPE_CHECKING:
 
 RobotOption = Annotated[
     Path | None,
-    typer.Option(
-        "--robot",
+    Parameter(
+        name="--robot",
         help="URDF, xacro, MJCF or SDF file, or a ready machine such as dualv; that of the plan's robot when absent.",
-        show_default=False,
     ),
 ]
-PlanFile = Annotated[
-    Path,
-    typer.Argument(help="Folder or plan.json of excite, or a motion as CSV (t, q_..., v_..., a_...).", show_default=False),
-]
-OtherController = Annotated[
-    str | None,
-    choices("Controller instead of the machine's own.", "computed_torque", "feedforward", "pd", "cascade"),
-]
-OtherBandwidth = Annotated[float, typer.Option(help="Bandwidth of such a controller [Hz].")]
-StepSize = Annotated[float | None, typer.Option(help="Step of the simulation [s]; the machine's own when absent.")]
-Figures = Annotated[Path | None, typer.Option(help="Folder for figures (PNG).")]
+PlanFile = Annotated[Path, Parameter(help="Folder or plan.json of excite, or a motion as CSV (t, q_..., v_..., a_...).")]
+OtherController = Annotated[str | None, Parameter(help="Controller instead of the machine's own.", choices=CONTROLLERS)]
+OtherBandwidth = Annotated[float, Parameter(help="Bandwidth of such a controller [Hz].")]
+StepSize = Annotated[float | None, Parameter(help="Step of the simulation [s]; the machine's own when absent.", group=RARE)]
+LOAD = Group("Load", sort_key=15)
 
 
+@Parameter(name="*", group=LOAD)
 @dataclass(frozen=True)
 class LoadOptions:
-    """A load of the robot; a parameter of this kind stands for one option per field."""
+    """A load of the robot."""
 
-    payload: Annotated[
-        float | None, typer.Option(help="Mass of a load that the robot carries and its controller does not know [kg].")
-    ] = None
-    payload_link: Annotated[str | None, typer.Option(help="Link that carries it; the last one when absent.")] = None
-    payload_com: Annotated[str | None, typer.Option(help="Its centre of mass in the frame of the link [m], as x,y,z.")] = None
-    payload_inertia: Annotated[
-        str | None, typer.Option(help="Ixx,Iyy,Izz about its centre of mass [kg m^2]; a point when absent.")
-    ] = None
+    payload: float | None = None
+    """Mass of a load that the robot carries and its controller does not know [kg]."""
+    payload_link: str | None = None
+    """Link that carries it; the last one when absent."""
+    payload_com: str | None = None
+    """Its centre of mass in the frame of the link [m], as x,y,z."""
+    payload_inertia: str | None = None
+    """Ixx,Iyy,Izz about its centre of mass [kg m^2]; a point when absent."""
 
     def on(self, machine: VirtualRobot) -> VirtualRobot:
         """Return the machine with the load on its link."""
@@ -83,45 +72,52 @@ class LoadOptions:
 NO_LOAD = LoadOptions()
 
 
-@app.command(panel=EXPERIMENTS, epilog="Example: dynident simulate plan/ --robot dualv -o virtual.csv")
 def simulate(
     plan: PlanFile,
+    /,
+    *,
     robot: RobotOption = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("-o", "--output", help="Log to write: .parquet, .csv, .csv.gz, .npz, .mat or .mcap."),
-    ] = None,
-    log_cycle: Annotated[float | None, typer.Option(help="Time between two samples of the log [s]; 0.001 when absent.")] = None,
+    output: OptionalFolder = None,
+    log_cycle: float | None = None,
     controller: OtherController = None,
     bandwidth: OtherBandwidth = 10.0,
     drives: DrivesFile = None,
-    method: Annotated[
-        str, choices("Decoupled takes the mechanism as a disturbance of each drive.", "coupled", "decoupled")
-    ] = "coupled",
-    loop: Annotated[str, choices("Algebraic loop of the decoupled method.", "exact", "iterated", "delayed")] = "exact",
+    method: Annotated[str, Parameter(choices=("coupled", "decoupled"))] = "coupled",
+    loop: Annotated[str, Parameter(choices=("exact", "iterated", "delayed"))] = "exact",
     step: StepSize = None,
-    noise: Annotated[
-        float | None, typer.Option(help="Noise of the logged efforts over their RMS, as 0.01; the machine's own when absent.")
-    ] = None,
+    noise: float | None = None,
     load: LoadOptions = NO_LOAD,
     seed: Seed = 0,
-    truth: Annotated[Path | None, typer.Option(help="Write the true signals to this .npz file.")] = None,
-    figures: Figures = None,
-    sidecar: Sidecar = None,
-    search: Search = None,
-    arg: Arg = None,
+    truth: Path | None = None,
+    figures: Annotated[Path | None, Parameter(help="Folder for figures (PNG).", group=OUTPUT)] = None,
+    described: RobotOptions = AS_WRITTEN,
     as_json: AsJson = False,
     quiet: Quiet = False,
-    debug: Debug = False,
 ) -> int:
-    """Run a plan on a virtual robot: writes the log that a recorder would have written, prints errors, limits and speed."""
-    from dynident.simulate.standard import with_noise  # noqa: PLC0415 - only this command needs it
+    """Run a plan on a virtual robot: writes the log that a recorder would have written, prints errors, limits and speed.
 
+    Example: dynident simulate plan/ --robot dualv -o virtual.csv
+
+    Parameters
+    ----------
+    output
+        Log to write: .parquet, .csv, .csv.gz, .npz, .mat or .mcap.
+    log_cycle
+        Time between two samples of the log [s]; 0.001 when absent.
+    method
+        Decoupled takes the mechanism as a disturbance of each drive.
+    loop
+        Algebraic loop of the decoupled method.
+    noise
+        Noise of the logged efforts over their RMS, as 0.01; the machine's own when absent.
+    truth
+        Write the true signals to this .npz file.
+    """
     _check_files(output, truth, figures)
     with progress(5, quiet) as announce:
         announce("reading the robot and the plan")
         named = robot if robot is not None else robot_of_plan(plan)
-        machine, wanted = machine_of(named, sidecar, plan, controller, bandwidth, search, arg, drives)
+        machine, wanted = machine_of(named, plan, controller, bandwidth, described, drives)
         machine = machine if step is None else replace(machine, step=step)
         machine = load.on(machine)
         if getattr(wanted, "cycles", 1) > 1:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from contextvars import ContextVar
-from typing import Any
 
 #: Options of the command that runs.
 OPTIONS: ContextVar[frozenset[str]] = ContextVar("options", default=frozenset())
@@ -52,11 +50,3 @@ def in_options(text: str) -> str:
 
     # A name with nothing, a word in quotes or a number behind it; what follows an option is its value.
     return re.sub(r"(?<![\w.'\"/-])(?<!--unit )([a-z_]+)=(?:'?([\w.+-]+)'?)?(?![\w{\[(=@'])", option, text)
-
-
-def options_of(command: Any, args: Iterable[str]) -> frozenset[str]:
-    """Return the options of the command that some arguments call."""
-    for word in args:
-        below = getattr(command, "commands", {}).get(word)
-        command = command if below is None else below
-    return frozenset(name for parameter in command.params for name in getattr(parameter, "opts", ()) if name.startswith("--"))

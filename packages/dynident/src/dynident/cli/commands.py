@@ -1,0 +1,121 @@
+"""The list of commands: group and first sentence of the help of each, so that ``--help`` imports none of them."""
+
+from __future__ import annotations
+
+from cyclopts import Group
+
+from dynident.cli.groups import CONTROL, EXPERIMENTS, FILES, MODEL, START
+
+#: Commands of this package, each a function in the module of its name.
+OWN: dict[str, tuple[Group, str]] = {
+    "demo": (
+        START,
+        "Identify a simulated 6-axis arm that comes with dynident: compare with the truth, validate, write the report.",
+    ),
+    "describe": (
+        START,
+        "Show what a robot is made of, whether its inertias are possible, and what torques can identify.",
+    ),
+    "identify": (
+        START,
+        "Identify a robot from its logs: writes fit.json, the identified description, report.html and verdict.json.",
+    ),
+    "validate": (START, "Compare an identified model with logs it was not fitted to."),
+    "report": (START, "Write the HTML report of a fit, or, given two fits, the page that compares them."),
+    "compare": (
+        START,
+        "Fit every estimator to the same logs: errors, coverage, time, and whether least squares is biased.",
+    ),
+    "excite": (
+        EXPERIMENTS,
+        "Design an exciting motion within limits; prints criterion values, margins and expected standard deviations.",
+    ),
+    "simulate": (
+        EXPERIMENTS,
+        "Run a plan on a virtual robot: writes the log that a recorder would have written, prints errors, limits and speed.",
+    ),
+    "export": (
+        MODEL,
+        "Write the identified robot: a copy of its URDF or MJCF, its parameters (.json), or files for another program (--for).",
+    ),
+    "derive": (
+        MODEL,
+        "Derive a robot's equations in closed form: LaTeX, C and NumPy with parameters to give, or with those of a fit inside.",
+    ),
+    "ik": (MODEL, "Solve inverse kinematics: all branches in closed form, or one solution numerically."),
+    "check": (
+        MODEL,
+        "Check properties that every robot's dynamics have: M > 0, skew-symmetry, energy, Jacobians; bounds of M, C and g.",
+    ),
+    "partitions": (
+        MODEL,
+        "Rank the motors on which torques of a robot with more motors than freedoms can be projected, along a motion.",
+    ),
+    "monitor": (
+        MODEL,
+        "Watch logs with an identified model: external torques, their thresholds, and when something touched the robot.",
+    ),
+    "payload": (
+        MODEL,
+        "Identify a load: from runs without and with it, on a known arm, or from a wrist sensor; for UR, Franka and KUKA too.",
+    ),
+    "gains": (MODEL, "Estimate drive gains together with the robot, from runs without and with a load of known mass."),
+    "convert": (
+        FILES,
+        "Convert a log: read any format, write CSV, npz, Parquet, MATLAB or MCAP in SI units, with what was understood inside.",
+    ),
+    "cache": (
+        FILES,
+        "Show where the compiled code of robots is kept and how much there is (DYNIDENT_CACHE names another folder).",
+    ),
+}
+#: Commands of our other packages, which register them as any package does.
+OTHERS: dict[str, tuple[Group, str]] = {
+    "bandwidth": (
+        CONTROL,
+        "Measure the bandwidth of a machine by stepped sines, with its mechanism and of the actuators alone.",
+    ),
+    "controller": (
+        EXPERIMENTS,
+        "Serve a virtual robot as a controller: motion task, feedback, limits, alarms and a thermal state that goes on.",
+    ),
+    "cycles": (
+        EXPERIMENTS,
+        "Identify a robot from each cycle of a campaign, with the stages of its plan and the cubic friction law.",
+    ),
+    "fleet": (START, "Many robots and logs: identify, report."),
+    "friction": (
+        EXPERIMENTS,
+        "Study friction: against speed per temperature, over time with warm-up models, time constants, robots compared.",
+    ),
+    "maintenance": (
+        EXPERIMENTS,
+        "Check the joints of a robot against healthy tests at the same temperature; --strict exits with 3 on an alarm.",
+    ),
+    "record": (
+        EXPERIMENTS,
+        "Run a plan on a controller and record it; a crash loses nothing, and --resume goes on where it was.",
+    ),
+    "reduction": (MODEL, "Show which parameters the torque of each joint depends on, by QR and SVD of its regressor."),
+    "repeatability": (
+        EXPERIMENTS,
+        "Compare campaigns of several days and robots: drift over the warm-up, spread of cycles, tests and robots.",
+    ),
+    "reproduce": (
+        FILES,
+        "Compute published tables and figures again: ours, the published numbers, the difference and the reason.",
+    ),
+    "schedule": (EXPERIMENTS, "Plan the heating or cooling test of one joint; simulate-campaign or record runs it."),
+    "simulate-campaign": (
+        EXPERIMENTS,
+        "Run the cycles of a plan on a virtual robot, into the folder that record would have written.",
+    ),
+    "track": (
+        CONTROL,
+        "Prove an identified model in closed loop: feedback alone, with a catalogue model, with the identified one.",
+    ),
+    "workspace": (
+        MODEL,
+        "Map where a robot can go over two coordinates, with its singularities of type 1 (serial) and 2 (parallel).",
+    ),
+}

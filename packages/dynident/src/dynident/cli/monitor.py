@@ -1,0 +1,121 @@
+"""The command monitor."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import dynident as di
+from dynident.cli.consoles import note, out, print_json
+from dynident.cli.options import (
+    AS_LOGGED,
+    AS_WRITTEN,
+    NOT_OK,
+    Absent,
+    AsJson,
+    FitFile,
+    LogOptions,
+    Robot,
+    RobotOptions,
+    check_output,
+)
+
+
+def monitor(
+    robot: Robot,
+    fit: FitFile,
+    logs: list[Path],
+    /,
+    *,
+    logged: LogOptions = AS_LOGGED,
+    bandwidth: float | None = None,
+    cutoff: float | None = None,
+    false_alarms: float = 0.01,
+    hold: float = 0.25,
+    rest: float = 0.02,
+    healthy: list[Path] | None = None,
+    absent: Absent = None,
+    plot: Path | None = None,
+    c: Path | None = None,
+    described: RobotOptions = AS_WRITTEN,
+    strict: bool = False,
+    as_json: AsJson = False,
+) -> int:
+    """Watch logs with an identified model: external torques, their thresholds, and when something touched the robot.
+
+    Example: dynident monitor robot.urdf out/fit.json run.csv --effort joint_torque --plot run.png
+
+    Parameters
+    ----------
+    logs
+        Logs to watch.
+    bandwidth
+        Bandwidth of the observer [Hz]; that of the fit when omitted.
+    cutoff
+        Cut-off of the low-pass of positions and efforts [Hz]; ten times the bandwidth when omitted.
+    false_alarms
+        False alarms per hour for noise like that of the fit.
+    hold
+        Time for which the collision flag stays raised [s].
+    rest
+        Speed below which a joint counts as standing [rad/s, m/s].
+    healthy
+        Run in which nothing touched the robot: raises thresholds to its noise.
+    plot
+        Draw torques and thresholds of the first log to this file.
+    c
+        Write the monitor as C99 to this folder.
+    strict
+        Exit with 3 when something touched the robot.
+    """
+    for path, folder in ((plot, False), (c, True)):
+        if path is not None:
+            check_output(path, folder)
+    mechanism = described.robot(robot)
+    model = di.Fit.load(fit, mechanism)
+    read = logged.reader()
+    options: dict[str, Any] = {"bandwidth": bandwidth, "cutoff": cutoff, "hold": hold, "rest": rest}
+    options |= {"false_alarms": false_alarms, "absent": tuple(absent or ())}
+    watching = di.monitor.Monitor(model, **options)
+    for path in healthy or []:
+        watching = watching.calibrated(read(path))
+    if c is not None:
+        watching.to_c(c)
+        note(f"C99 of the monitor written to {c}")
+    watched = [read(path) for path in logs]
+    records = [watching.run(log) for log in watched]
+    for log, record in zip(watched, records, strict=True):
+        for body in _not_carried(model, log, record, options):
+            note(f"log '{log.name}' looks as if '{body}' had not been carried; give absent={body}")
+    if plot is not None:
+        records[0].plot().savefig(plot, dpi=120)
+    if as_json:
+        print_json({"format": "dynident-monitor-1", "logs": [_record_data(record) for record in records]})
+    else:
+        out.print("\n\n".join(record.summary() for record in records))
+    return NOT_OK if strict and any(record.events for record in records) else 0
+
+
+def _not_carried(model: di.Fit, log: di.Log, record: di.monitor.MonitorRecord, options: dict[str, Any]) -> list[str]:
+    """Return bodies of the fit, such as a payload, without which a log that is flagged half of the time is not."""
+    known = [body.name for body in model.mechanism.bodies if body.separate and body.name not in options["absent"]]
+    if record.flag.mean() < 0.5:
+        return []
+    lighter = {name: {**options, "absent": (*options["absent"], name)} for name in known}
+    runs = {name: di.monitor.Monitor(model, **own).run(log) for name, own in lighter.items()}
+    return [name for name, run in runs.items() if run.flag.mean() < 0.5 * record.flag.mean()]
+
+
+def _record_data(record: di.monitor.MonitorRecord) -> dict[str, Any]:
+    """Return a record without its samples."""
+    return {
+        "log": record.name,
+        "duration": record.duration,
+        "blind": record.blind,
+        "level": record.level,
+        "false_alarms_per_hour": record.false_alarms,
+        "joints": record.numbers,
+        "events": [asdict(event) for event in record.events],
+        "notes": list(record.notes),
+    }

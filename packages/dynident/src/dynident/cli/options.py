@@ -1,0 +1,293 @@
+"""Options that commands share, in groups: how a robot and its logs are read, and what is printed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+import dynident as di
+from dynident.cli.consoles import note
+from dynident.cli.groups import COLUMNS, LOGS, OUTPUT, RARE_LOGS, RARE_ROBOT, ROBOT
+from dynident.cli.robots import find_machine, find_robot, is_known
+from dynident.errors import DynidentError
+from dynident.files import check_replaceable
+from dynident.mechanism.files import read_robot
+from dynident.mechanism.sidecar import apply_sidecar
+
+NOT_OK = 3
+EFFORTS = ("joint_torque", "joint_force", "motor_torque", "motor_current", "voltage", "none")
+
+Robot = Annotated[Path, Parameter(help="URDF, xacro, MJCF or SDF file, or the name of a known robot such as dualv.")]
+FitFile = Annotated[Path, Parameter(help="fit.json written by identify.")]
+Folder = Annotated[Path, Parameter(alias="-o", group=OUTPUT)]
+OptionalFolder = Annotated[Path | None, Parameter(alias="-o", group=OUTPUT)]
+Order = Annotated[
+    str | None,
+    Parameter(
+        help="Parameters that should lead base parameters, by commas, most wanted first; symmetric: equal legs alike.",
+        group=COLUMNS,
+    ),
+]
+Projection = Annotated[
+    str,
+    Parameter(help="Robots with loops: gls (least variance), independent, or names of motors by commas.", group=COLUMNS),
+]
+RANK_TOLERANCE = 3e-5
+RankTolerance = Annotated[
+    float,
+    Parameter(
+        help="Relative size below which a parameter counts as unseen; 1e-3 where axes are almost parallel.", group=COLUMNS
+    ),
+]
+FrictionLaws = Annotated[
+    list[str] | None,
+    Parameter(
+        help="Friction law to fit with the bodies: 'stribeck + viscous' for all joints, joint2=tanh+viscous for one, or auto, "
+        "which chooses by held-out blocks. May be given several times."
+    ),
+]
+Essential = Annotated[
+    float | None,
+    Parameter(
+        help="Drop parameters until relative deviations differ by this factor at most (10 is usual), while residuals do not "
+        "grow; by wls.",
+        group=COLUMNS,
+    ),
+]
+Absent = Annotated[
+    list[str] | None,
+    Parameter(help="Body that the fit knows apart and the robot did not carry, such as payload; several times."),
+]
+AllowTraining = Annotated[bool, Parameter(help="Accept logs that were used for the fit.")]
+Strict = Annotated[bool, Parameter(help="Exit with 3 when the verdict is not ok.", group=OUTPUT)]
+Quiet = Annotated[bool, Parameter(alias="-q", help="No progress bar and no table.", group=OUTPUT)]
+AsJson = Annotated[bool, Parameter(name="--json", help="Print the result as JSON on standard output.", group=OUTPUT)]
+
+
+@Parameter(name="*", group=RARE_ROBOT)
+@dataclass(frozen=True)
+class RobotOptions:
+    """How a robot is read: its description, and what is held, mounted and known of it."""
+
+    sidecar: Annotated[Path | None, Parameter(group=ROBOT)] = None
+    """TOML file with actuators, couplings, loops and joint terms."""
+    lock: Annotated[tuple[str, ...], Parameter(group=ROBOT)] = ()
+    """Hold a joint still, as name or name=position [rad, m]; several times."""
+    keep: str | None = None
+    """Hold all joints but these, by commas, at zero."""
+    floating: bool = False
+    """The base is free to move (legged, flying robots)."""
+    gravity: str | None = None
+    """Gravity x,y,z in the root frame [m/s^2], for a robot on a ceiling, a wall or a slope, as --gravity 0,0,9.81."""
+    search: tuple[Path, ...] = ()
+    """Folder outside the robot's own that it may read from; several times."""
+    arg: tuple[str, ...] = ()
+    """Value of an argument of a .xacro, as name:=value; several times."""
+    terms: tuple[str, ...] = ()
+    """Joint terms by commas, as ia,fv,fc,off; '' for none; joint2=ia,fv,k for one joint; several times."""
+
+    def robot(self, file: Path) -> di.Mechanism:
+        """Return the robot of a file, or the known one of that name."""
+        for folder in self.search:
+            if not folder.is_dir():
+                raise DynidentError(f"--search is '{folder}', which is no folder; give one that holds packages of robots")
+        if not file.suffix and (is_known(file) or not file.exists()):  # a folder of results may have the name of its robot
+            mechanism = find_robot(str(file)).mechanism()
+            mechanism = mechanism if self.sidecar is None else apply_sidecar(mechanism, self.sidecar)
+            return self._with_terms(self._restructured(mechanism))
+        mechanism = self._restructured(read_robot(file, self.sidecar, self.search, self.arguments()))
+        if _has_legs(mechanism):
+            note(f"the base '{mechanism.root}' of robot '{mechanism.name}' is held still; --floating frees it")
+        return self._with_terms(mechanism)
+
+    def robot_of_log(self, file: Path, log: di.Log) -> di.Mechanism:
+        """Return the robot; a known one with motors and gears of its machine for logs of their positions."""
+        mechanism = self.robot(file)
+        if log.position_side != "motor" or self.sidecar is not None or not is_known(file):
+            return mechanism
+        driven = find_machine(str(file)).model
+        own, ready = ({actuator.name: actuator.ratio for actuator in x.actuators} for x in (mechanism, driven))
+        return self._with_terms(driven) if own != ready and set(log.joints) <= set(ready) else mechanism
+
+    def arguments(self) -> dict[str, str]:
+        """Return the arguments of a .xacro by name."""
+        pairs = [text.partition(":=") for text in self.arg]
+        for text, (name, sign, _) in zip(self.arg, pairs, strict=True):
+            if not (name and sign):
+                raise DynidentError(f"--arg is '{text}'; give name:=value")
+        return {name: value for name, _, value in pairs}
+
+    def _with_terms(self, mechanism: di.Mechanism) -> di.Mechanism:
+        for text in self.terms:
+            joint, equals, own = text.rpartition("=")
+            symbols = [t.strip() for t in own.split(",") if t.strip()]
+            mechanism = mechanism.with_terms({joint.strip(): symbols} if equals else symbols)
+        return mechanism
+
+    def _restructured(self, robot: di.Mechanism) -> di.Mechanism:
+        """Return the robot with gravity, base and held joints as the options say."""
+        if self.gravity is not None:
+            robot = robot.with_gravity(three_numbers(self.gravity, "--gravity"))
+        if self.floating:
+            robot = robot.with_free_base()
+        if self.keep is not None:
+            names = [name.strip() for name in self.keep.split(",") if name.strip()]
+            if not names:
+                raise DynidentError("--keep names no joint; name those that stay, with commas between them")
+            robot = robot.keep(names)
+        positions: dict[str, list[float]] = {}
+        for text in self.lock:
+            name, equals, where = text.partition("=")
+            joint = robot.joint(name.strip())
+            try:
+                positions[joint.name] = [float(x) for x in where.split(",")] if equals else [0.0] * len(joint.coordinates)
+            except ValueError:
+                raise DynidentError(f"--lock is '{text}'; give name or name=position, in radians or metres") from None
+        return robot.lock(positions) if positions else robot
+
+
+@Parameter(name="*", group=RARE_LOGS)
+@dataclass(frozen=True)
+class LogOptions:
+    """How logs are read."""
+
+    effort: Annotated[str | None, Parameter(choices=EFFORTS, group=LOGS)] = None
+    """What the effort columns are; a file cannot tell, so it has no default. motor_...: before the gears; none: not logged."""
+    joints: Annotated[str | None, Parameter(group=LOGS)] = None
+    """Joint names of the log's channels, separated by commas."""
+    gain: Annotated[str | None, Parameter(group=LOGS)] = None
+    """Drive gains [N m/A, N m/V], one or one per channel, by commas: at the motor if ratios are known, else at the joint."""
+    unit: Annotated[tuple[str, ...], Parameter(group=LOGS)] = ()
+    """Unit of a quantity in the logs, e.g. position=deg or time=ms; several times."""
+    schema: Annotated[Path | None, Parameter(group=LOGS)] = None
+    """TOML file that maps columns, units and drive gains of the logs."""
+    topic: tuple[str, ...] = ()
+    """Topic of a ROS bag or MCAP file; several times, the first gives the clock."""
+    episode: str | None = None
+    """Run of a table that holds several (LeRobot data sets), by its number or name."""
+    rate: float | None = None
+    """Sampling rate [Hz] of logs whose time column is missing or too coarse."""
+    delay: str | None = None
+    """Seconds by which efforts are later than positions, one number or one per channel."""
+    counts_per_unit: str | None = None
+    """Encoder counts per rad (or m), for positions in counts: one number or one per channel."""
+
+    def reader(self) -> Callable[[Path], di.Log]:
+        """Return a function that reads logs with these options and says once what it understood."""
+        gains, delays = _numbers(self.gain, "--gain"), _numbers(self.delay, "--delay")
+        per_unit = _numbers(self.counts_per_unit, "--counts-per-unit")
+        names = None if self.joints is None else [name.strip() for name in self.joints.split(",")]
+        units: dict[str, object] = {}
+        for entry in self.unit:
+            quantity, equals, name = entry.partition("=")
+            if not equals or not name.strip():
+                raise DynidentError(f"--unit is '{entry}'; give a quantity and its unit, such as position=deg")
+            units[quantity.strip()] = name.strip()
+        said: set[Path] = set()
+
+        def read(path: Path) -> di.Log:
+            log = di.Log.read(
+                path,
+                effort=self.effort,
+                schema=self.schema,
+                joints=names,
+                gain=gains,
+                delay=delays,
+                topic=list(self.topic) or None,
+                episode=self.episode,
+                units=units or None,
+                counts_per_unit=per_unit,
+                rate=self.rate,
+            )
+            understood = log.provenance.get("conversions")
+            # A file that dynident wrote carries the notes of the file it came from; those were told then.
+            here = path.name in str(log.provenance.get("files"))
+            if path not in said and isinstance(understood, list) and understood and here:
+                note(f"{path.name}: {'; '.join(map(str, understood))}")
+            said.add(path)
+            return log
+
+        return read
+
+
+AS_WRITTEN, AS_LOGGED = RobotOptions(), LogOptions()
+
+
+def _numbers(text: str | None, option: str) -> float | list[float] | None:
+    """Return the numbers of an option: one alone, several as a list."""
+    try:
+        found = None if text is None else [float(x) for x in text.split(",")]
+    except ValueError:
+        raise DynidentError(f"{option} is '{text}'; give numbers separated by commas") from None
+    return found[0] if found is not None and len(found) == 1 else found
+
+
+def three_numbers(text: str | None, option: str) -> list[float]:
+    """Return three numbers of an option, zeros when it was not given."""
+    if text is None:
+        return [0.0, 0.0, 0.0]
+    try:
+        values = [float(x) for x in text.split(",")]
+    except ValueError:
+        values = []
+    if len(values) != 3:
+        raise DynidentError(f"{option} is '{text}'; give three numbers separated by commas, such as 0,0,9.81")
+    return values
+
+
+def friction_laws(mechanism: di.Mechanism, laws: list[str] | None) -> str | dict[str, object] | None:
+    """Return the friction laws to fit, of the command line and of the sidecar; None where there are none."""
+    found: dict[str, object] = {name: friction.law for name, friction in mechanism.friction.items()}
+    for text in laws or []:
+        joint, equals, law = text.partition("=")
+        if not equals or "(" in joint:  # an option of a law, as in stribeck(exponent=1), names no joint
+            if len(laws or []) > 1:
+                raise DynidentError(f"--friction is '{text}'; with several give joint=law for each")
+            return text.strip()
+        found[joint.strip()] = law.strip()
+    return found or None
+
+
+def column_order(text: str | None) -> list[str] | str | None:
+    """Return the order of --order: symmetric, or names of parameters."""
+    return text if text in (None, "symmetric") else [name.strip() for name in text.split(",")]
+
+
+def projection_of(text: str) -> str | tuple[str, ...]:
+    """Return the projection of --projection: a word, or names of motors."""
+    return text if text in ("gls", "independent") else tuple(name.strip() for name in text.split(","))
+
+
+def check_tolerance(rank_tolerance: float) -> None:
+    """Refuse a tolerance that is no share."""
+    if not 0.0 < rank_tolerance < 1.0:
+        raise DynidentError(f"--rank-tolerance is {rank_tolerance:g}; it must be between 0 and 1 (3e-5 is usual)")
+
+
+def check_output(path: Path, folder: bool = False) -> None:
+    """Refuse an output that cannot be written, before any long work."""
+    if path.exists() and path.is_dir() != folder:
+        raise DynidentError(f"output '{path}' is a {'file; give a folder' if folder else 'folder; give a file name'}")
+    if not folder:
+        check_replaceable(path)
+    above = next((p for p in (path, *path.absolute().parents) if p.is_dir()), Path())
+    if not os.access(above, os.W_OK | os.X_OK):
+        raise DynidentError(f"output '{path}' cannot be written: folder '{above}' is read-only; give another place")
+
+
+def _has_legs(robot: di.Mechanism) -> bool:
+    """Tell whether several chains begin at a base that has a mass and is held still, as of a legged robot."""
+    if robot.loops:
+        return False
+    held = {robot.root}
+    for joint in robot.joints:  # parents come before their children
+        if joint.kind == "fixed" and joint.parent in held:
+            held.add(joint.child)
+    chains = [joint for joint in robot.joints if joint.kind != "fixed" and joint.parent in held]
+    heavy = any(body.inertia is not None and body.inertia[0] > 0.0 for body in robot.bodies if body.name in held)
+    return heavy and len(chains) > 1

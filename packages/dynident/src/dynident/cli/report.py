@@ -1,0 +1,87 @@
+"""The command report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import dynident as di
+from dynident.cli.consoles import out, print_json, progress
+from dynident.cli.options import (
+    AS_LOGGED,
+    AS_WRITTEN,
+    AllowTraining,
+    AsJson,
+    FitFile,
+    Folder,
+    LogOptions,
+    RobotOptions,
+    check_output,
+)
+from dynident.report.comparison import write_comparison
+from dynident.report.report import write_report
+from dynident.validate.verdict import judge
+
+
+def report(
+    robot: Path,
+    fit: FitFile,
+    logs: list[Path] | None = None,
+    /,
+    *,
+    output: Folder = Path("report.html"),
+    logged: LogOptions = AS_LOGGED,
+    described: RobotOptions = AS_WRITTEN,
+    allow_training: AllowTraining = False,
+    as_json: AsJson = False,
+) -> int:
+    """Write the HTML report of a fit, or, given two fits, the page that compares them.
+
+    Example: dynident report robot.urdf out/fit.json other.csv --effort joint_torque -o report.html; two fits: dynident
+    report before.json after.json -o comparison.html
+
+    Parameters
+    ----------
+    robot
+        Description of the robot, or the first of two fits.
+    logs
+        Held-out logs to show.
+    output
+        HTML file to write.
+    """
+    check_output(output)
+    read = logged.reader()
+    if robot.suffix.lower() == ".json":
+        with progress(2) as step:
+            step("reading the fits")
+            fits = dict(zip(_apart(robot, fit), (di.Fit.load(robot), di.Fit.load(fit)), strict=True))
+            step("comparing them")
+            page = write_comparison(output, fits, [read(path) for path in logs or []])
+        if as_json:
+            print_json({"written": str(page)})
+        else:
+            out.print(f"written: {page}")
+        return 0
+    with progress(len(logs or []) + 2) as step:
+        step("reading the fit")
+        model = di.Fit.load(fit, described.robot(robot))
+        scores = []
+        for path in logs or []:
+            step(f"comparing with {path.name}")
+            scores.append(model.score(read(path), allow_training))
+        step("drawing the report")
+        verdict = judge(model, scores)
+        written = write_report(output, model, scores, verdict)
+    if as_json:
+        print_json({"written": str(written), "verdict": verdict.to_dict()})
+    else:
+        out.print(f"written: {written}")
+    return 0
+
+
+def _apart(one: Path, two: Path) -> tuple[str, str]:
+    """Return short names of two files, what their paths do not share: spring and autumn of spring/fit.json, autumn/fit.json."""
+    a, b = list(one.with_suffix("").parts), list(two.with_suffix("").parts)
+    for end in (-1, 0):
+        while min(len(a), len(b)) > 1 and a[end] == b[end]:
+            del a[end], b[end]
+    return "/".join(a), "/".join(b)

@@ -1,0 +1,61 @@
+"""The command validate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import dynident as di
+from dynident.cli.consoles import out, print_json, progress
+from dynident.cli.options import (
+    AS_LOGGED,
+    AS_WRITTEN,
+    NOT_OK,
+    Absent,
+    AllowTraining,
+    AsJson,
+    FitFile,
+    LogOptions,
+    Robot,
+    RobotOptions,
+    Strict,
+)
+from dynident.cli.words import in_options
+from dynident.validate.verdict import judge
+
+
+def validate(
+    robot: Robot,
+    fit: FitFile,
+    logs: list[Path],
+    /,
+    *,
+    logged: LogOptions = AS_LOGGED,
+    described: RobotOptions = AS_WRITTEN,
+    absent: Absent = None,
+    allow_training: AllowTraining = False,
+    strict: Strict = False,
+    as_json: AsJson = False,
+) -> int:
+    """Compare an identified model with logs it was not fitted to.
+
+    Example: dynident validate robot.urdf out/fit.json other.csv --effort joint_torque --strict
+
+    Parameters
+    ----------
+    logs
+        Held-out logs.
+    """
+    read = logged.reader()
+    with progress(len(logs) + 1) as step:
+        step("reading the fit")
+        model = di.Fit.load(fit, described.robot(robot)).without(*(absent or ()))
+        scores = []
+        for path in logs:
+            step(f"validating on {path.name}")
+            scores.append(model.score(read(path), allow_training))
+    verdict = judge(model, scores)
+    if as_json:
+        print_json(verdict.to_dict())
+    else:
+        out.print(in_options("\n\n".join([*(score.summary() for score in scores), verdict.summary()])))
+    return NOT_OK if strict and not verdict.ok else 0
