@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 
 import dynident as di
-from dynident.cli import application, arguments_of, command_names, option_names, run
+from dynident.cli import application, arguments_of, command_names, commands, option_names, run
 from dynident.cli.words import OPTIONS, in_options
 from dynident.simulate import read_drives
 
@@ -114,6 +116,8 @@ def test_help_speaks_no_python(capsys):
         assert run([name, "--help-all"]) == 0
         said = capsys.readouterr().out
         assert not any(word in said for word in ("STR", "INT ", "FLOAT", "None", "list[")), name
+        if name == "fleet":  # a group of commands
+            continue
         arguments = application(name)[name].assemble_argument_collection(parse_docstring=True)
         nameless = [argument.name for argument in arguments.filter_by(show=True) if not argument.parameter.help]
         assert not nameless, (name, nameless)
@@ -144,3 +148,37 @@ def test_a_log_is_converted(ending, folder, capsys):
     np.testing.assert_allclose(log.t, t[10:], atol=1e-9)
     with pytest.raises(di.errors.DynidentError, match="must end in"):
         run(["convert", "run.csv", "out.xlsx", "--effort", "joint_torque"])
+
+
+def test_the_list_of_commands_repeats_the_first_sentence_of_each() -> None:
+    listed = {**commands.OWN, **commands.OTHERS}
+    for name in command_names():
+        if name in listed:
+            assert application(name)[name].help.splitlines()[0] == listed[name][1], name
+
+
+def test_rare_options_are_in_the_whole_help_only(capsys) -> None:
+    short, whole = (call(capsys, "identify", word)[0] for word in ("--help", "--help-all"))
+    assert "--effort" in short and "--cutoff" not in short and "--search" not in short
+    assert all(option in whole for option in option_names(arguments_of(["identify"])))
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (("descibe",), "there is no command 'descibe' (did you mean 'describe'?)"),
+        (("describe", "robot.urdf", "--sidecr", "x"), "Unknown option: --sidecr. Did you mean --sidecar?"),
+        (("describe",), "requires an argument"),
+        (("describe", "robot.urdf", "--rank-tolerance", "much"), 'unable to convert "much" into float'),
+    ],
+)
+def test_wrong_usage_is_one_line_with_a_hint(words, hint, capsys) -> None:
+    assert run(words) == 2
+    told = capsys.readouterr()
+    assert told.out == "" and hint in told.err and told.err.count("\n") == 1
+
+
+def test_the_list_of_commands_imports_no_command() -> None:
+    code = "import sys; from dynident.cli import run; run(['--help']); print(*sys.modules, file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert not {"numpy", "dynident.cli.identify", "dynident_lab", "dynident_papers"} & set(done.stderr.split())

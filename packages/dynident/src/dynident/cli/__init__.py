@@ -85,7 +85,8 @@ def application(name: str | None = None) -> App:
 def arguments_of(words: Sequence[str], app: App | None = None) -> ArgumentCollection:
     """Return arguments and options of the command that some words call."""
     app = application(words[0]) if app is None else app
-    return app.parse_commands(words)[1][-1].assemble_argument_collection(parse_docstring=False)
+    with app.app_stack(words):  # settings of the application hold for its commands
+        return app.parse_commands(words)[1][-1].assemble_argument_collection(parse_docstring=False)
 
 
 def option_names(arguments: ArgumentCollection) -> frozenset[str]:
