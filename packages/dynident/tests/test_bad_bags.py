@@ -109,7 +109,7 @@ def test_a_database_runs_nothing(tmp_path, tables, sentence):
 
 def test_options_beyond_sense(tmp_path, monkeypatch, subtests):
     for words, sentence in [
-        (("describe", "nothing.urdf", "--rank-tolerance", "1e308"), "--rank-tolerance is 1e.308; give a number of a plausible size"),
+        (("describe", "nothing.urdf", "--rank-tolerance", "1e308"), "--rank-tolerance is 1e.308; give a number of a plausible"),
         (("identify", "nothing.urdf", "run.csv", "--period", "2", "-o", "x"), "--period is for the estimator iv"),
     ]:
         with subtests.test(str(sentence)):
