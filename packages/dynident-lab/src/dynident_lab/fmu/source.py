@@ -32,7 +32,7 @@ from dynident.simulate.friction import COLDEST
 from dynident.simulate.layout import Field, MachineRoutine, Record
 from dynident.simulate.machine import Machine
 from dynident.simulate.reference import Columns, columns_of
-from dynident.simulate.run import Options, Schedule, rhythm
+from dynident.simulate.run import Options, rhythm, thinning
 from dynident.simulate.shape import LOST_CLOSURE
 from dynident.simulate.step import Step, follow_branch
 from dynident.simulate.thermal import Heat
@@ -109,8 +109,8 @@ class Content:
     @property
     def fine(self) -> int:
         """Steps between two looks at the losses, as a run with the usual log has them."""
-        cycles, every, finest = rhythm(self.robot, Options())
-        return every // Schedule(cycles, every, 0, finest).thinning(0)
+        _, every, finest = rhythm(self.robot, Options())
+        return every // thinning(0, every, finest, 0)
 
     @property
     def shown(self) -> dict[str, Field]:

@@ -1,4 +1,4 @@
-"""What pushes and what rubs, as expressions: motors, gears, shafts and friction of a machine at one state.
+"""Motors, gears, shafts and friction of a machine at one state, as expressions; inertia moved to where it costs least.
 
 A gear hands on the share e of the torque tau_g that reaches it: eta while power flows to the output, 1 / eta when it comes
 from there. At rest it holds any load between the two. Of a rigid drive tau_g = tau - J ratio rho'' with the inertia J in front
@@ -92,7 +92,7 @@ def _alike(kind: int, axis: Array) -> Array:
     return part
 
 
-class Drive(NamedTuple):
+class DriveTerms(NamedTuple):
     """What one drive does, as expressions."""
 
     theta: Node
@@ -249,7 +249,7 @@ class Drives:
     # ---- drives
 
     @cached_property
-    def drives(self) -> list[Drive]:
+    def drives(self) -> list[DriveTerms]:
         """All drives."""
         return [self._drive(a) for a in range(self.k)]
 
@@ -269,7 +269,7 @@ class Drives:
         current = within_voltage(command, back, top, R)
         return current, clip(R * current + back, top), {}
 
-    def _drive(self, a: int) -> Drive:
+    def _drive(self, a: int) -> DriveTerms:
         shape = self.shape.drives[a]
         ratio, eta = self.p.ratio[a], self.p.efficiency[a]
         theta, omega = self._rotor(a)
@@ -288,7 +288,7 @@ class Drives:
         side = None if i is None else self.side(i)
         if shape.loses_rigidly and side is not None:
             kept = gear_share(self.s.through[a], side, eta)
-        return Drive(theta, omega, current, voltage, motor, friction, front, kept, ratio * kept * front - loss, rates)
+        return DriveTerms(theta, omega, current, voltage, motor, friction, front, kept, ratio * kept * front - loss, rates)
 
     def gear_loss(self, a: int, front: Node) -> Side:
         """Return what the gear of an elastic drive takes from the torque behind it, in a direction."""

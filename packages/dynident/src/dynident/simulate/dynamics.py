@@ -81,8 +81,8 @@ class Dynamics(Drives):
         tree = inertial_torques(eq)
         for i, owner in enumerate(self.shape.owners):
             if owner.motor < 0:
-                rub = self.slid(i, self.forces[i])
-                tree = [x + rub * c if c else x for x, c in zip(tree, owner.form, strict=True)]
+                opposing = self.slid(i, self.forces[i])
+                tree = [x + opposing * c if c else x for x, c in zip(tree, owner.form, strict=True)]
         out = [-x for x in eq.project(tree)]
         push = [graph.symbol(f"e[{i}]") for i in range(self.layout.work.push.count)]
         for a, drive in enumerate(self.drives):
@@ -228,9 +228,9 @@ class Dynamics(Drives):
         if not shape.lossy:
             return whole, self.graph.zero, ratio * (drive.motor - whole)
         rests = equal(self.side(i), 0.0)
-        rub = within(whole, self.forces[i](-1.0), self.forces[i](1.0))
-        friction = where(rests, rub, drive.friction)
-        loss = ratio * where(rests, whole - rub, (1.0 - drive.kept) * self.s.through[a])
+        opposing = within(whole, self.forces[i](-1.0), self.forces[i](1.0))
+        friction = where(rests, opposing, drive.friction)
+        loss = ratio * where(rests, whole - opposing, (1.0 - drive.kept) * self.s.through[a])
         return friction, loss, ratio * (drive.motor - friction) - loss
 
     def loads(self) -> Function:

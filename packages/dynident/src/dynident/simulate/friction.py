@@ -1,4 +1,4 @@
-"""Who rubs: the friction of joints, rotors and lossy gears of a machine as expressions of their speeds.
+"""Friction sources of a machine: joints, rotors and lossy gears, as expressions of their speeds.
 
 An owner of friction is a row c of the tree's coordinates (a joint, or motors that turn with several), a rotor, or a gear. Its
 force is a sum of joint terms, static laws and laws with memory. Where that jumps with the sign of the speed, the owner slides
@@ -179,7 +179,7 @@ def _part_force(part: Part, given: Given, numbers: Sequence[Node], states: Seque
     graph, v = given.v.graph, given.v
     if isinstance(part.what, DynamicLaw):
         return graph.node(part.what.force(states[:-1], v, part.what.named(graph, numbers)))
-    own = graph.symbol("own speed")  # sides are told apart by this symbol, whatever expression the speed is
+    own = graph.symbol("own speed")  # the two sides differ in this symbol, whatever expression the speed is
     if isinstance(part.what, str):
         value = graph.node(numbers[0] * TERMS[part.what].expression(given.q, own, graph.zero))
     else:

@@ -405,7 +405,7 @@ def notes_of(robot: VirtualRobot, truth: Truth, saturation: Mapping[str, float])
 
 
 def notify(text: str) -> None:
-    """Warn, and leave the sentence with whoever collects."""
+    """Warn, and append the sentence to the notices that are being collected."""
     box = COLLECTED.get()
     if box is not None:
         box.append(text)

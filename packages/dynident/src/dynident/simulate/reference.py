@@ -53,7 +53,7 @@ from dynident.trajectory.splines import Interpolated
 
 T = TypeVar("T")
 Curve = Callable[[Array], tuple[Array, Array, Array]]
-PLAN_FORMAT = "dynident-plan-1"  # of dynident.excitation.Plan, which stands above this room
+PLAN_FORMAT = "dynident-plan-1"  # of dynident.excitation.Plan, which is not imported here
 Signal = ArrayLike | Callable[[float], ArrayLike]
 
 
@@ -111,7 +111,7 @@ def reference_of(source: object, mechanism: Mechanism) -> Reference:
     elif isinstance(source, str | os.PathLike):
         reference = _from_plan_file(source, mechanism)
     elif all(hasattr(source, name) for name in ("stages", "coordinates", "curve", "cycles")):
-        plan: Any = source  # known by what it has, because its room stands above this one
+        plan: Any = source  # a dynident.excitation.Plan, which is not imported here
         kind = {"kind": "plan", "plan": plan.identity, "robot": plan.robot}
         reference = _cycles(plan.curve, plan.coordinates, plan.cycles, plan.period, kind, mechanism)
     elif callable(source) and hasattr(source, "duration") and hasattr(source, "dof"):
@@ -260,7 +260,7 @@ def wrench_tables(mechanism: Mechanism, wrenches: Mapping[str, Any] | None, when
 # ---- as a law reads it -----------------------------------------------------------------------------------------------
 
 
-class Part(NamedTuple):
+class ModelColumns(NamedTuple):
     """Neighbouring columns that follow from a model."""
 
     model: Mechanism
@@ -283,7 +283,7 @@ class Columns(NamedTuple):
 
     width: int
     copied: int | None  # column from which on q, v, a are copied; None where they are not
-    parts: tuple[Part, ...]
+    parts: tuple[ModelColumns, ...]
 
     def table(self, motion: Motion) -> Array:
         """Return one row per sample."""
@@ -313,7 +313,7 @@ def columns_of(mechanism: Mechanism, law: Any) -> Columns:
         elif isinstance(law, TaskPID) and law.feedforward is not None:
             parts.append(_forces(law.feedforward, fields.feed.first))
         return Columns(fields.size, 0, tuple(parts))
-    actuators = Part(mechanism, 0, "wanted_actuators", lambda: _actuators(mechanism), _numbers(mechanism))
+    actuators = ModelColumns(mechanism, 0, "wanted_actuators", lambda: _actuators(mechanism), _numbers(mechanism))
     if isinstance(law, Cascade):
         return Columns(3 * k, None, (actuators, *_feed(law.torque_feedforward, 2 * k)))
     if isinstance(law, PID):
@@ -369,26 +369,28 @@ def _actuators(mechanism: Mechanism) -> Function:
     return declared(mechanism, "wanted_actuators", {"row": [along(row, x) for x in (eq.tree_q, eq.tree_v) for row in rows]})
 
 
-def _feed(model: Mechanism | None, first: int, friction: Any = None) -> list[Part]:
+def _feed(model: Mechanism | None, first: int, friction: Any = None) -> list[ModelColumns]:
     """Return the feed-forward torques of the actuators; none without a model."""
     if model is None:
         return []
     laws = friction_laws(friction, model)
     return [
-        Part(model, first, feedforward_key(laws), lambda: feedforward_function(model, laws), feedforward_numbers(model, laws))
+        ModelColumns(
+            model, first, feedforward_key(laws), lambda: feedforward_function(model, laws), feedforward_numbers(model, laws)
+        )
     ]
 
 
-def _forces(model: Mechanism, first: int) -> Part:
+def _forces(model: Mechanism, first: int) -> ModelColumns:
     """Return the feed-forward forces on the coordinates."""
 
     def make() -> Function:
         return declared(model, "wanted_forces", {"row": Equations(model).torques()}, parameters=True)
 
-    return Part(model, first, "wanted_forces", make, _numbers(model))
+    return ModelColumns(model, first, "wanted_forces", make, _numbers(model))
 
 
-def _task_part(model: Mechanism, space: Any, first: int) -> Part:
+def _task_part(model: Mechanism, space: Any, first: int) -> ModelColumns:
     """Return place, velocity and acceleration in a work space."""
 
     def make() -> Function:
@@ -399,4 +401,4 @@ def _task_part(model: Mechanism, space: Any, first: int) -> Part:
         curve = [dot(row, a) + b for row, b in zip(spot.jacobian, spot.bias, strict=True)]
         return declared(model, "task_reference", {"row": [*spot.place, *rate, *curve]}, parameters=True)
 
-    return Part(model, first, ("task_reference", space), make, _numbers(model))
+    return ModelColumns(model, first, ("task_reference", space), make, _numbers(model))

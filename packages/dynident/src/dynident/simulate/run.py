@@ -126,31 +126,17 @@ def loop_cycles(controller: Any) -> dict[str, float]:
     return {"cycle": number("controller: cycle", controller.cycle, above=0.0, unit="s", kind=SimulationError)}
 
 
-@dataclass(frozen=True)
-class Schedule:
-    """When what happens in a run, in steps."""
+def thinning(rows: int, every: int, finest: int, width: int) -> int:
+    """Return how many rows of some width are recorded per sample of the log, so that efforts can be averaged between them.
 
-    cycles: dict[str, float]  # cycle times of the controller [s]
-    every: int  # steps between two samples of the log
-    rows: int  # samples of the log
-    finest: int  # steps between two changes of the motor currents
-
-    @property
-    def steps(self) -> int:
-        """Steps from the first sample of the log to the last."""
-        return (self.rows - 1) * self.every
-
-    def thinning(self, width: int) -> int:
-        """Return how many rows of some width are recorded per sample of the log, so that efforts can be averaged between them.
-
-        One row for every change of the currents where memory allows, fewer otherwise.
-        """
-        if self.rows * width > MOST_NUMBERS:
-            raise SimulationError(
-                f"{self.rows} samples of {width} signals are too many for memory; use robot.stream(...), or a longer log_cycle="
-            )
-        parts = [k for k in range(1, self.every + 1) if self.every % k == 0 and self.every // k >= self.finest]
-        return max((k for k in parts if k * self.rows * width <= MOST_NUMBERS // 5), default=1)
+    One row for every change of the currents (`finest` steps) where memory allows, fewer otherwise.
+    """
+    if rows * width > MOST_NUMBERS:
+        raise SimulationError(
+            f"{rows} samples of {width} signals are too many for memory; use robot.stream(...), or a longer log_cycle="
+        )
+    parts = [k for k in range(1, every + 1) if every % k == 0 and every // k >= finest]
+    return max((k for k in parts if k * rows * width <= MOST_NUMBERS // 5), default=1)
 
 
 def rhythm(robot: VirtualRobot, options: Options) -> tuple[dict[str, float], int, int]:
@@ -160,10 +146,9 @@ def rhythm(robot: VirtualRobot, options: Options) -> tuple[dict[str, float], int
     return cycles, every, min((count for name, count in counts.items() if name != "current.cycle"), default=every)
 
 
-def schedule(robot: VirtualRobot, reference: Reference, options: Options, first: int = 0) -> Schedule:
-    """Return when what happens in a run that begins at step `first`."""
-    step = robot.step
-    cycles, every, finest = rhythm(robot, options)
+def samples_of(robot: VirtualRobot, reference: Reference, options: Options, first: int, every: int) -> int:
+    """Return how many samples the log of a run has that begins at step `first`, one every `every` steps."""
+    step, cycles = robot.step, loop_cycles(robot.controller).values()
     if first % every:
         raise SimulationError(
             f"start is at t = {first * step:g} s, which is no sample of a log of {every * step:g} s; give another log_cycle="
@@ -174,7 +159,7 @@ def schedule(robot: VirtualRobot, reference: Reference, options: Options, first:
         raise SimulationError(f"duration = {duration:g} s is shorter than one step of {step:g} s; give duration=")
     total = int(np.floor(duration / step * (1.0 + 1e-12) + 1e-9))
     width = 3 * reference.dof + 2 * len(robot.drives)
-    most = MOST_WANTED // width * min((round(cycle / step) for cycle in cycles.values()), default=every)
+    most = MOST_WANTED // width * min([round(cycle / step) for cycle in cycles], default=every)
     if total > most:
         raise SimulationError(
             f"duration = {duration:g} s is more than memory holds at this cycle; use robot.stream(...), or simulate up to "
@@ -188,7 +173,7 @@ def schedule(robot: VirtualRobot, reference: Reference, options: Options, first:
     rows = total // every + 1
     if rows < MINIMUM_SAMPLES:
         raise SimulationError(f"log_cycle = {every * step:g} s leaves {rows} samples in {duration:g} s; a log needs at least 4")
-    return Schedule(cycles, every, rows, finest)
+    return rows
 
 
 def run_machine(robot: VirtualRobot, reference: Reference, options: Options) -> Run:
@@ -225,7 +210,9 @@ class _Running:
         mechanism, step = robot.mechanism, robot.step
         self.before = options.start if isinstance(options.start, End) else None
         self.first = 0 if self.before is None else round(self.before.time / step)
-        self.plan: Schedule = schedule(robot, reference, options, self.first)
+        self.cycles, self.every, self.finest = rhythm(robot, options)
+        self.rows = samples_of(robot, reference, options, self.first, self.every)
+        self.steps = (self.rows - 1) * self.every  # from the first sample of the log to the last
         start = options.start if self.before is None else {"q": self.before.origin}
         x, v = reference.begin
         if start is not None or not any(key[:2] == (x.tobytes(), v.tobytes()) for key in list(robot.prepared)):
@@ -275,7 +262,7 @@ class _Running:
     def _tables(self) -> tuple[Tables, Readings | None]:
         """Return everything that is read on the way."""
         robot, step, tick = self.robot, self.robot.step, self.machine.tick
-        last = self.first + self.plan.steps
+        last = self.first + self.steps
         row = self.first // tick
         known, key = self.machine.asked, (self.reference, row, last // tick)
         table = known.get(key)
@@ -286,7 +273,7 @@ class _Running:
             known.clear()
             if table.size < KEPT:  # the last one serves many runs
                 known[key] = table
-        pace = tick if self.plan.cycles else self.plan.every
+        pace = tick if self.cycles else self.every
         when = _grid(self.first // pace, last // pace + 3, pace * step)
         wrenches = wrench_tables(robot.mechanism, self.options.wrenches, when)
         push = np.concatenate([self._torques(when), *(wrenches[link] for link in self.links)], axis=1)
@@ -362,19 +349,19 @@ class _Running:
 
     def all(self) -> Run:
         """Advance to the end."""
-        machine, plan = self.machine, self.plan
-        self.thin = plan.thinning(machine.layout.record.size)
-        self.fine = plan.every // self.thin
-        self.record = np.zeros(((plan.rows - 1) * self.thin + 1, machine.layout.record.size))
+        machine = self.machine
+        self.thin = thinning(self.rows, self.every, self.finest, machine.layout.record.size)
+        self.fine = self.every // self.thin
+        self.record = np.zeros(((self.rows - 1) * self.thin + 1, machine.layout.record.size))
         self.signals = machine.layout.signals(self.record)
         if not self.compiled:
             self._reset()
         self.shown: list[tuple[float, dict[str, Array], Array]] = []  # times and temperatures
-        last, chunk = self.first + plan.steps, plan.steps
+        last, chunk = self.first + self.steps, self.steps
         if self.heat is not None:
             chunk = max(1, round(self.options.thermal_cycle / (self.fine * machine.step))) * self.fine
         self._warm(self.first // chunk * chunk)  # temperatures are those of the last stretch that was over
-        report = plan.steps if self.options.progress is None else max(1, plan.steps // REPORTS)
+        report = self.steps if self.options.progress is None else max(1, self.steps // REPORTS)
         while machine.done < last:
             here = machine.done
             steps = min(last, self.first + ((here - self.first) // report + 1) * report) - here
@@ -387,12 +374,12 @@ class _Running:
                     self.heat.advance(chunk * machine.step)
                     self._warm(machine.done)
             if self.options.progress is not None:
-                self.options.progress((machine.done - self.first) * machine.step, plan.steps * machine.step)
+                self.options.progress((machine.done - self.first) * machine.step, self.steps * machine.step)
         if not self.compiled:
             self._ask_if_due()
         end_state = {name: values.copy() for name, values in self._state().items()}
         self._step(1)  # the last row: it is evaluated, but what follows does not count
-        return self._run(end_state, machine.of(machine.layout.state.cut) / (plan.steps + 1))
+        return self._run(end_state, machine.of(machine.layout.state.cut) / (self.steps + 1))
 
     def _warm(self, at: int) -> None:
         """Bring the friction to the present temperatures, which are those of a step."""
@@ -465,8 +452,8 @@ class _Running:
 
     def _run(self, end_state: dict[str, Array], at_limit: Array) -> Run:
         """Return the run with its log; `at_limit` is the share of time that each motor was at a limit."""
-        robot, plan, step, signals = self.robot, self.plan, self.robot.step, self.signals
-        t = _grid(self.first // plan.every, self.first // plan.every + plan.rows, plan.every * step)
+        robot, step, signals = self.robot, self.robot.step, self.signals
+        t = _grid(self.first // self.every, self.first // self.every + self.rows, self.every * step)
         electric = np.concatenate([signals.current, signals.voltage], axis=1)
         tail = np.zeros((0, electric.shape[1])) if self.before is None else self.before.tail
         mean = means(electric, self.thin, tail)
@@ -490,8 +477,8 @@ class _Running:
             "seed": seed,
             "step": step,
             "duration": float(t[-1] - t[0]),
-            "log_cycle": plan.every * step,
-            "cycles": plan.cycles,
+            "log_cycle": self.every * step,
+            "cycles": self.cycles,
             **self.how,
             "controller": type(robot.controller).__name__,
             "start": {"q": self.x.tolist(), "v": self.v.tolist()} if self.before is None else {"t": self.before.time},
@@ -501,7 +488,7 @@ class _Running:
         log = record(robot, truth, self.streams, settings, facts, self.readings)
         noise = {name: stream.state for name, stream in self.streams.items()}  # after the recorder has drawn its own
         kept = electric[len(electric) - 1 - -(-self.thin // 2) : -1].copy()
-        end = End((self.first + plan.steps) * step, end_state, self.x, noise, self.heat, kept, self.last_noise)
+        end = End((self.first + self.steps) * step, end_state, self.x, noise, self.heat, kept, self.last_noise)
         return Run(log, truth, robot, self.reference.sample(t), saturation, energy, settings, notes, end)
 
     def _truth(self, t: Array, signals: Mapping[str, Array]) -> Truth:

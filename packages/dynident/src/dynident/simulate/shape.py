@@ -69,7 +69,7 @@ class LawShape:
     # "held" (a controller in Python), "open", "cascade", "pid", "projected", "computed", "task forces", "task computed" or
     # "task cascade"
     kind: str
-    model: Mechanism  # what the law believes the robot to be
+    model: Mechanism  # model of the robot that the law has
     frictions: tuple[Owner, ...] = ()  # friction of that model
     current_loop: bool = False  # whether a cascade has one
     torque: bool = False  # whether an open loop commands torques

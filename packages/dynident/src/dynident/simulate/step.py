@@ -6,8 +6,8 @@ An owner of friction with speed c nu sticks while the force that keeps it at res
 
 which is solved with the accelerations of every stage (projected Gauss-Seidel on W = C M^-1 C^T, from the forces of the stage
 before): nothing creeps, no elastic displacement, no matter what the inertias are. One that slides keeps its side for a whole
-step, so the integrator sees a smooth force. If its speed has changed sign at the end, what friction did after the stop is made
-good: by an impulse that stops it, if friction can, or else turns the friction round, and by the displacement of that. Stops
+step, so the integrator sees a smooth force. If its speed has changed sign at the end, friction applied after the stop is
+corrected: by an impulse that stops it, if friction can, or else reverses the friction, and by the displacement of that. Stops
 and reversals are then as accurate as a speed that is linear within the step.
 
 With loops all tree positions are integrated with v_t = G nu and pulled back on the closure once per step. That costs one
@@ -210,7 +210,7 @@ class Sticking:
         return r
 
     def _stop_rotor(self, r: MachineRoutine, o: int, tail: Node, limits: tuple[Node, Node], h: Node) -> None:
-        """Make good what friction did to a rotor in front of an elastic shaft after it had stopped."""
+        """Correct friction applied to a rotor in front of an elastic shaft after it had stopped within the step."""
         first = self.shape.shafts[self.shape.owners[self.shape.jumping[o]].motor]
         theta, omega = r.get(r.s.theta, first), r.get(r.s.omega, first)
         inertia = r.get(r.p.shaft_inertia, first)
@@ -220,7 +220,7 @@ class Sticking:
         r.put(r.s.theta, theta - 0.5 * tail * h * impulse / inertia, first)
 
     def _stop(self) -> MachineRoutine:
-        """Return what makes good what friction did to the mechanism after owners had stopped."""
+        """Return the routine that corrects friction applied to the mechanism after owners had stopped within the step."""
         r = MachineRoutine(self.layout, self.graph, "stop", self.arrays)
         n, B = self.n, self.B
         h = r.get(r.p.step)

@@ -1,10 +1,10 @@
-"""The control tick of a machine: what the drives are told at every tick of their cycles, from what the sensors say.
+"""The control tick of a machine: sensor readings to drive commands, at every tick of their cycles.
 
 Between two ticks everything is held. The reference is a table with one row every `every` steps: rho, rho_v and feed-forward
 of the actuators for loops on those, q, v, a for computed torque, the command itself for an open loop, the place in a work
 space and more for laws there (`reference`).
 
-What a law believes is the pose of the sensed motors, and the torques that a model needs there:
+A law knows the pose of the sensed motors, and the torques that its model needs there:
 
     A = N G,    x += (A^T A)^-1 A^T (rho - N q_t)  until it fits
     A^T tau = f = ID_model(x, v, a),    tau = A (A^T A)^-1 f + internal part of the preload
@@ -137,8 +137,8 @@ class Model:
         for i, owner in enumerate(owners):
             form = [self.graph.const(float(c)) for c in owner.form]
             given = Given(dot(form, eq.tree_v), dot(form, eq.tree_q), zero, one, zero, zero)
-            rub = softened(owner, given, numbers[first[i] : first[i + 1]], self.p.model_slope[i], dot(form, wanted))
-            tree = [x + rub * c for x, c in zip(tree, form, strict=True)]
+            friction = softened(owner, given, numbers[first[i] : first[i + 1]], self.p.model_slope[i], dot(form, wanted))
+            tree = [x + friction * c for x, c in zip(tree, form, strict=True)]
         torque, ok = self.shared(eq.project(tree))
         return Function("model_torques", self._inputs(v=self.n, a=self.n, r=self.n), {"t": torque, "ok": [ok]})
 
