@@ -52,7 +52,7 @@ def test_predict_is_regressor_times_base_parameters(fit):
 
 def same_fit(one: Fit, other: Fit) -> None:
     for name in ("values", "covariance", "solved", "active", "combinations", "sigma"):
-        np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
+        np.testing.assert_array_equal(getattr(one.posterior, name), getattr(other.posterior, name), err_msg=name)
     np.testing.assert_array_equal(one.standard.values, other.standard.values)
     for name in ("groups", "rows", "condition", "estimator", "notes", "training_relative"):
         assert getattr(one, name) == getattr(other, name), name
