@@ -17,6 +17,7 @@ from dynident.control import ComputedTorque, CurrentLoop, OpenLoop
 from dynident.drive import Drive, Encoder, Motor, Transmission
 from dynident.errors import SimulationError, SimulationWarning
 from dynident.excitation import Plan, Stage
+from dynident.files import to_json
 from dynident.friction import Asymmetric, Coulomb, LuGre, Offset, Stribeck, Viscous
 from dynident.mechanics import actuator_jacobian, forward_dynamics, inverse_dynamics, jacobian
 from dynident.simulate import Disturbance, VirtualRobot
@@ -320,7 +321,7 @@ def test_start_beside_the_reference_is_pulled_in() -> None:
 
 def test_json_and_repr_hold_the_numbers() -> None:
     run = geared_arm().simulate(excitation(3, 0.5), seed=5)
-    text = run.to_json()
+    text = to_json(run.numbers())
     assert '"seed": 5' in text
     assert "NaN" not in text
     assert "3 drives, Cascade" in repr(run.robot)

@@ -16,7 +16,7 @@ import numpy as np
 from dynident.arrays import Array
 from dynident.drive.drive import Drive
 from dynident.errors import SimulationError, SimulationWarning, warn
-from dynident.files import to_json, write_atomic
+from dynident.files import write_atomic
 from dynident.mechanics.kinematics import end_frame, forward_kinematics
 from dynident.mechanics.motion import Motion
 from dynident.mechanism.mechanism import Mechanism
@@ -353,10 +353,6 @@ class Run(Result):
             "truth_sha256": self.truth.checksum(),
             "notes": list(self.notes),
         }
-
-    def to_json(self) -> str:
-        """Return `numbers` as JSON text."""
-        return to_json(self.numbers())
 
 
 def _sizes(error: TrackingError) -> dict[str, dict[str, float]]:

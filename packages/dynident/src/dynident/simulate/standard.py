@@ -92,11 +92,6 @@ def standard_controller(
         Of the error's second-order equation [Hz, -].
     cycle : float
         Cycle time [s]; a cascade's velocity loop runs at a quarter of it.
-
-    Returns
-    -------
-    PID, ComputedTorque or Cascade
-        The controller.
     """
     choice("controller", kind, CONTROLLERS)
     kp, kd = gains_for(bandwidth, damping)
@@ -152,11 +147,6 @@ def standard_machine(
         Cycle time of the controller [s].
     step : float
         Step of the simulation [s].
-
-    Returns
-    -------
-    VirtualRobot
-        The machine; `with_noise` makes its recorder noisy.
     """
     require(mechanism, Mechanism, "mechanism")
     if drives is None:

@@ -197,11 +197,6 @@ def friction_plateaus(
         Largest jerk.
     joints : sequence of int, optional
         Which joints are measured, by number; all when omitted.
-
-    Returns
-    -------
-    Strokes
-        The motion; ``plateaus`` lists the stretches of constant speed.
     """
     low, high, top, push = _ranges(lower, upper, speed, acceleration)
     hardest = np.broadcast_to(numbers(jerk, "jerk"), low.shape)

@@ -117,18 +117,6 @@ class Fourier(Described):
         full = np.atleast_2d(np.asarray(coefficients, dtype=np.float64)) @ self._free.T
         return full[:, 0], full[:, 1::2], full[:, 2::2]
 
-    def from_amplitudes(self, q0: ArrayLike, a: ArrayLike, b: ArrayLike) -> Array:
-        """Return the parameters of given offsets and amplitudes; with `rest` they are projected on the rest-to-rest series."""
-        offset, sines, cosines = (np.asarray(x, dtype=np.float64) for x in (q0, a, b))
-        if sines.shape != cosines.shape or sines.shape != (offset.size, self.harmonics):
-            raise DynidentError(
-                f"q0, a and b have shapes {offset.shape}, {sines.shape} and {cosines.shape}; give (n,) and twice "
-                f"(n, {self.harmonics})"
-            )
-        full = np.zeros((offset.size, 2 * self.harmonics + 1))
-        full[:, 0], full[:, 1::2], full[:, 2::2] = offset, sines, cosines
-        return np.asarray(full @ self._free)
-
 
 def random_motion(
     centre: ArrayLike, box: ArrayLike, seed: int = 0, duration: float = 10.0, harmonics: int = 5, periods: int = 1

@@ -40,70 +40,31 @@ SIZE_OF_BODIES, SIZE_OF_TERMS = 1.0, 0.01  # h: without the second, a family tha
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """Estimated parameters with their uncertainty; `Fit` shows every field under the same name.
+    """Estimated parameters with their uncertainty: b base and p standard parameters, one group of rows per joint."""
 
-    Parameters
-    ----------
-    values, covariance : ndarray, (b,), (b, b)
-        Base parameters and their covariance.
-    standard : Parameters
-        Standard parameters that give the same torques.
-    solved, active : ndarray of bool, (b,)
-        Which were estimated each by itself, and which were asked for (others were dropped as not essential).
-    combinations : ndarray, (k, b)
-        E: the data determine E beta, no more. Rows of the unit matrix for `solved` parameters; other rows are sums of
-        parameters that these data cannot tell apart, of which `values` holds the sum in one and zero in the others.
-    sigma : ndarray, (groups,)
-        Residual standard deviation of each joint [N m or N].
-    condition : float
-        Condition number of the scaled, weighted regression.
-    estimator : str
-        How it was estimated.
-    training_relative : float
-        ||e|| / ||tau|| on the data it was fitted to; not a validation.
-    free : ndarray (b,), optional
-        Base parameters of least squares alone, without prior and physical consistency; `values` when omitted.
-    free_relative, description_relative : float
-        ||e|| / ||tau|| on the training data of `free` and of the untouched description.
-    standard_std : ndarray (p,), optional
-        Standard deviation of the standard parameters, where a prior makes it finite.
-    determined : ndarray of bool (p,), optional
-        Standard parameters that the data determine; the others are (nearly) those of the description.
-    scales : mapping of str to float
-        How far families of parameters are from the description, as the data show it; empty without a prior.
-    inflation : ndarray (groups,), optional
-        Variance inflation due to correlated residuals, per joint.
-    training_std : ndarray (groups,), optional
-        Root mean square of the parameters' share in `Prediction.std` over the training data, per joint.
-    training_columns : ndarray (groups, b), optional
-        Root mean square of the columns w_k over the training data, per joint: where a motion leaves what was trained.
-    speeds : mapping of str to float
-        Root mean square speed of joints in the training data.
-    before : ndarray (b,), optional
-        Base parameters of the description, where friction laws were found whose numbers it does not have.
-    """
-
-    values: Array
-    covariance: Array
-    standard: Parameters
-    solved: NDArray[np.bool_]
-    active: NDArray[np.bool_]
+    values: Array  # base parameters (b,)
+    covariance: Array  # of the base parameters (b, b)
+    standard: Parameters  # standard parameters that give the same torques
+    solved: NDArray[np.bool_]  # which were estimated each by itself (b,)
+    active: NDArray[np.bool_]  # which were asked for; others were dropped as not essential (b,)
+    # E (k, b): the data determine E beta, no more. Rows of the unit matrix for `solved` parameters; other rows are sums of
+    # parameters that these data cannot tell apart, of which `values` holds the sum in one and zero in the others.
     combinations: Array
-    sigma: Array
-    condition: float
-    estimator: str
-    training_relative: float = float("nan")
-    free: Array | None = None
-    free_relative: float = float("nan")
-    description_relative: float = float("nan")
-    standard_std: Array | None = None
-    determined: NDArray[np.bool_] | None = None
-    scales: Mapping[str, float] = field(default_factory=dict)
-    inflation: Array | None = None
-    training_std: Array | None = None
-    training_columns: Array | None = None
-    speeds: Mapping[str, float] = field(default_factory=dict)
-    before: Array | None = None
+    sigma: Array  # residual standard deviation of each joint [N m or N]
+    condition: float  # condition number of the scaled, weighted regression
+    estimator: str  # how it was estimated
+    training_relative: float = float("nan")  # ||e|| / ||tau|| on the data it was fitted to; not a validation
+    free: Array | None = None  # base parameters of least squares alone, without prior and physical consistency (b,)
+    free_relative: float = float("nan")  # training error of `free` ...
+    description_relative: float = float("nan")  # ... and of the untouched description
+    standard_std: Array | None = None  # standard deviation of the standard parameters, where a prior makes it finite (p,)
+    determined: NDArray[np.bool_] | None = None  # standard parameters that the data determine (p,)
+    scales: Mapping[str, float] = field(default_factory=dict)  # distance of families of parameters from the description
+    inflation: Array | None = None  # variance inflation due to correlated residuals, per joint
+    training_std: Array | None = None  # RMS share of the parameters in `Prediction.std` over the training data, per joint
+    training_columns: Array | None = None  # RMS of the columns w_k over the training data, per joint (groups, b)
+    speeds: Mapping[str, float] = field(default_factory=dict)  # RMS speed of joints in the training data
+    before: Array | None = None  # base parameters of the description, where it lacks the numbers of friction laws (b,)
 
 
 @dataclass(frozen=True, eq=False)
