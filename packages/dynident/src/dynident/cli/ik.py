@@ -6,9 +6,9 @@ from typing import Annotated
 
 import numpy as np
 from cyclopts import Parameter
-from numpy.typing import NDArray
 
 import dynident as di
+from dynident.arrays import Array
 from dynident.cli.consoles import out, print_json
 from dynident.cli.options import AS_WRITTEN, AsJson, Robot, RobotOptions
 from dynident.errors import DynidentError
@@ -72,7 +72,7 @@ def ik(
     return 0
 
 
-def _numbers(text: str, count: int, option: str) -> NDArray[np.float64]:
+def _numbers(text: str, count: int, option: str) -> Array:
     try:
         values = np.array([float(x) for x in text.split(",")])
     except ValueError:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from cyclopts import Parameter
-from numpy.typing import NDArray
 from scipy.interpolate import make_interp_spline
 
 import dynident as di
+from dynident.arrays import Array
 from dynident.cli.consoles import note
 from dynident.cli.groups import OUTPUT, RARE
 from dynident.cli.options import RobotOptions
@@ -27,7 +27,6 @@ from dynident.simulate.standard import poses_of, standard_controller, standard_m
 if TYPE_CHECKING:
     from dynident.simulate.robot import VirtualRobot
 
-Array = NDArray[np.float64]
 
 Machine = Annotated[str, Parameter(help="Description of your robot, or a known machine such as mast or dualv.")]
 DrivesFile = Annotated[

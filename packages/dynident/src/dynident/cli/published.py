@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 import dynident as di
+from dynident.arrays import Array
 from dynident.cli.robots import Published, find_robot
 from dynident.errors import DynidentError
 from dynident.excitation.limits_file import limits_of
@@ -20,7 +20,7 @@ def published_limits(name: str, mechanism: di.Mechanism) -> Published:
     return Published(limits_of(mechanism), "those of the robot's description", Fourier(0.1, 5))
 
 
-def published_range(name: str, mechanism: di.Mechanism) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+def published_range(name: str, mechanism: di.Mechanism) -> tuple[Array, Array] | None:
     """Return the printed range of a known robot's coordinates; None where its source prints none."""
     try:
         limits = published_limits(name, mechanism).limits

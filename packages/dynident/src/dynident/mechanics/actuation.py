@@ -80,12 +80,6 @@ def actuator_jacobian(mechanism: Mechanism, q: ArrayLike) -> Array:
     return np.asarray(N @ projector(mechanism, close_positions(mechanism, x)))
 
 
-def generalised_efforts(mechanism: Mechanism, q: ArrayLike, torques: ArrayLike) -> Array:
-    """Return what motor torques do on the robot's coordinates: f = A^T tau."""
-    A = actuator_jacobian(mechanism, q)
-    return np.asarray(np.einsum("tkn,tk->tn", A, _torques(mechanism, torques, A.shape[0])))
-
-
 def actuator_torques(
     mechanism: Mechanism,
     q: ArrayLike,

@@ -37,25 +37,10 @@ class ClosedMotion:
 def close_positions(
     mechanism: Mechanism, q: ArrayLike, start: Array | None = None, given: Sequence[str] | None = None, first: int = 0
 ) -> Array:
-    """Return the tree coordinates that close the loops, following the branch of `start` by continuity.
+    """Return the tree coordinates (N, n_tree) that close the loops of a `mechanism`, following the branch of `start`.
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot with loops.
-    q : array_like, (N, n)
-        Independent coordinates, in an order of time in which neighbours are close.
-    start : ndarray (n_tree,), optional
-        Closed configuration to start from; the robot's home when omitted.
-    given : sequence of str, optional
-        Tree coordinates whose positions `q` holds, when they are not the robot's own.
-    first : int
-        Number of the first sample, for messages.
-
-    Returns
-    -------
-    ndarray, (N, n_tree)
-        Closed configurations.
+    Neighbours in `q` (N, n), its independent coordinates or those that `given` names, are close. `start` (n_tree,) is a
+    closed configuration (the robot's home), and `first` is the number of the first sample for messages.
     """
     from dynident.mechanics.branch import Branch  # noqa: PLC0415 - only robots with loops need it
 
@@ -148,21 +133,11 @@ def projector(mechanism: Mechanism, positions: Array) -> Array:
 
 
 def coordinates_from_actuators(mechanism: Mechanism, rho: ArrayLike) -> Array:
-    """Return the robot's coordinates from motor positions (forward problem), least squares when there are more motors.
+    """Return the coordinates (N, n) of a `mechanism` from motor positions `rho` (N, k), by least squares if k > n.
 
         minimise ||N q_t + n0 - rho||^2   subject to   Phi(q_t) = 0,        followed by continuity from home
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot with k actuators, each turning with one tree coordinate when there are loops.
-    rho : array_like, (N, k)
-        Motor positions.
-
-    Returns
-    -------
-    ndarray, (N, n)
-        Coordinates.
+    With loops each actuator turns with one tree coordinate.
     """
     motors = np.atleast_2d(np.asarray(rho, dtype=np.float64))
     N, n0 = mechanism.actuator_matrix
