@@ -182,3 +182,10 @@ def test_the_list_of_commands_imports_no_command() -> None:
     code = "import sys; from dynident.cli import run; run(['--help']); print(*sys.modules, file=sys.stderr)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert not {"numpy", "dynident.cli.identify", "dynident_lab", "dynident_papers"} & set(done.stderr.split())
+
+
+def test_no_two_options_of_a_command_have_one_name() -> None:
+    for name in command_names():
+        if name != "fleet":  # a group of commands
+            words = [word for argument in arguments_of([name]) if not argument.children for word in argument.names]
+            assert len(words) == len(set(words)), (name, sorted(words))

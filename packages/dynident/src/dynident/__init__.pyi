@@ -17,6 +17,7 @@ from . import validate as validate
 from .errors import DynidentError as DynidentError
 from .errors import DynidentWarning as DynidentWarning
 from .excitation.designs import design as design
+from .excitation.experiment import excite as excite
 from .excitation.limits_file import limits_of as limits_of
 from .excitation.plan import Plan as Plan
 from .identify.base import BaseParameters as BaseParameters

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
@@ -153,8 +153,8 @@ class RobotOptions:
 
 @Parameter(name="*", group=RARE_LOGS)
 @dataclass(frozen=True)
-class LogOptions:
-    """How logs are read."""
+class RecordedOptions:
+    """How logs are read by a command that has a rate and a delay of its own."""
 
     effort: Annotated[str | None, Parameter(choices=EFFORTS, group=LOGS)] = None
     """What the effort columns are; a file cannot tell, so it has no default. motor_...: before the gears; none: not logged."""
@@ -168,19 +168,14 @@ class LogOptions:
     """TOML file that maps columns, units and drive gains of the logs."""
     topic: tuple[str, ...] = ()
     """Topic of a ROS bag or MCAP file; several times, the first gives the clock."""
-    episode: str | None = None
-    """Run of a table that holds several (LeRobot data sets), by its number or name."""
-    rate: float | None = None
-    """Sampling rate [Hz] of logs whose time column is missing or too coarse."""
-    delay: str | None = None
-    """Seconds by which efforts are later than positions, one number or one per channel."""
-    counts_per_unit: str | None = None
-    """Encoder counts per rad (or m), for positions in counts: one number or one per channel."""
+
+    def more(self) -> dict[str, Any]:
+        """Return other options of `Log.read`."""
+        return {}
 
     def reader(self) -> Callable[[Path], di.Log]:
         """Return a function that reads logs with these options and says once what it understood."""
-        gains, delays = _numbers(self.gain, "--gain"), _numbers(self.delay, "--delay")
-        per_unit = _numbers(self.counts_per_unit, "--counts-per-unit")
+        gains, more = _numbers(self.gain, "--gain"), self.more()
         names = None if self.joints is None else [name.strip() for name in self.joints.split(",")]
         units: dict[str, object] = {}
         for entry in self.unit:
@@ -197,12 +192,9 @@ class LogOptions:
                 schema=self.schema,
                 joints=names,
                 gain=gains,
-                delay=delays,
                 topic=list(self.topic) or None,
-                episode=self.episode,
                 units=units or None,
-                counts_per_unit=per_unit,
-                rate=self.rate,
+                **more,
             )
             understood = log.provenance.get("conversions")
             # A file that dynident wrote carries the notes of the file it came from; those were told then.
@@ -213,6 +205,26 @@ class LogOptions:
             return log
 
         return read
+
+
+@Parameter(name="*", group=RARE_LOGS)
+@dataclass(frozen=True)
+class LogOptions(RecordedOptions):
+    """How logs are read."""
+
+    episode: str | None = None
+    """Run of a table that holds several (LeRobot data sets), by its number or name."""
+    rate: float | None = None
+    """Sampling rate [Hz] of logs whose time column is missing or too coarse."""
+    delay: str | None = None
+    """Seconds by which efforts are later than positions, one number or one per channel."""
+    counts_per_unit: str | None = None
+    """Encoder counts per rad (or m), for positions in counts: one number or one per channel."""
+
+    def more(self) -> dict[str, Any]:
+        """Return other options of `Log.read`."""
+        counts, delay = _numbers(self.counts_per_unit, "--counts-per-unit"), _numbers(self.delay, "--delay")
+        return {"episode": self.episode, "rate": self.rate, "delay": delay, "counts_per_unit": counts}
 
 
 AS_WRITTEN, AS_LOGGED = RobotOptions(), LogOptions()

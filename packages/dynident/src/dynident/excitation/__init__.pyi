@@ -1,5 +1,7 @@
 from .designs import Design as Design
 from .designs import design as design
+from .experiment import Experiment as Experiment
+from .experiment import excite as excite
 from .limits import Box as Box
 from .limits import Capsule as Capsule
 from .limits import Collision as Collision
@@ -29,6 +31,7 @@ __all__ = [
     "Collision",
     "Design",
     "Effort",
+    "Experiment",
     "Floor",
     "Loops",
     "MotionLimits",
@@ -43,6 +46,7 @@ __all__ = [
     "check_plan",
     "collision_of",
     "design",
+    "excite",
     "limits_of",
     "payload_plan",
     "read_limits",
