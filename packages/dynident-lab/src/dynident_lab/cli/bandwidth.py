@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 from cyclopts import Parameter
 
-from dynident.cli.consoles import note, out, print_json, progress, save_figures
+from dynident.cli.consoles import note, out, print_json, save_figures
 from dynident.cli.machines import Controller, DrivesFile, Machine, Results, any_machine
 from dynident.cli.options import AS_WRITTEN, AsJson, Quiet, RobotOptions, check_output
+from dynident.cli.progress import progress
 from dynident.cli.robots import PublishedResponse, find_robot, is_known
 from dynident.errors import DynidentError, SimulationError
 from dynident.files import to_json, write_atomic

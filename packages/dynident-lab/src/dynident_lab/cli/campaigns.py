@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 import dynident as di
-from dynident.cli.consoles import out, print_json, progress, save_figures
+from dynident.cli.consoles import out, print_json, save_figures
 from dynident.cli.estimators import (
     NOTHING_KNOWN,
     OF_FACTORS,
@@ -35,6 +35,7 @@ from dynident.cli.options import (
     check_output,
     friction_laws,
 )
+from dynident.cli.progress import progress
 from dynident.cli.simulate import NO_LOAD, LoadOptions, OtherBandwidth, OtherController, PlanFile, RobotOption, StepSize
 from dynident.errors import DynidentError
 from dynident.excitation import Plan

@@ -7,9 +7,10 @@ from pathlib import Path
 from cyclopts import App
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from dynident.cli.consoles import note, out, print_json, shown
+from dynident.cli.consoles import note, out, print_json
 from dynident.cli.groups import OPTIONS
 from dynident.cli.options import NOT_OK, AsJson, Folder, Quiet, Strict, check_output
+from dynident.cli.progress import shown
 from dynident.errors import DynidentError
 from dynident_lab.fleet import identify as identify_fleet
 from dynident_lab.fleet.catalog import read_fleet

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import dynident as di
-from dynident.cli.consoles import out, print_json, progress, save_figures
+from dynident.cli.consoles import out, print_json, save_figures
 from dynident.cli.machines import Bandwidth, Controller, DrivesFile, Machine, Results, Seed, no_drives
 from dynident.cli.options import AS_LOGGED, AS_WRITTEN, AsJson, Folder, LogOptions, Quiet, Robot, RobotOptions, check_output
+from dynident.cli.progress import progress
 from dynident.cli.robots import find_robot, is_known
 from dynident.errors import DynidentError
 from dynident.files import to_json, write_atomic

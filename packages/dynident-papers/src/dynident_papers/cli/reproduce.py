@@ -9,8 +9,9 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from dynident.cli.consoles import note, out, print_json, progress
+from dynident.cli.consoles import note, out, print_json
 from dynident.cli.options import AsJson, OptionalFolder, check_output
+from dynident.cli.progress import progress
 from dynident.errors import DynidentError
 from dynident.outputs import output_set
 from dynident_lab.fleet import connect

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import dynident as di
-from dynident.cli.consoles import out, print_json, progress
+from dynident.cli.consoles import out, print_json
 from dynident.cli.estimators import AS_NEEDED, NO_LOOP, FilterOptions, LoopOptions
 from dynident.cli.options import AS_LOGGED, AS_WRITTEN, AsJson, LogOptions, Robot, RobotOptions
+from dynident.cli.progress import progress
 from dynident.cli.words import in_options
 from dynident.errors import DynidentError
 

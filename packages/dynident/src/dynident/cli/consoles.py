@@ -1,16 +1,13 @@
-"""What a command says: results on standard output, notes and the progress of long work on standard error."""
+"""What a command says: results on standard output, notes on standard error."""
 
 from __future__ import annotations
 
-import logging
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn
 
 from dynident.cli.words import in_options
 from dynident.errors import MissingExtraError
@@ -64,49 +61,3 @@ def save_figures(draw: Callable[[], Mapping[str, Figure]], folder: Path) -> None
         return
     for name, figure in figures.items():
         figure.savefig(folder / f"{name}.png", dpi=120)
-
-
-class Step(Protocol):
-    """What announces the next step of long work, or tells how far the present one is (advance=0)."""
-
-    def __call__(self, text: str, advance: int = 1) -> None:
-        """Show a text."""
-
-
-@contextmanager
-def progress(steps: int, quiet: bool = False) -> Iterator[Step]:
-    """Yield a function that announces the next of `steps`; a bar on a terminal, nothing elsewhere."""
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
-    with shown(columns, quiet) as bar:
-        task = bar.add_task("starting", total=steps, completed=-1)
-
-        def step(text: str, advance: int = 1) -> None:
-            bar.update(task, description=visible(text), advance=advance)
-
-        yield step
-
-
-@contextmanager
-def shown(columns: Sequence[ProgressColumn], quiet: bool) -> Iterator[Progress]:
-    """Yield a bar on a terminal, above which compilations of more than a second are told; elsewhere nothing is shown."""
-    hidden = quiet or not notes.is_terminal or notes.is_dumb_terminal
-    compiler, teller = logging.getLogger("dynident.graph"), _Teller()
-    level = compiler.level
-    with Progress(*columns, console=notes, disable=hidden, transient=True) as bar:
-        if not hidden:
-            compiler.addHandler(teller)
-            compiler.setLevel(logging.INFO)
-        try:
-            yield bar
-        finally:
-            compiler.removeHandler(teller)
-            compiler.setLevel(level)
-
-
-class _Teller(logging.Handler):
-    """Shows log messages as notes."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Show one."""
-        if record.levelno >= logging.INFO:
-            note(record.getMessage())

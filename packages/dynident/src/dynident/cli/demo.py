@@ -7,8 +7,9 @@ from pathlib import Path
 from rich.table import Table
 
 import dynident as di
-from dynident.cli.consoles import out, progress
+from dynident.cli.consoles import out
 from dynident.cli.options import Folder, check_output
+from dynident.cli.progress import progress
 from dynident.mechanism.urdf_writer import write_urdf
 
 

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import dynident as di
 from dynident import symbolic
-from dynident.cli.consoles import out, print_json, progress
+from dynident.cli.consoles import out, print_json
 from dynident.cli.options import AS_WRITTEN, AsJson, Folder, Robot, RobotOptions, check_output
+from dynident.cli.progress import progress
 from dynident.errors import DynidentError
 from dynident.export.robot import remark
 

@@ -106,11 +106,11 @@ class LoopOptions:
 
     def closed(self, mechanism: di.Mechanism, logs: Sequence[di.Log], blind: bool = False) -> ClosedLoop | None:
         """Return the loop that was named, with the references of the logs; `blind` when they have no efforts."""
+        if self.loop is None:
+            return None
         from dynident.simulate.closed_loop import ClosedLoop, reference_motion  # noqa: PLC0415
         from dynident.simulate.standard import standard_machine  # noqa: PLC0415
 
-        if self.loop is None:
-            return None
         if mechanism.loops:
             raise DynidentError(f"--loop: robot '{mechanism.name}' has loops; estimators that simulate are for trees")
         references = [reference_motion(log) for log in logs]

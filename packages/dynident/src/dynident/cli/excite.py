@@ -12,7 +12,7 @@ from rich.progress import ProgressColumn, Task, TextColumn, TimeElapsedColumn
 from rich.progress_bar import ProgressBar
 
 import dynident as di
-from dynident.cli.consoles import note, out, print_json, shown
+from dynident.cli.consoles import note, out, print_json
 from dynident.cli.groups import RARE
 from dynident.cli.options import (
     AS_WRITTEN,
@@ -24,6 +24,7 @@ from dynident.cli.options import (
     RobotOptions,
     check_output,
 )
+from dynident.cli.progress import shown
 from dynident.cli.published import published_limits
 from dynident.cli.robots import is_known
 from dynident.errors import DynidentError

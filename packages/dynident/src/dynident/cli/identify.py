@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 import dynident as di
-from dynident.cli.consoles import note, out, print_json, progress
+from dynident.cli.consoles import note, out, print_json
 from dynident.cli.estimators import (
     AS_NEEDED,
     NO_LOOP,
@@ -49,6 +49,7 @@ from dynident.cli.options import (
     friction_laws,
     projection_of,
 )
+from dynident.cli.progress import progress
 from dynident.cli.words import in_options
 from dynident.errors import DescriptionError, DynidentError, MissingExtraError
 from dynident.identify.regression.matching import match

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import dynident as di
-from dynident.cli.consoles import out, print_json, progress
+from dynident.cli.consoles import out, print_json
 from dynident.cli.options import (
     AS_LOGGED,
     AS_WRITTEN,
@@ -17,6 +17,7 @@ from dynident.cli.options import (
     RobotOptions,
     check_output,
 )
+from dynident.cli.progress import progress
 from dynident.report.comparison import write_comparison
 from dynident.report.report import write_report
 from dynident.validate.verdict import judge

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 from cyclopts import Group, Parameter
 
-from dynident.cli.consoles import Step, note, out, print_json, progress, save_figures
+from dynident.cli.consoles import note, out, print_json, save_figures
 from dynident.cli.groups import OUTPUT, RARE
 from dynident.cli.machines import CONTROLLERS, DrivesFile, Seed, machine_of, robot_of_plan
 from dynident.cli.options import AS_WRITTEN, AsJson, OptionalFolder, Quiet, RobotOptions, check_output, three_numbers
+from dynident.cli.progress import Step, progress
 from dynident.errors import DynidentError
 from dynident.figures import new_figure
 from dynident.outputs import output_set

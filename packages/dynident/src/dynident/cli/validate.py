@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import dynident as di
-from dynident.cli.consoles import out, print_json, progress
+from dynident.cli.consoles import out, print_json
 from dynident.cli.options import (
     AS_LOGGED,
     AS_WRITTEN,
@@ -19,6 +19,7 @@ from dynident.cli.options import (
     RobotOptions,
     Strict,
 )
+from dynident.cli.progress import progress
 from dynident.cli.words import in_options
 from dynident.validate.verdict import judge
 

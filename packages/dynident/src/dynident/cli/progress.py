@@ -1,0 +1,59 @@
+"""The progress of long work, on standard error."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Protocol
+
+from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn
+
+from dynident.cli.consoles import note, notes
+from dynident.files import visible
+
+
+class Step(Protocol):
+    """What announces the next step of long work, or tells how far the present one is (advance=0)."""
+
+    def __call__(self, text: str, advance: int = 1) -> None:
+        """Show a text."""
+
+
+@contextmanager
+def progress(steps: int, quiet: bool = False) -> Iterator[Step]:
+    """Yield a function that announces the next of `steps`; a bar on a terminal, nothing elsewhere."""
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
+    with shown(columns, quiet) as bar:
+        task = bar.add_task("starting", total=steps, completed=-1)
+
+        def step(text: str, advance: int = 1) -> None:
+            bar.update(task, description=visible(text), advance=advance)
+
+        yield step
+
+
+@contextmanager
+def shown(columns: Sequence[ProgressColumn], quiet: bool) -> Iterator[Progress]:
+    """Yield a bar on a terminal, above which compilations of more than a second are told; elsewhere nothing is shown."""
+    hidden = quiet or not notes.is_terminal or notes.is_dumb_terminal
+    compiler, teller = logging.getLogger("dynident.graph"), _Teller()
+    level = compiler.level
+    with Progress(*columns, console=notes, disable=hidden, transient=True) as bar:
+        if not hidden:
+            compiler.addHandler(teller)
+            compiler.setLevel(logging.INFO)
+        try:
+            yield bar
+        finally:
+            compiler.removeHandler(teller)
+            compiler.setLevel(level)
+
+
+class _Teller(logging.Handler):
+    """Shows log messages as notes."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Show one."""
+        if record.levelno >= logging.INFO:
+            note(record.getMessage())
