@@ -147,6 +147,7 @@ def test_the_bar_shows_the_best_value_and_the_tightest_limit(monkeypatch):
     terminal = {"TERM": "xterm"}  # where tests run there may be none, and then no bar either
     console = Console(force_terminal=True, width=120, record=True, file=io.StringIO(), _environ=terminal)
     monkeypatch.setattr("dynident.cli.consoles.notes", console)
+    monkeypatch.setattr("dynident.cli.progress.notes", console)
     compiler = logging.getLogger("dynident.graph.machine")
     with searching(10.0, quiet=False) as tell:
         tell({"values": {"cond": 21.5}, "limit": "velocity of rho1", "margin": 0.012})
