@@ -182,3 +182,12 @@ def test_options_of_the_robot_are_those_of_the_core(capsys):
     for command in ("friction", "cycles", "maintenance", "schedule", "simulate-campaign", "track", "bandwidth"):
         text, _ = call(capsys, command, "--help-all")
         assert all(option in text for option in ("--sidecar", "--search", "--arg")), command
+
+
+def test_a_group_without_its_command_shows_its_commands(capsys):
+    assert run(["fleet"]) == 2
+    assert "identify" in capsys.readouterr().out
+    assert run(["fleet", "--help"]) == 0
+    assert "dynident fleet report out/" in call(capsys, "fleet", "report", "--help")[0]
+    assert run(["fleet", "reprt"]) == 2
+    assert capsys.readouterr().err.count("\n") == 1

@@ -150,7 +150,9 @@ def _execute(words: list[str]) -> int:
     app = application(name)
     try:
         command, bound, _ = app.parse_args(words)
-        if name is not None and not {"--help", "-h", "--version"} & set(words):
+        flags = any(word.startswith("-") for word in app.parse_commands(words)[0])  # --help and --version are commands too
+        incomplete = not flags and app.parse_commands(words)[1][-1].default_command is None
+        if not flags and not incomplete:
             arguments = arguments_of(words, app)
             OPTIONS.set(option_names(arguments))
             _check_values(bound.arguments, {argument.field_info.name: argument.name for argument in arguments})
@@ -163,7 +165,7 @@ def _execute(words: list[str]) -> int:
         sys.stderr.write(f"dynident: {problem}; see 'dynident {f'{name} ' if name else ''}--help'\n".replace("?; see", "? See"))
         return USAGE
     code = int(command(*bound.args, **bound.kwargs) or 0)
-    return code if words else USAGE  # nothing was asked for: the list of commands was shown
+    return USAGE if incomplete else code  # a list of commands was shown
 
 
 def _shortened(text: str) -> str:
