@@ -110,7 +110,7 @@ def option_cases() -> dict[str, Case]:
         "option without value": ("identify", "robot.urdf", "run.csv", "--effort"),
         "too many arguments": ("describe", "robot.urdf", "run.csv"),
         "essential is text": (*IDENTIFY, "--essential", "many"),
-        "flag with a value": ("describe", "robot.urdf", "--json=yes"),
+        "flag that is neither yes nor no": ("describe", "robot.urdf", "--json=maybe"),
         "option before the command": ("--json", "describe", "robot.urdf"),
     }
     return cases | {f"usage: {name}": Case(args, {}, "--help", USAGE) for name, args in usage.items()}
