@@ -12,6 +12,7 @@ from small_robots import arm3_machine, platform
 
 import dynident as di
 from dynident import excitation, friction, simulate, validate
+from dynident.excitation.experiment import Experiment
 from dynident.friction.dynamic import Response
 from dynident.friction.passivity import Dissipation
 from dynident.identify import DriveGains, Payload, Population, Prediction, Score, choose_law, fit_axis
@@ -113,6 +114,7 @@ def population() -> Population:
 
 CASES: dict[str, Callable[[], Any]] = {
     "Design": design,
+    "Experiment": lambda: Experiment(design(), {"plan": plan()}, "limits of the test", ("assumed",)),
     "Plan": plan,
     "Exported": lambda: di.export.Exported("mujoco", ("robot.xml",), "mujoco", 1e-12, ("note",)),
     "Dissipation": lambda: Dissipation(((0.0, 0.1),), -0.2, 0.05, 3.0),

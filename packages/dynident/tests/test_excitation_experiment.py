@@ -31,7 +31,7 @@ def test_the_motion_keeps_its_limits_and_says_what_was_assumed(made: Experiment)
 
 
 def test_what_is_written_is_read_back(made: Experiment, tmp_path) -> None:
-    files = {path.name for path in made.save(tmp_path)}
+    files = {path.name for path in made.write(tmp_path)}
     assert {"plan.json", "design.json", "motion.csv", "motion_ros.json"} <= files
     assert Plan.load(tmp_path / "plan.json").identity == made.plans["plan"].identity
     assert json.loads((tmp_path / "design.json").read_text())["after"] == made.numbers()["after"]

@@ -149,7 +149,7 @@ def excite(
             scale=scale,
             **({} if starts is None else {"starts": starts}),
         )
-    files = [] if output is None else made.save(output)
+    files = [] if output is None else made.write(output)
     optimum = made.design.optimum
     if as_json:
         print_json({**made.numbers(), "seconds": optimum.seconds, "files": [str(path) for path in files]})

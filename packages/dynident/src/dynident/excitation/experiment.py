@@ -23,6 +23,7 @@ from dynident.identify.regression.regression import Regression
 from dynident.mechanism.files import read_robot
 from dynident.mechanism.mechanism import Mechanism
 from dynident.outputs import output_set
+from dynident.results import Result
 from dynident.signals.log import Log
 from dynident.trajectory.export import REPETITIONS, from_spec, to_csv, to_ros_controller, to_ros_json
 from dynident.trajectory.family import Curve, Trajectory
@@ -46,7 +47,7 @@ FILES = (
 
 
 @dataclass(frozen=True, eq=False)
-class Experiment:
+class Experiment(Result):
     """A designed motion with the plans that record it.
 
     Parameters
@@ -106,7 +107,7 @@ class Experiment:
                 lines.append(f"  {joint:<14}" + "".join(f"{text:>17}" for text in cells))
         return "\n".join(lines)
 
-    def save(self, folder: File) -> list[Path]:
+    def write(self, folder: File) -> list[Path]:
         """Write plans, motion and figures as one set; return the files."""
         folder = Path(folder)
         names = self.design.problem.limits.coordinates
