@@ -30,6 +30,7 @@ def test_the_motion_keeps_its_limits_and_says_what_was_assumed(made: Experiment)
     )
 
 
+@pytest.mark.filterwarnings("ignore:no figures were written")  # matplotlib is an extra
 def test_what_is_written_is_read_back(made: Experiment, tmp_path) -> None:
     files = {path.name for path in made.write(tmp_path)}
     assert {"plan.json", "design.json", "motion.csv", "motion_ros.json"} <= files
