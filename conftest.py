@@ -1,21 +1,16 @@
 from __future__ import annotations
 
-import functools
 import gc
 import os
 import random
 import shutil
-import sys
 import tempfile
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import settings
-
-from dynident.mechanics import functions
-from dynident.simulate import machine
 
 # Properties draw the same examples on every machine; DYNIDENT_EXPLORE=1 draws new ones.
 settings.register_profile("same", derandomize=True, deadline=None)
@@ -70,48 +65,3 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip(f"real logs are not here ({folder}); set DYNIDENT_DATA to their folder")
     return folder
-
-
-PROGRAMS = ("benchmarks", "cli", "demo", "examples", "fleet", "link", "real", "report", "reproduc")
-AT_WORK = (
-    "excitation_design",
-    "excitation_plan",
-    "excitation_proof",
-    "graph",
-    "simulate_oracles",
-    "estimators_closed_loop",
-    "testbench_tracking",
-)
-
-
-SHORT = 500  # lines of code that are optimised in a moment
-made: dict[str, bool] = {}  # whether the code in memory is quick
-
-
-@pytest.fixture(autouse=True, scope="module")
-def quick_code(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Hundreds of robots, each used for a moment: their code is made without optimisation, six times sooner.
-
-    It may differ in the last bit (test_graph_machine says how little), so nothing of it is left for programs, whose other
-    processes compute optimised code. Whole programs, long computations and the compiler's own tests run the code that users
-    run; so does everything with DYNIDENT_OPTIMISED=1, a row of the matrix.
-    """
-    name = request.module.__name__.rpartition(".")[2].removeprefix("test_")
-    quick = not name.startswith((*PROGRAMS, *AT_WORK)) and not os.environ.get("DYNIDENT_OPTIMISED")
-    with pytest.MonkeyPatch.context() as patch:
-        if quick:
-            patch.setattr("dynident.graph.machine.HUGE", SHORT)
-        if quick != made.get("quick"):
-            forget_code()
-            made["quick"] = quick
-        yield
-
-
-def forget_code() -> None:
-    """Drop all machine code that the package keeps for later calls, and the robots that hold some."""
-    functions._made.clear()
-    machine._codes.clear()
-    for name in [name for name in sys.modules if name.startswith("dynident")]:
-        for value in list(vars(sys.modules[name]).values()):
-            if isinstance(value, functools._lru_cache_wrapper):
-                value.cache_clear()

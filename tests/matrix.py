@@ -138,7 +138,6 @@ def rows() -> Iterator[Row]:
             print(f"{'OpenBLAS ' + kernel:<24} left out: this processor lacks {lacking}", flush=True)
     if platform.machine() in ("x86_64", "AMD64"):
         yield Row("x86-64-v2", OLD, CODE, COMPILED)
-    yield Row("optimised code", {"DYNIDENT_OPTIMISED": "1"}, CODE, COMPILED)
     yield Row("another order", {"DYNIDENT_ORDER": "1"}, ("",), ORDERED)
     yield Row("one thread", ONE, THREADS, THREADED)
     yield Row(f"{BUSY} busy processes", {}, CLOCKS, TIMED, BUSY)
