@@ -316,7 +316,7 @@ def test_cft_follows_its_excitation_where_table_4_is_repaired_and_says_so_where_
 
 
 def _without_friction(robot: VirtualRobot) -> VirtualRobot:
-    """Return a machine that does not rub, although its controller believes so."""
+    """Return a machine without friction whose controller compensates friction."""
     smooth = {name: 0.0 for name in robot.mechanism.parameters.names if name.startswith(("fc_", "fv_"))}
     bare = robot.mechanism.with_parameters(robot.mechanism.parameters.replace(smooth))
     return replace(robot, mechanism=bare, drives=tuple(replace(drive, friction=None) for drive in robot.drives))

@@ -43,7 +43,7 @@ STAMP = (1980, 1, 1, 0, 0, 0)  # of every file: the same robot gives the same by
 
 
 def torque_driven(mechanism: Mechanism, step: float = 1e-3) -> VirtualRobot:
-    """Return a machine whose actuators give the torques that they are told, without dynamics of their own."""
+    """Return a machine whose actuators apply the commanded torques without dynamics of their own."""
     drives = [Drive(a.name, Motor(1.0), Transmission(ratio=a.ratio)) for a in mechanism.actuators]
     return VirtualRobot(mechanism, drives, OpenLoop(torque=np.zeros(len(drives))), step=step)
 

@@ -361,7 +361,7 @@ class PlantProcess(Plant):
 def _simulate(pipe: Connection, robot: VirtualRobot, q: ArrayLike | None, period: float, seed: int) -> None:
     """Serve a plant until the other side is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a person ends the controller, which ends this
-    if hasattr(os, "SCHED_FIFO") and os.sched_getscheduler(0) == os.SCHED_FIFO:  # as whoever started it
+    if hasattr(os, "SCHED_FIFO") and os.sched_getscheduler(0) == os.SCHED_FIFO:  # inherited from the parent process
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(max(1, os.sched_getparam(0).sched_priority - 1)))
     try:
         plant = Plant(robot, q, period, seed)

@@ -90,5 +90,5 @@ def machine(
 
 
 def unloaded() -> VirtualRobot:
-    """Return the machine whose guides rub as they do without the mechanism: what "actuators alone" have."""
+    """Return the machine with the guide friction measured without the mechanism ("actuators alone")."""
     return machine(load=TABLE_4_2["M"])
