@@ -185,30 +185,40 @@ class Branch:
     def side_by_side(self, guess: Array) -> tuple[Array, Array]:
         """Return closed positions near guesses (N, n_tree), each on its own, and signed pivot ratios, 0 where none is near.
 
-        It is `closing_routine` for many samples at once.
+        It is `closing_routine` for many samples at once. As long as every sample is within reach, all take each step.
         """
-        now, moved, side = np.array(guess), np.zeros(len(guess)), np.zeros(len(guess))
-        left = np.arange(len(guess))
+        now, after, report, moved = np.array(guess), np.empty(guess.shape), np.empty((len(guess), 2)), np.zeros(len(guess))
+        for _ in range(STEPS):
+            self._step(now, after, report)
+            ratio, size = report[:, 0], report[:, 1]
+            moved += size
+            if not (np.max(moved, initial=0.0) < REACH and np.min(np.abs(ratio), initial=1.0) > 0.0):  # NaN is neither
+                break
+            now, after = after, now
+            if np.max(size, initial=0.0) < CLOSE:
+                return now, ratio
+        return self._one_by_one(np.array(guess))
+
+    def _one_by_one(self, now: Array) -> tuple[Array, Array]:
+        """Return what `side_by_side` does, where some samples are out of reach: those near go on without the others."""
+        moved, side, left = np.zeros(len(now)), np.zeros(len(now)), np.arange(len(now))
         for _ in range(STEPS):
             if not left.size:
                 break
-            after, ratio, size = self._step(now if left.size == len(now) else now[left])
+            after, report = np.empty((left.size, self.width)), np.empty((left.size, 2))
+            self._step(now[left], after, report)
+            ratio, size = report[:, 0], report[:, 1]
             moved[left] += size
             near = (moved[left] < REACH) & (np.abs(ratio) > 0.0)  # false for NaN too
-            if left.size == len(now) and near.all():
-                now = after
-            else:
-                now[left[near]] = after[near]
+            now[left[near]] = after[near]
             done = near & (size < CLOSE)
             side[left[done]] = ratio[done]
             left = left[near & ~done]
         return now, side
 
-    def _step(self, q: Array) -> tuple[Array, Array, Array]:
-        """Return the positions after a Newton step (N, n_tree), signed pivot ratios and sizes of the steps."""
-        following, report = np.empty(q.shape), np.empty((len(q), 2))
-        self._newton(len(q), {"q": np.ascontiguousarray(q), "next": following, "report": report})
-        return following, report[:, 0], report[:, 1]
+    def _step(self, q: Array, following: Array, report: Array) -> None:
+        """Write the positions after a Newton step (N, n_tree), and signed pivot ratios and sizes of the steps (N, 2)."""
+        self._newton(len(q), {"q": q, "next": following, "report": report})
 
     def _followed(self, x: Array, start: Array) -> tuple[Array, int]:
         """Follow the motion sample after sample."""
@@ -224,7 +234,9 @@ class Branch:
         guess = curve(chosen, known)
         guess[:, self.free] = x
         now, side = self.side_by_side(guess)
-        same = side * self._step(known[:1])[1] > 0.0
+        report = np.empty((1, 2))
+        self._step(known[:1], np.empty((1, self.width)), report)
+        same = side * report[0, 0] > 0.0
         near = np.max(np.abs(now - guess)) < 0.2 * REACH
         return now if near and same.all() else None
 
