@@ -6,6 +6,7 @@ import ast
 import importlib
 import inspect
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -46,6 +47,18 @@ def names_of(stub: Path) -> list[str]:
     return [alias.asname or alias.name for node in tree.body if isinstance(node, ast.ImportFrom) for alias in node.names]
 
 
+@pytest.mark.parametrize("package", STUBS)
+def test_a_stub_has_one_import_per_line_and_no_name_of_a_module(package: str) -> None:
+    """The loader reads lines; a module of the name would replace what it loaded (`dynident.identify` is loaded first)."""
+    stub = STUBS[package]
+    lines = stub.read_text(encoding="utf-8").splitlines()
+    others = [line for line in lines if not re.fullmatch(r"from \.[a-z0-9_.]* import (\w+) as \1", line)]
+    assert [line for line in others if line and not re.match(r"[A-Za-z_]+: ", line)] == []
+    modules = {path.stem for path in stub.parent.iterdir() if path.suffix == ".py" or (path / "__init__.py").is_file()}
+    objects = {line.split()[3] for line in lines if line.startswith("from ") and not line.startswith("from . ")}
+    assert objects & modules == ({"identify"} if package == "dynident" else set())
+
+
 def process(code: str) -> str:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
@@ -76,7 +89,7 @@ def test_each_top_level_name_has_one_meaning() -> None:
     assert [
         name for name in di.__all__ if inspect.ismodule(getattr(di, name)) and not hasattr(getattr(di, name), "__path__")
     ] == []
-    with pytest.raises(AttributeError, match="attribute ghost"):
+    with pytest.raises(AttributeError, match="no attribute 'ghost'"):
         _ = di.ghost  # type: ignore[attr-defined]
 
 
@@ -101,6 +114,8 @@ def test_importing_is_cheap() -> None:
     """What only a computation, a plot or the command line needs is loaded when first used."""
     heavy = ("llvmlite", "scipy", "matplotlib", "cyclopts", "rich", "cvxpy", "pandas", "pyarrow", "h5py", "sympy")
     assert process(f"import sys, dynident; print([m for m in {heavy} if m in sys.modules])") == "[]"
+    modest = "import sys; before = set(sys.modules); import dynident; print({'ast', 'typing', 'pathlib'} & set(sys.modules) - before)"
+    assert process(modest) == "set()"
     use = "import sys, dynident as di; di.Mechanism.from_dh([(0.3, 0, 0, 0)]).parameters, di.Log, di.Motion"
     assert process(f"{use}; print([m for m in {heavy} if m in sys.modules and m != 'scipy'])") == "[]"
 

@@ -14,7 +14,7 @@ from dynident.simulate import standard_machine
 from dynident.trajectory import joint_motion
 from dynident.trajectory.task import TipMotion
 from dynident_lab.servo import bandwidth
-from dynident_lab.servo.bandwidth import Swing
+from dynident_lab.servo.stepped_sines import Swing
 
 
 @pytest.fixture(scope="module")

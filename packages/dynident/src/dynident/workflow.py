@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import dynident as di  # its names are loaded on first use
+
+TYPE_CHECKING = False  # as of `typing`, which takes longer to import than the rest of ``import dynident``
+if TYPE_CHECKING:
+    from typing import Any
 
 File = str | os.PathLike[str]
 

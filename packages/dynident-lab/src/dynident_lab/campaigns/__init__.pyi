@@ -12,20 +12,3 @@ from .segments import read_segment as read_segment
 from .segments import seal_segment as seal_segment
 from .segments import segment_frame as segment_frame
 from .segments import segment_start as segment_start
-
-__all__ = [
-    "GAP",
-    "REPEATED",
-    "CampaignLog",
-    "LogSegment",
-    "Recording",
-    "campaign_columns",
-    "is_campaign",
-    "read_campaign",
-    "read_cycles",
-    "read_journal",
-    "read_segment",
-    "seal_segment",
-    "segment_frame",
-    "segment_start",
-]

@@ -1,5 +1,5 @@
 """Fleets: the same verbs over many robots and logs, on Dask (`identify`), and what only a fleet can tell (`questions`)."""
 
-import lazy_loader as lazy
+from dynident.lazy import attach
 
-__getattr__, __dir__, __all__ = lazy.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -11,19 +11,3 @@ from .results import LogRecord as LogRecord
 from .results import RobotEstimate as RobotEstimate
 from .results import RobotPeriod as RobotPeriod
 from .run import identify as identify
-
-__all__ = [
-    "Deviation",
-    "FleetFile",
-    "FleetResult",
-    "FleetType",
-    "LogEntry",
-    "LogRecord",
-    "RobotEstimate",
-    "RobotPeriod",
-    "connect",
-    "identify",
-    "questions",
-    "read_fleet",
-    "write_fleet_report",
-]

@@ -1,7 +1,2 @@
 from .fmu import torque_driven as torque_driven
 from .fmu import write_fmu as write_fmu
-
-__all__ = [
-    "torque_driven",
-    "write_fmu",
-]

@@ -1,7 +1,4 @@
 from .axis import Axis as Axis
-from .bandwidth import SineResponse as SineResponse
-from .bandwidth import actuators_alone as actuators_alone
-from .bandwidth import bandwidth as bandwidth
 from .bode import Bode as Bode
 from .bode import Margins as Margins
 from .bode import cutoff_frequency as cutoff_frequency
@@ -17,6 +14,9 @@ from .machine_fit import fit_machine as fit_machine
 from .sizing import MotorLoad as MotorLoad
 from .sizing import Sizing as Sizing
 from .sizing import size_motors as size_motors
+from .stepped_sines import SineResponse as SineResponse
+from .stepped_sines import actuators_alone as actuators_alone
+from .stepped_sines import bandwidth as bandwidth
 from .steps import StepMetrics as StepMetrics
 from .steps import path_deviation as path_deviation
 from .steps import plot_step as plot_step
@@ -26,34 +26,3 @@ from .steps import time_lag as time_lag
 from .tuning import ControlWarning as ControlWarning
 from .tuning import pi_poles as pi_poles
 from .tuning import tune_cascade as tune_cascade
-
-__all__ = [
-    "Axis",
-    "Bode",
-    "ControlWarning",
-    "MachineFit",
-    "Margins",
-    "Modes",
-    "MotorLoad",
-    "SineResponse",
-    "Sizing",
-    "StateSpace",
-    "StepMetrics",
-    "TransferFunction",
-    "TwoMass",
-    "actuators_alone",
-    "bandwidth",
-    "cutoff_frequency",
-    "delayed_integrator",
-    "fit_machine",
-    "margins",
-    "path_deviation",
-    "pi_poles",
-    "plot_bode",
-    "plot_step",
-    "radial_deviation",
-    "size_motors",
-    "step_metrics",
-    "time_lag",
-    "tune_cascade",
-]

@@ -8,16 +8,3 @@ from .models import Warming as Warming
 from .models import Weakening as Weakening
 from .schedules import cooling_test as cooling_test
 from .schedules import heating_test as heating_test
-
-__all__ = [
-    "AdvancedSecondOrder",
-    "FirstOrder",
-    "SecondOrder",
-    "Thermal",
-    "ThermalModel",
-    "WarmFriction",
-    "Warming",
-    "Weakening",
-    "cooling_test",
-    "heating_test",
-]

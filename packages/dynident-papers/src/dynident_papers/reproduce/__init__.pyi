@@ -8,16 +8,3 @@ from .registry import entry_of as entry_of
 from .registry import names as names
 from .registry import reproduce as reproduce
 from .registry import reproduction as reproduction
-
-__all__ = [
-    "Entry",
-    "Reproduction",
-    "Row",
-    "Table",
-    "entries",
-    "entry_of",
-    "names",
-    "reproduce",
-    "reproduction",
-    "write_page",
-]

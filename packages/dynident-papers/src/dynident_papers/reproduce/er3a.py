@@ -6,7 +6,7 @@ import numpy as np
 
 import dynident as di
 from dynident.trajectory import sines_within
-from dynident_papers.identify.reduction import Reduction, reduction
+from dynident_papers.identify.reductions import Reduction, reduction
 from dynident_papers.reproduce.registry import Reproduction, Row, Table, reproduction
 from dynident_papers.robots import er3a_c60
 

@@ -7,15 +7,3 @@ from .zone import Trial as Trial
 from .zone import ZoneTuning as ZoneTuning
 from .zone import zone_tune_cascade as zone_tune_cascade
 from .zone import zone_tuning as zone_tuning
-
-__all__ = [
-    "ActuatorFit",
-    "Gains",
-    "ModalFit",
-    "Trial",
-    "ZoneTuning",
-    "fit_actuator",
-    "fit_modal",
-    "zone_tune_cascade",
-    "zone_tuning",
-]

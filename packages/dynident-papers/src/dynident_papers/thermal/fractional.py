@@ -19,7 +19,7 @@ from dynident.arrays import Array
 from dynident.checks import finite, positive, signal, time_axis
 from dynident.errors import DescriptionError, LogError
 from dynident_lab.thermal import Warming, Weakening
-from dynident_papers.thermal.mittag_leffler import mittag_leffler, mittag_leffler_derivatives
+from dynident_papers.thermal.special_functions import mittag_leffler, mittag_leffler_derivatives
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,5 +1,5 @@
 """Letters, four-bar motions and work-space sines."""
 
-import lazy_loader as lazy
+from dynident.lazy import attach
 
-__getattr__, __dir__, __all__ = lazy.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -1,11 +1,4 @@
 from .four_bar import FourBar as FourBar
 from .letters import strokes as strokes
 from .letters import write as write
-from .workspace_sines import workspace_sines as workspace_sines
-
-__all__ = [
-    "FourBar",
-    "strokes",
-    "workspace_sines",
-    "write",
-]
+from .sines import workspace_sines as workspace_sines

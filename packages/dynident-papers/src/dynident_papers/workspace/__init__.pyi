@@ -2,10 +2,3 @@ from .workspace import Singularity as Singularity
 from .workspace import WorkspaceMap as WorkspaceMap
 from .workspace import singularity_indices as singularity_indices
 from .workspace import workspace_map as workspace_map
-
-__all__ = [
-    "Singularity",
-    "WorkspaceMap",
-    "singularity_indices",
-    "workspace_map",
-]

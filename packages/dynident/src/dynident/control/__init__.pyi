@@ -18,26 +18,3 @@ from .task import TaskComputedTorque as TaskComputedTorque
 from .task import TaskPID as TaskPID
 from .task import ToolSpace as ToolSpace
 from .task import Workspace as Workspace
-
-__all__ = [
-    "PID",
-    "Cascade",
-    "ComputedTorque",
-    "Controller",
-    "CoordinateSpace",
-    "CurrentLoop",
-    "MapSpace",
-    "Measurement",
-    "OpenLoop",
-    "Setpoint",
-    "TaskCascade",
-    "TaskComputedTorque",
-    "TaskPID",
-    "ToolSpace",
-    "Workspace",
-    "feedforward_torques",
-    "gains_for",
-    "minimum_norm",
-    "pi_gains",
-    "with_preload",
-]

@@ -24,32 +24,3 @@ from .plan import refer as refer
 from .plan import stage_logs as stage_logs
 from .stages import check_plan as check_plan
 from .stages import payload_plan as payload_plan
-
-__all__ = [
-    "Box",
-    "Capsule",
-    "Collision",
-    "Design",
-    "Effort",
-    "Experiment",
-    "Floor",
-    "Loops",
-    "MotionLimits",
-    "Plan",
-    "Polygon",
-    "Stage",
-    "TaskBox",
-    "ToolBox",
-    "assume_limits",
-    "average_log",
-    "capsules_of",
-    "check_plan",
-    "collision_of",
-    "design",
-    "excite",
-    "limits_of",
-    "payload_plan",
-    "read_limits",
-    "refer",
-    "stage_logs",
-]

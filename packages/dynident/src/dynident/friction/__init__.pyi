@@ -24,32 +24,3 @@ from .terms import register as register
 from .text import law_of as law_of
 from .text import law_to_c as law_to_c
 from .text import law_to_latex as law_to_latex
-
-__all__ = [
-    "TERMS",
-    "Asymmetric",
-    "Coulomb",
-    "Dahl",
-    "DynamicLaw",
-    "Friction",
-    "FrictionLaw",
-    "GeneralisedMaxwellSlip",
-    "JointTerm",
-    "LoadDependent",
-    "LuGre",
-    "Offset",
-    "Polynomial",
-    "Ripple",
-    "Sigmoid",
-    "SmoothStribeck",
-    "Stribeck",
-    "Sum",
-    "Tanh",
-    "TemperatureDependent",
-    "Viscous",
-    "dissipation",
-    "law_of",
-    "law_to_c",
-    "law_to_latex",
-    "register",
-]

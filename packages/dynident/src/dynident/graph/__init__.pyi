@@ -20,28 +20,3 @@ from .expression import Function as Function
 from .expression import Graph as Graph
 from .expression import derivative as derivative
 from .expression import reverse as reverse
-
-__all__ = [
-    "Function",
-    "Graph",
-    "absolute",
-    "arctan2",
-    "both",
-    "cos",
-    "derivative",
-    "either",
-    "equal",
-    "exp",
-    "floor",
-    "log",
-    "maximum",
-    "minimum",
-    "opposite",
-    "power",
-    "reverse",
-    "sign",
-    "sin",
-    "sqrt",
-    "tanh",
-    "where",
-]

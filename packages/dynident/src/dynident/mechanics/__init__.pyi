@@ -23,31 +23,3 @@ from .motion import MotionLike as MotionLike
 from .regressors import energy_regressor as energy_regressor
 from .regressors import momentum_regressor as momentum_regressor
 from .regressors import regressor as regressor
-
-__all__ = [
-    "Motion",
-    "MotionLike",
-    "actuator_jacobian",
-    "actuator_torques",
-    "arm_structure",
-    "choose_posture",
-    "close_motion",
-    "close_positions",
-    "coordinates_from_actuators",
-    "coriolis_matrix",
-    "energy_regressor",
-    "forward_dynamics",
-    "forward_kinematics",
-    "frame_motion",
-    "gravity",
-    "inverse_dynamics",
-    "inverse_kinematics",
-    "inverse_kinematics_numeric",
-    "jacobian",
-    "mass_matrix",
-    "momentum_regressor",
-    "preload",
-    "reach",
-    "regressor",
-    "singularities",
-]

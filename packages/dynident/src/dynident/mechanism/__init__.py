@@ -1,5 +1,5 @@
 """What a robot is: bodies, joints, loops, couplings, actuators and parameters, with readers and writers."""
 
-import lazy_loader as lazy
+from dynident.lazy import attach
 
-__getattr__, __dir__, __all__ = lazy.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -20,28 +20,3 @@ from .parameters import Parameters as Parameters
 from .sidecar import apply_sidecar as apply_sidecar
 from .sidecar import write_sidecar as write_sidecar
 from .urdf_writer import write_urdf as write_urdf
-
-__all__ = [
-    "Actuator",
-    "Body",
-    "Columns",
-    "Coupling",
-    "Force",
-    "Joint",
-    "Limits",
-    "Loop",
-    "Mechanism",
-    "Parameters",
-    "Placement",
-    "apply_sidecar",
-    "check_consistency",
-    "description",
-    "from_com",
-    "from_principal",
-    "read_robot",
-    "write_mjcf",
-    "write_robot",
-    "write_sidecar",
-    "write_svg",
-    "write_urdf",
-]

@@ -4,12 +4,3 @@ from .monitor import Monitor as Monitor
 from .monitor import Reading as Reading
 from .record import Event as Event
 from .record import MonitorRecord as MonitorRecord
-
-__all__ = [
-    "Event",
-    "Monitor",
-    "MonitorRecord",
-    "Reading",
-    "alarm_threshold",
-    "false_alarm_rate",
-]

@@ -1,9 +1,3 @@
 from .comparison import write_comparison as write_comparison
 from .report import Identification as Identification
 from .report import write_report as write_report
-
-__all__ = [
-    "Identification",
-    "write_comparison",
-    "write_report",
-]

@@ -1,5 +1,5 @@
 """signals: what was measured (`Log`), and how it becomes motion and effort ready for least squares (`prepare`)."""
 
-import lazy_loader as lazy
+from dynident.lazy import attach
 
-__getattr__, __dir__, __all__ = lazy.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -11,19 +11,3 @@ from .smoothers import fourier as fourier
 from .smoothers import kalman_smoother as kalman_smoother
 from .smoothers import savitzky_golay as savitzky_golay
 from .smoothers import smoothing_spline as smoothing_spline
-
-__all__ = [
-    "Log",
-    "Prepared",
-    "Quality",
-    "autocorrelation",
-    "automatic_cutoff",
-    "butterworth",
-    "diagnose",
-    "fourier",
-    "kalman_smoother",
-    "prepare",
-    "savitzky_golay",
-    "smoothing_spline",
-    "split_at_gaps",
-]

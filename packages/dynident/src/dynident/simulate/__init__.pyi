@@ -16,24 +16,3 @@ from .standard import standard_controller as standard_controller
 from .standard import standard_machine as standard_machine
 from .standard import with_noise as with_noise
 from .thermal import Heating as Heating
-
-__all__ = [
-    "ClosedLoop",
-    "Disturbance",
-    "Heating",
-    "Run",
-    "Sensors",
-    "Sweep",
-    "TrackingError",
-    "VirtualRobot",
-    "monte_carlo",
-    "read_drives",
-    "reference_motion",
-    "simulate",
-    "small_motions",
-    "standard_controller",
-    "standard_machine",
-    "sweep",
-    "tracking_error",
-    "with_noise",
-]

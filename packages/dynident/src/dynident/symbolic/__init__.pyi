@@ -8,16 +8,3 @@ from .program import Quantity as Quantity
 from .write import operation_table as operation_table
 from .write import write_model as write_model
 from .write import write_program as write_program
-
-__all__ = [
-    "Program",
-    "Quantity",
-    "derive",
-    "operation_table",
-    "to_c",
-    "to_casadi",
-    "to_latex",
-    "to_numpy",
-    "write_model",
-    "write_program",
-]

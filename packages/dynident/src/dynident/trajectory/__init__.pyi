@@ -28,36 +28,3 @@ from .task import Line as Line
 from .task import Spline as Spline
 from .task import along as along
 from .task import joint_motion as joint_motion
-
-__all__ = [
-    "Arc",
-    "BSpline",
-    "Cycloid",
-    "Fourier",
-    "Interpolated",
-    "Line",
-    "Moves",
-    "Multisine",
-    "Quintic",
-    "Quintics",
-    "Spline",
-    "Trajectory",
-    "Trapezoid",
-    "along",
-    "cycle",
-    "friction_plateaus",
-    "from_spec",
-    "harmonic_sines",
-    "join",
-    "joint_motion",
-    "random_motion",
-    "random_multisine",
-    "sample",
-    "sines_within",
-    "through",
-    "to_csv",
-    "to_ros",
-    "to_ros_json",
-    "velocity_multiprofile",
-    "warming",
-]

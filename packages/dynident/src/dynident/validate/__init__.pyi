@@ -14,22 +14,3 @@ from .properties import check as check
 from .verdict import Check as Check
 from .verdict import Verdict as Verdict
 from .verdict import judge as judge
-
-__all__ = [
-    "Check",
-    "Comparison",
-    "CrossValidation",
-    "HoldOut",
-    "Inspection",
-    "RobotCheck",
-    "Verdict",
-    "check",
-    "compare",
-    "cross_validate",
-    "hold_out",
-    "inspect",
-    "judge",
-    "split",
-    "standard_estimators",
-    "time_blocks",
-]
