@@ -114,7 +114,7 @@ def test_importing_is_cheap() -> None:
     """What only a computation, a plot or the command line needs is loaded when first used."""
     heavy = ("llvmlite", "scipy", "matplotlib", "cyclopts", "rich", "cvxpy", "pandas", "pyarrow", "h5py", "sympy")
     assert process(f"import sys, dynident; print([m for m in {heavy} if m in sys.modules])") == "[]"
-    modest = "import sys; before = set(sys.modules); import dynident; print({'ast', 'typing', 'pathlib'} & set(sys.modules) - before)"
+    modest = "import sys; old = set(sys.modules); import dynident; print({'ast', 'typing', 'pathlib'} & set(sys.modules) - old)"
     assert process(modest) == "set()"
     use = "import sys, dynident as di; di.Mechanism.from_dh([(0.3, 0, 0, 0)]).parameters, di.Log, di.Motion"
     assert process(f"{use}; print([m for m in {heavy} if m in sys.modules and m != 'scipy'])") == "[]"
