@@ -93,9 +93,9 @@ def test_an_episode_is_an_option(validate):
 def test_a_joint_that_is_not_in_the_log_can_stand_elsewhere(folder):
     log = di.Log.read("other.csv", effort="joint_torque").select(["joint2"])
     robot = di.Mechanism.from_urdf("robot.urdf")
-    (note,) = (n for n in di.Regression.from_log(robot, log).notes if "held at zero" in n)
+    (note,) = (n.sentence for n in di.Regression.from_log(robot, log).notes if n.kind == "joints_held")
     assert "held at zero: joint1; if" in note and "robot.lock({'joint1': 0.5}) (--lock joint1=0.5)" in note
-    assert not any("held at zero" in n for n in di.Regression.from_log(robot.lock({"joint1": 0.5}), log).notes)
+    assert not any(n.kind == "joints_held" for n in di.Regression.from_log(robot.lock({"joint1": 0.5}), log).notes)
 
 
 def test_what_a_file_needs_is_said_before_the_work(folder, monkeypatch, capsys):

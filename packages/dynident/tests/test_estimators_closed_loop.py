@@ -147,7 +147,7 @@ def test_one_of_the_gains_is_found_relative_to_the_other(robot, machine, run, wi
     loop = ClosedLoop(believed, run.reference, GAINS)
     found = OutputError(loop=loop, outputs=("position",), iterations=3).fit(without)
     assert found.held_ == GAINS[1:]
-    note = found.result_.notes[-1]
+    note = found.result_.notes[-1].sentence
     assert note.startswith(f"gains: {GAINS[0]} is ")
     assert f"{GAINS[1]} is held at what the loop has" in note
     assert note in found.result_.summary()

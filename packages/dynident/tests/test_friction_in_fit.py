@@ -125,7 +125,7 @@ def test_known_shapes_stay_and_shapes_that_nothing_shows_are_held() -> None:
     noise = 0.02 * np.random.default_rng(2).normal(size=(fast.sum(), 1))
     lost = fit_robot(arm(1), part, plain[fast] + noise, Tanh() + Viscous())
     assert lost.friction["joint_1"].known == ("tanh.beta",)
-    assert any("do not determine" in note for note in lost.notes)
+    assert any("do not determine" in note.sentence for note in lost.notes)
     assert np.isfinite(lost.predict(motion).std).all()
 
 
@@ -170,7 +170,7 @@ def test_every_joint_gets_the_simplest_law_that_is_not_worse() -> None:
     assert law_text(fit.friction["joint_2"].law) == "coulomb + viscous"
     at = fit.base.leaders.index("stribeck.vs_joint_1")
     assert abs(fit.values[at] - 0.15) < 4.0 * fit.std[at]
-    assert any("<- chosen" in note for note in fit.notes)
+    assert any("<- chosen" in note.sentence for note in fit.notes)
     faster = log_of(truth, 600, 4, 0.03, scale=1.6)
     assert (
         fit.score(faster).metrics.relative
@@ -248,7 +248,7 @@ def test_a_law_that_feeds_energy_is_not_chosen_however_well_it_fits():
     fit = di.fit_log(robot, log, ["coulomb + viscous", "coulomb"], options={"cutoff": 20.0})
     (law,) = fit.friction.values()
     assert law.law.parameters == di.friction.law_of("coulomb").parameters
-    assert any("feeds energy" in note for note in fit.notes)
+    assert any("feeds energy" in note.sentence for note in fit.notes)
     free = di.fit_log(robot, log, "coulomb + viscous", options={"cutoff": 20.0})  # asked for by name: it is given, and judged
     assert not di.friction.dissipation(next(iter(free.friction.values())), 2.0).dissipative
 

@@ -222,8 +222,8 @@ def test_essential_parameters_drop_what_is_useless():
         essential_parameters(regression, ratio=1.0)
     with pytest.raises(IdentificationError, match="level is -1"):
         essential_parameters(regression, level=-1.0)
-    assert few.notes[-1].startswith(f"{np.count_nonzero(~few.active)} of {few.base.rank} base parameters removed")
-    assert all(name in few.notes[-1] for name, active in zip(few.base.names, few.active, strict=True) if not active)
+    assert few.notes[-1].sentence.startswith(f"{np.count_nonzero(~few.active)} of {few.base.rank} base parameters removed")
+    assert all(name in few.notes[-1].sentence for name, active in zip(few.base.names, few.active, strict=True) if not active)
     coarse = essential_parameters(regression, ratio=10.0, level=0.0)  # the ratio alone, as first published
     relative = coarse.relative_std[coarse.active]
     assert relative.max() < 10.0 * relative.min()
@@ -285,6 +285,6 @@ def test_an_f_test_that_can_refuse_nothing_is_told():
     with pytest.warns(DynidentWarning, match="about 11 independent rows for 10 parameters, so that the F-test can"):
         few = essential_parameters(Regression.from_rows(Y, tau, names, independence=0.18), OLS(), ratio=3.0)
     assert len(few.removals) > 0
-    assert "judge the result on held-out data" in few.notes[-1]
+    assert "judge the result on held-out data" in few.notes[-1].sentence
     with pytest.warns(DynidentWarning, match="would make the residuals grow"):
         essential_parameters(Regression.from_rows(Y, tau, names), OLS(), ratio=3.0)

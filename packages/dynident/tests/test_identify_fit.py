@@ -207,7 +207,7 @@ def test_channels_of_joints_that_the_robot_does_not_have_are_left_out(robot, log
     matched = match(robot, more)
     np.testing.assert_array_equal(matched.log.position, bare.position)
     np.testing.assert_array_equal(matched.log.effort, bare.effort)
-    assert any("left out" in note and "mimic moved" in note for note in matched.notes)
+    assert any("left out" in note.sentence and "mimic moved" in note.sentence for note in matched.notes)
 
 
 # ---- explaining ------------------------------------------------------------------------------------------------------
@@ -288,7 +288,7 @@ def test_motor_logs_come_to_the_joints():
         assert matched.log.joints == ("joint_1", "joint_2", "joint_3")
         np.testing.assert_allclose(matched.log.position, joint.position, atol=1e-9)
         np.testing.assert_allclose(matched.log.effort, joint.effort, atol=1e-9)
-        assert any("gear and coupling" in note for note in matched.notes)
+        assert any("gear and coupling" in note.sentence for note in matched.notes)
     mixed = Log(effort=joint.effort[:, shuffle], effort_kind="joint_torque", **given)
     with pytest.raises(LogError, match="no channel is named after joint 'joint_3'"):
         match(robot, mixed)
@@ -308,7 +308,7 @@ def test_motor_currents_beside_joint_positions_are_named_after_either():
         np.testing.assert_allclose(matched.log.position, joint.position, atol=1e-12)
         np.testing.assert_allclose(matched.log.effort, joint.effort, atol=1e-9)
     plain = match(arm(RRR), Log(joint.t, ("1", "2", "3"), joint.position, joint.effort, "motor_torque"))
-    assert any("no gear ratios" in note for note in plain.notes)
+    assert any("no gear ratios" in note.sentence for note in plain.notes)
     coupled = Log(joint.t, ("m1", "m2", "m3"), joint.position, current, "motor_current", gain=0.1)
     with pytest.raises(LogError, match=r"no channel is named after joint 'joint_3'.*position_side = 'motor'"):
         match(geared(arm(RRR)), coupled)
@@ -319,7 +319,7 @@ def test_joints_missing_in_the_log_are_held():
     log = simulated_log(robot.keep(["joint_4", "joint_5"]))
     matched = match(robot, log)
     assert matched.mechanism.joint_names == ("joint_4", "joint_5")
-    assert "joint_1, joint_2, joint_3, joint_6" in matched.notes[0]
+    assert "joint_1, joint_2, joint_3, joint_6" in matched.notes[0].sentence
     swapped = match(robot, log.select(["joint_5", "joint_4"]))
     np.testing.assert_array_equal(swapped.log.position, matched.log.position)
     with pytest.raises(LogError, match="channels wheel"):
@@ -374,9 +374,12 @@ def test_files_of_a_newer_version_are_refused_and_older_ones_are_read(tmp_path):
     path = fit.save(tmp_path / "fit.json")
     data = json.loads(path.read_text())
     path.write_text(json.dumps({**data, "schema": data["schema"] + 1}))
-    with pytest.raises(DynidentError, match=r"newer dynident \(schema 3, known up to 2\); update dynident"):
+    with pytest.raises(DynidentError, match=r"newer dynident \(schema 4, known up to 3\); update dynident"):
         di.load(path)
     path.write_text(json.dumps({key: value for key, value in data.items() if key not in ("schema", "factors")}))
     old = di.load(path)
     assert old.rows == fit.rows and old.groups == fit.groups
     assert old.score(log).metrics.relative == pytest.approx(fit.score(log).metrics.relative, rel=1e-9)
+    path.write_text(json.dumps({**data, "schema": 2, "notes": ["a decision", "suspicion: joints look exchanged"]}))
+    kinds = [(note.kind, note.severity, note.sentence) for note in di.load(path).notes]
+    assert kinds == [("note", "info", "a decision"), ("fault", "error", "joints look exchanged")]

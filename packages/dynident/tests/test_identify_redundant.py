@@ -97,7 +97,7 @@ def test_standstill_with_four_motors_uses_single_samples() -> None:
     values = _values()
     log = _log(1, values, noise=0.02)
     evidence = di.Regression.from_log(platform(), log, standstill=0.1, cutoff=40.0)
-    assert any("rows are single samples" in note for note in evidence.notes)
+    assert any("rows are single samples" in note.sentence for note in evidence.notes)
     assert evidence.rows > 0.5 * 3 * len(log)
     fit = di.WLS().fit(evidence).result_
     truth = fit.base.values(_robot(values).parameters.values)

@@ -169,7 +169,7 @@ def test_a_log_is_prepared_and_then_compressed():
     direct = Regression.from_motion(robot, prepared.motion, prepared.filtered, decimator=prepared.decimator)
     r = Regression.from_log(robot, log)
     same(r, direct)
-    assert any("decimation by" in note for note in r.notes)
+    assert any("decimation by" in note.sentence for note in r.notes)
     assert r.sources[0]["name"] == "run0"
     assert r.sources[0]["samples"] == len(prepared)
     told = Regression.from_log(robot, log, like=prepared)

@@ -24,7 +24,7 @@ def test_rows_with_a_standing_joint_are_shortened_not_cut_into_samples():
         "joint_force",
     )
     evidence = di.Regression.from_log(slider, log, standstill=0.1)
-    assert any("rows average over" in text for text in evidence.notes)
+    assert any("rows average over" in text.sentence for text in evidence.notes)
     fit = di.WLS().fit(evidence).result_
     found = dict(zip(fit.base.names, fit.values, strict=True))
     truth = {"m": 2.0, "fv": 3.0, "fc": 5.0}

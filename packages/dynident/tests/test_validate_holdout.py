@@ -11,6 +11,7 @@ from dynident.errors import DynidentError
 from dynident.identify import OLS, WLS, Regression, base_parameters, evaluate
 from dynident.mechanics import inverse_dynamics, regressor
 from dynident.signals import prepare
+from dynident.signals.quality import note
 from dynident.validate import cross_validate, hold_out, judge, split, time_blocks
 
 
@@ -181,7 +182,7 @@ def test_every_check_of_the_default_can_fail(result):
     assert "joint_2 90 %" in by_name(judge(fit, [replace(score, metrics=metrics)]))["joints"].sentence
     far = by_name(judge(fit, [replace(score, leverage=np.array([3.0, 1.0, 1.0]), open_share=0.4)]))["leverage"]
     assert (far.value, far.limit, far.shown) == (0.4, 0.1, ("40.00 %", "10.00 %"))  # what is shown is what decides
-    doubtful = replace(fit.noted("suspicion: the columns look exchanged"), data=replace(fit.data, logs=()))
+    doubtful = replace(fit.noted(note("order", "the columns look exchanged", "error")), data=replace(fit.data, logs=()))
     assert by_name(judge(doubtful))["suspicions"].sentence == "the columns look exchanged"
     fewer = replace(fit, data=replace(fit.data, groups=fit.data.groups[:2]))
     fewer = fewer.altered(sigma=fit.sigma[:2], training_std=fit.posterior.training_std[:2])

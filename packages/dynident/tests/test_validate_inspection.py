@@ -189,7 +189,7 @@ def test_bodies_that_are_described_too_light_accuse_no_joint():
     (masses,) = (finding for finding in inspect_fit(fit)[0].findings if finding.kind == "masses")
     assert "efforts are a multiple of what the description needs: joint_" in masses.sentence
     assert "its masses look too small (is a tool or payload missing?)" in masses.sentence
-    assert masses.sentence in with_findings(fit).notes
+    assert masses in with_findings(fit).notes
 
 
 def test_suspicions_of_several_logs_are_told_once_and_name_the_log():
@@ -213,9 +213,11 @@ def test_a_short_log_is_believed_only_if_others_say_the_same():
 
     def told(*logs, long=()):
         turned = fault("sign", "effort:joint_2", text)
-        return suspicions(
+        found = suspicions(
             [Inspection(name, (turned,) if name in logs else (), s, name not in long) for name, s in lengths.items()]
         )
+        assert all((each.kind, each.severity) == ("sign", "error") for each in found)
+        return tuple(each.sentence for each in found)
 
     assert told("a") == ()
     assert told("b") == ()

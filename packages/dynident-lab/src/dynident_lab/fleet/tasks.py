@@ -151,7 +151,7 @@ def _receipt(evidence: Regression, content: bytes, content_sum: str, samples: in
         "rows": evidence.rows,
         "samples": samples,
         "seconds": time.perf_counter() - started,
-        "notes": list(evidence.notes),
+        "notes": [note.sentence for note in evidence.notes],
     }
 
 

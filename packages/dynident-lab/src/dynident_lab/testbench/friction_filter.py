@@ -294,10 +294,7 @@ class FrictionFilter:
         logarithm = self.free >= 5 + self.terms
         values[logarithm] = np.exp(values[logarithm])
         std[logarithm] *= values[logarithm]
-        notes = [SIGMOID_NOTE]
-        one_way = direction_note("axis", np.gradient(q, times))
-        if one_way:
-            notes.append(one_way)
+        notes = [SIGMOID_NOTE, *(found.sentence for found in direction_note("axis", np.gradient(q, times)))]
         late = scores[scores.size // 5 :]  # the first samples only tell how wrong the first guess was
         consistency = float(np.mean(late**2))
         if not 0.2 < consistency < 5.0:

@@ -105,7 +105,7 @@ def dualv_table_2() -> Reproduction:
         notes += [
             f"{case}: {fit.base.rank} base parameters, {len(fit.removals)} removed; beside the nine, friction of the virtual "
             f"machine is essential: {', '.join(others)}",
-            f"{case}: {fit.notes[-1].split('; ')[-1]}",
+            f"{case}: {fit.notes[-1].sentence.split('; ')[-1]}",
         ]
     return Reproduction(tuple(tables), notes=tuple(notes))
 

@@ -23,12 +23,13 @@ from dynident.identify.prediction import Prediction, predicted
 from dynident.identify.regression.regression import Regression, own_rows
 from dynident.identify.regression.rows import Projection, Rows
 from dynident.identify.score import evaluate, score_fit
-from dynident.identify.tables import GOOD, POOR, REMOVED, Observability, Undetermined, summary_of
+from dynident.identify.tables import GOOD, POOR, Observability, Undetermined, summary_of
 from dynident.mechanics.motion import MotionLike, as_motion
 from dynident.mechanism.inertia import Consistency
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.parameters import Parameters
 from dynident.results import Result
+from dynident.signals.quality import Finding
 from dynident.tabular import Tabular
 
 if TYPE_CHECKING:
@@ -48,13 +49,13 @@ class Fit(Tabular, Result):
         The regression data, with the robot as described.
     posterior : Posterior
         Estimated parameters, covariance, residuals.
-    notes : tuple of str
-        Decisions and warnings.
+    notes : tuple of Finding
+        Decisions and warnings, each with a code, a severity and a sentence.
     """
 
     data: Regression
     posterior: Posterior
-    notes: tuple[str, ...] = ()
+    notes: tuple[Finding, ...] = ()
 
     @cached_property
     def model(self) -> Mechanism:
@@ -65,7 +66,7 @@ class Fit(Tabular, Result):
         """Return a copy with other fields of the posterior."""
         return replace(self, posterior=replace(self.posterior, **changes))
 
-    def noted(self, *notes: str) -> Fit:
+    def noted(self, *notes: Finding) -> Fit:
         """Return a copy with more notes."""
         return replace(self, notes=(*self.notes, *notes))
 
@@ -209,7 +210,7 @@ class Fit(Tabular, Result):
     @property
     def removals(self) -> tuple[str, ...]:
         """Every base parameter that was dropped as not essential, in order, with its deviation and what that cost."""
-        return tuple(note for note in self.notes if note.startswith(REMOVED))
+        return tuple(note.sentence for note in self.notes if note.kind == "removal")
 
     def undetermined(self) -> tuple[Undetermined, ...]:
         """Return the standard parameters that the data do not determine, with the value of the description beside them.

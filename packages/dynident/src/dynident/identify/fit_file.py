@@ -22,6 +22,7 @@ from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.sidecar import own_parts, with_own_parts
 from dynident.results import array_of, current_kind
 from dynident.signals.preparation import prepare
+from dynident.signals.quality import Finding, read_notes
 
 if TYPE_CHECKING:
     from dynident.identify.fit import Fit
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 LARGEST = 1e100  # squares and products of such numbers stay finite
 NUMBERS = ("start", "end", "cutoff", "bandwidth")
 KIND = "dynident.identify.Fit"
-SCHEMA = 2  # version of the file; 1, without a number, lacks the factors of the regression data
+SCHEMA = 3  # version of the file; 1, without a number, lacks the factors of the regression data; up to 2 notes are sentences
 BELIEF: tuple[str, ...] = ("free", "free_relative", "description_relative", "standard_std", "determined", "scales")
 BELIEF += ("inflation", "training_std", "training_columns", "speeds", "before")
 
@@ -60,7 +61,7 @@ def fit_content(fit: Fit) -> dict[str, Any]:
         "consistency": [asdict(c) for c in fit.consistency()],
         "sources": [dict(s) for s in fit.sources],
         "options": dict(fit.options),
-        "notes": list(fit.notes),
+        "notes": [asdict(note) for note in fit.notes],
         "projection": fit.projection if isinstance(fit.projection, str) else list(fit.projection),
         "factors": [
             {
@@ -85,7 +86,7 @@ def _other_gravity(data: Mapping[str, Any], mechanism: Mechanism) -> str:
     return f"; gravity of the fit is {','.join(f'{x:g}' for x in stored)} (with_gravity)"
 
 
-def stored_parts(data: Mapping[str, Any], mechanism: Mechanism | None) -> tuple[Regression, Posterior, tuple[str, ...]]:
+def stored_parts(data: Mapping[str, Any], mechanism: Mechanism | None) -> tuple[Regression, Posterior, tuple[Finding, ...]]:
     """Return the fields of the fit that a file holds; `Fit.from_dict` is the public way."""
     try:
         if not isinstance(data, Mapping) or ("kind" in data and current_kind(str(data["kind"])) != KIND):
@@ -152,7 +153,7 @@ def stored_parts(data: Mapping[str, Any], mechanism: Mechanism | None) -> tuple[
             _stored_options(data["options"]),
             projection=check_projection(data["projection"]),
         )
-        return regression, posterior, tuple(str(note) for note in data["notes"])
+        return regression, posterior, read_notes(data["notes"])
     except DynidentError:
         raise
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError, RecursionError) as error:

@@ -257,7 +257,7 @@ def score_fit(fit: Fit, log: Log, allow_training: bool = False) -> Score:
     coverage = float(np.mean(np.abs(measured - predicted)[used] <= 2.0 * std[used]))
     if np.isnan(fit.sigma).all():  # positions alone know no noise of efforts
         coverage = float("nan")
-    notes = (*matched.notes, *prepared.explanation.splitlines())
+    notes = (*(note.sentence for note in matched.notes), *prepared.explanation.splitlines())
     absent = _not_carried(fit, measured, predicted, motion, keep, low_pass)
     if absent is not None:
         return _without(fit, absent, log, metrics.relative, allow_training)

@@ -12,11 +12,8 @@ from dynident.identify.regression.stretches import shares
 if TYPE_CHECKING:
     from dynident.identify.fit import Fit
 
-REMOVED = "removal "  # how the notes about parameters that were dropped begin, ...
-REFUTED = "refuted: "  # ... those about conditions that the data do not meet ...
-GAINS = "gains: "  # ... and that about gains of the loop, found or held
 MOSTLY = 0.5  # part of the squared residual
-NUMBERED = "because they are only numbered"  # how the note about channels that have other names than the joints ends
+SHOWN = ("negative_terms", "impossible_terms", "impossible_bodies", "loop_gains", "numbered")  # notes of the summary
 
 GOOD, POOR = 0.10, 0.50  # relative standard deviation up to which a parameter is well, or at least roughly, known
 
@@ -105,8 +102,7 @@ def summary_of(fit: Fit) -> str:
             f"most of the residual of {', '.join(rests)} is made near standstill, where friction may be anything "
             "within its limits; standstill=0.1 (--standstill 0.1) leaves that out of the fit and of its errors"
         )
-    lines += [note for note in fit.notes if note.startswith((REFUTED, GAINS))]
-    lines += dict.fromkeys(note for note in fit.notes if note.endswith(NUMBERED))
+    lines += dict.fromkeys(note.sentence for note in fit.notes if note.kind in SHOWN)
     if impossible:
         lines.append(
             f"standard parameters of {', '.join(impossible)} are physically impossible: they predict torques, but such "

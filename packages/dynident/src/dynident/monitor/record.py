@@ -231,5 +231,5 @@ def watch_log(monitor: Monitor, log: Log) -> MonitorRecord:
         result[:, 2 * n] > 0.0,
         settings.level,
         monitor.false_alarms,
-        matched.notes,
+        tuple(note.sentence for note in matched.notes),
     )

@@ -52,7 +52,10 @@ def quality(scores: Sequence[Score]) -> Html:
 def preparation(fit: Fit, scores: Sequence[Score]) -> Html:
     """Return every decision of the preparation, in words."""
     nothing = "No notes: the evidence came from a motion, not from a log."
-    parts: list[object] = [tag("h3", "Training data"), bullets(fit.notes) if fit.notes else tag("p", nothing)]
+    parts: list[object] = [
+        tag("h3", "Training data"),
+        bullets([note.sentence for note in fit.notes]) if fit.notes else tag("p", nothing),
+    ]
     for score in scores:
         if score.notes and not score.training:
             parts += [tag("h3", f"{score.name} (held out)"), bullets(score.notes)]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import scipy  # its sub-packages load on first use, which keeps the start fast
@@ -40,19 +42,19 @@ LARGEST_SPEED = 50.0
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing found in a log.
+    """A finding about a log, or a decision or warning of a fit.
 
     Parameters
     ----------
     kind : str
-        One of `KINDS`.
+        Short code that does not change between versions, as "saturated" or "dead_effort".
     channel : str
-        "time", or quantity and joint as "effort:arm_5_joint"
+        "time", or quantity and joint as "effort:arm_5_joint"; empty if it concerns no single channel.
     severity : {"info", "warning", "error"}
         "info" is dealt with by `prepare`; "warning" may spoil a fit; "error" will.
     sentence : str
         What was seen, with the number, and what to do.
-    value : float
+    value : float, optional
         The number the decision rests on (s, steps, ratio or fraction).
     """
 
@@ -60,7 +62,27 @@ class Finding:
     channel: str
     severity: str
     sentence: str
-    value: float
+    value: float | None = None
+
+
+def note(kind: str, sentence: str, severity: str = "info", channel: str = "") -> Finding:
+    """Return a finding that is no more than a sentence with its code."""
+    return Finding(kind, channel, severity, sentence)
+
+
+def read_notes(stored: Iterable[Any]) -> tuple[Finding, ...]:
+    """Return the notes of a file; up to schema 2 of fits they were sentences, and those of faults began with "suspicion: "."""
+    found = []
+    for entry in stored:
+        if isinstance(entry, Mapping):
+            kind, channel, severity, sentence = (str(entry[name]) for name in ("kind", "channel", "severity", "sentence"))
+            value = None if entry["value"] is None else float(entry["value"])
+            found.append(Finding(kind, channel, severity, sentence, value))
+        else:
+            fault = str(entry).startswith("suspicion: ")
+            sentence = str(entry).removeprefix("suspicion: ")
+            found.append(note("fault", sentence, "error") if fault else note("note", sentence))
+    return tuple(found)
 
 
 @dataclass(frozen=True)
@@ -85,7 +107,7 @@ class Quality(Result):
         return all(f.severity == "info" for f in self.findings)
 
     def of(self, kind: str) -> tuple[Finding, ...]:
-        """Return the findings of one kind, out of `KINDS`."""
+        """Return the findings of one kind."""
         return tuple(f for f in self.findings if f.kind == kind)
 
     def summary(self) -> str:

@@ -23,7 +23,7 @@ from dynident.identify.estimators.least_squares import OLS, WLS
 from dynident.identify.fit import Fit
 from dynident.identify.posterior.posterior import inflation
 from dynident.identify.regression.regression import Regression
-from dynident.identify.tables import REMOVED
+from dynident.signals.quality import Finding, note
 
 
 def essential_parameters(
@@ -86,7 +86,7 @@ def _reduced(regression: Regression, chosen: OLS | WLS, next_one: Callable[[Fit]
     rows = sum(group.count * group.independence for group in regression.groups) / dependent
     freedom = max(rows - b, 1.0)
     removed: list[str] = []
-    log: list[str] = []
+    log: list[Finding] = []
 
     def residual(beta: Array) -> float:
         return float(sum(group.residual(beta) / s**2 for group, s in zip(regression.groups, sigma, strict=True)))
@@ -104,10 +104,8 @@ def _reduced(regression: Regression, chosen: OLS | WLS, next_one: Callable[[Fit]
             break
         removed.append(fit.base.names[worst])
         grown = 100.0 * (np.sqrt(residual(smaller.values) / whole) - 1.0) if whole > 0.0 else 0.0
-        log.append(
-            f"{REMOVED}{count}: {removed[-1]} = {fit.values[worst]:.3g} +- {100 * fit.relative_std[worst]:.3g} %; residuals "
-            f"{grown:+.2g} %, F = {F:.2g}"
-        )
+        dropped = f"{removed[-1]} = {fit.values[worst]:.3g} +- {100 * fit.relative_std[worst]:.3g} %"
+        log.append(note("removal", f"removal {count}: {dropped}; residuals {grown:+.2g} %, F = {F:.2g}"))
         fit = smaller
     growth = np.sqrt(residual(fit.values) / whole) - 1.0 if whole > 0.0 else 0.0
     head = f"{len(removed)} of {full.base.rank} base parameters removed, residuals {100 * growth:+.2g} %"
@@ -121,4 +119,4 @@ def _reduced(regression: Regression, chosen: OLS | WLS, next_one: Callable[[Fit]
         )
         warn(f"essential parameters: {weak}", DynidentWarning)
         text = f"{text}; {weak}"
-    return fit.noted(*log, text)
+    return fit.noted(*log, note("essential", text, "info" if ended.startswith(rule) else "warning"))

@@ -17,8 +17,8 @@ from dynident.identify.posterior.posterior import MapEstimate, Posterior, at_lea
 from dynident.identify.posterior.prior import EXACT, UNDESCRIBED, Knowledge, Prior, prior_of
 from dynident.identify.regression.factor import relative_error, training_columns, training_std, typical_speeds
 from dynident.identify.regression.regression import Regression
-from dynident.identify.tables import REFUTED
 from dynident.parallel import one_blas_thread
+from dynident.signals.quality import Finding, note
 
 DETERMINED = 0.5  # of the deviation before the data: a parameter that is known better than this is determined by them
 DOUBTED = 3.0  # deviations below zero at which a term is not called zero
@@ -123,34 +123,39 @@ def _deviations(posterior: MapEstimate, spread: Array, columns: NDArray[np.int64
     return std
 
 
-def _possible(regression: Regression, posterior: MapEstimate, std: Array, always: bool) -> tuple[Array, tuple[str, ...]]:
-    """Return the parameters that bodies can have, unless the data refute that, and sentences about what was refuted."""
+def _possible(regression: Regression, posterior: MapEstimate, std: Array, always: bool) -> tuple[Array, tuple[Finding, ...]]:
+    """Return the parameters that bodies can have, unless the data refute that, and notes about what was refuted."""
     robot, prior = regression.mechanism, posterior.prior
     undescribed = np.array([each == UNDESCRIBED for each in (*prior.families, "")])[prior.family]
     size = prior.unit * np.where(undescribed, posterior.scale, 1.0)
     cone = cone_of(robot, prior.mean, prior.unit, size, posterior.free)
-    phi, said = posterior.standard(), []
+    phi, said = posterior.standard(), list[Finding]()
     told_beside = prior.values.size > 0 or bool(np.any(prior.family[: robot.tree.inertias.size] < 0))
     contradicted = (phi[cone.signed] < -DOUBTED * std[cone.signed]) & (not always)
     if negative := [f"{robot.parameters.names[k]} {phi[k]:.3g} +- {std[k]:.2g}" for k in cone.signed[contradicted]]:
-        said.append(
-            f"{REFUTED}negative beyond doubt, by a delay, a wrong sign or a missing term in the data, and left so: "
-            f"{', '.join(negative)}"
+        text = (
+            f"negative beyond doubt, by a delay, a wrong sign or a missing term in the data, and left so: {', '.join(negative)}"
         )
+        said.append(note("negative_terms", text, "warning"))
     signed = replace(cone, signed=cone.signed[~contradicted], lowest=cone.lowest[~contradicted])
     bodies = replace(cone, signed=cone.signed[:0], lowest=cone.lowest[:0])
-    for each, refuted in ((signed, "friction and rotor terms without a negative sign"), (bodies, "bodies that can exist")):
+    conditions = (
+        (signed, "impossible_terms", "friction and rotor terms without a negative sign"),
+        (bodies, "impossible_bodies", "bodies that can exist"),
+    )
+    for each, code, refuted in conditions:
         x = consistent(posterior.root, posterior.target, each, posterior.x)
         cost = posterior.cost(x) - posterior.cost(posterior.x)
         active = each.active(x)
         if always or cost <= active + 4.0 * np.sqrt(2.0 * max(active, 1)):
             return x.copy(), tuple(said)  # possible, even where the free optimum was so already
         told = ", or what is told beside the description (masses, centres, bodies left out)" if told_beside else ""
-        said.append(
-            f"{REFUTED}these data refute {refuted} (chi2 grows by {cost:.0f} for {active} inequalities): sign, scale or "
+        text = (
+            f"these data refute {refuted} (chi2 grows by {cost:.0f} for {active} inequalities): sign, scale or "
             f"order of the efforts may be wrong{told}; parameters are given without that condition "
             "(recovery='physical' imposes it)"
         )
+        said.append(note(code, text, "warning"))
     return posterior.x, tuple(said)
 
 

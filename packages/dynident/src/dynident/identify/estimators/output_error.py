@@ -32,9 +32,9 @@ from dynident.identify.fit import Fit
 from dynident.identify.regression.factor import RowGroup, Solution, group_sigma, solve, triangle
 from dynident.identify.regression.regression import Regression
 from dynident.identify.regression.sampled import Stretch, rows_along, sampled
-from dynident.identify.tables import GAINS
 from dynident.mechanism.mechanism import Mechanism
 from dynident.results import Result
+from dynident.signals.quality import note
 
 OUTPUTS = ("effort", "position")
 STEP = 1e-3  # of a difference, in units of the parameter's natural size: fine enough to tell what is not seen at all
@@ -107,7 +107,7 @@ class OutputError(LeastSquares):
         """Estimate base parameters and gains; see `OLS.fit`. A note of the result tells the gains."""
         super().fit(regression, active)
         if said := told_gains(self.factors_, self.factors_std_, self.held_):
-            self.result_ = replace(self.result_, notes=(*self.result_.notes, said))
+            self.result_ = self.result_.noted(note("loop_gains", said))
         return self
 
     def _estimate(self, regression: Regression, active: NDArray[np.bool_]) -> tuple[Solution, Array]:
@@ -444,4 +444,4 @@ def told_gains(factors: Mapping[str, float], std: Mapping[str, float], held: Seq
             f"{', '.join(held)} {'is' if len(held) == 1 else 'are'} held at what the loop has: positions alone show masses, "
             "inertias and friction only relative to the gains of drive and controller: a factor on those is one on all of these"
         )
-    return f"{GAINS}{'; '.join(said)}" if said else ""
+    return f"gains: {'; '.join(said)}" if said else ""

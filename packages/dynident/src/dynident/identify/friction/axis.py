@@ -23,6 +23,7 @@ from dynident.friction.laws import Asymmetric, Sigmoid, TemperatureDependent
 from dynident.identify.friction.problem import Blocks, Problem, direction_note, limit_note, limited
 from dynident.identify.friction.search import Found, search, shape_bounds
 from dynident.results import Result
+from dynident.signals.quality import Finding, note
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -189,12 +190,12 @@ def fit_axis(
             raise IdentificationError(f"fixed column '{column}' has shape {values.shape} but effort has {tau.shape}")
         if not np.isfinite(values).all():
             raise IdentificationError(f"{column} is not finite at sample {int(np.argmin(np.isfinite(values)))}; remove it")
-    notes = [note for note in [direction_note(name, given.v)] if note]
+    notes = direction_note(name, given.v)
     cut = limited(tau)
     keep = ~cut
     if cut.any():
         notes.append(limit_note(name, cut, used=False))
-        warn(notes[-1], SignalWarning)
+        warn(notes[-1].sentence, SignalWarning)
     W = np.stack([values[keep] for values in columns.values()]) if columns else np.zeros((0, int(keep.sum())))
     inner = given.take(keep)
     count = int(keep.sum())
@@ -234,7 +235,7 @@ def fit_axis(
         rows=count,
         relative=float(np.sqrt(found.projection.squares.sum() / square)) if square > 0.0 else float("nan"),
         passes=found.passes,
-        notes=(*notes, *shape_notes({name: law}, law.shape, found)),
+        notes=tuple(note.sentence for note in (*notes, *shape_notes({name: law}, law.shape, found))),
         fixed=tuple(columns),
     )
     residuals = np.where(keep, tau - fit.predict(given, columns), np.nan)
@@ -261,16 +262,15 @@ def covariance(problem: Problem, found: Found) -> Array:
     return result
 
 
-def shape_notes(laws: Mapping[str, FrictionLaw], shape: tuple[str, ...], found: Found) -> list[str]:
+def shape_notes(laws: Mapping[str, FrictionLaw], shape: tuple[str, ...], found: Found) -> list[Finding]:
     """Say which shape parameters the data do not determine, and that those of sigmoids never are."""
-    said = []
+    said = list[Finding]()
     edge = [name for name, at in zip(shape, found.at_bound, strict=True) if at]
     if edge:
-        said.append(
-            f"{', '.join(edge)} ended at the edge of the interval that these speeds can show: the data do not determine it"
-        )
+        text = f"{', '.join(edge)} ended at the edge of the interval that these speeds can show: the data do not determine it"
+        said.append(note("shape_undetermined", text, "warning"))
     if any(_has_sigmoid(law) for law in laws.values()):
-        said.append(SIGMOID_NOTE)
+        said.append(note("sigmoid", SIGMOID_NOTE))
     return said
 
 

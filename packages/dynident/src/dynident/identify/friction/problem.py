@@ -33,6 +33,7 @@ from dynident.mechanics.functions import cached, compiled, entering, tree_motion
 from dynident.mechanics.motion import Motion
 from dynident.mechanism.mechanism import Mechanism
 from dynident.signals.filters import Decimator
+from dynident.signals.quality import Finding, note
 
 Pair = tuple[int, int]
 Blocks = Callable[[Array, int, Sequence[int]], list[Array]]
@@ -289,7 +290,7 @@ class Assembly:
         moved = [tree_motion(still, r.motion).v for r in self.recordings]
         return [np.concatenate([v[:, i] for v in moved]) for i in at]
 
-    def problem(self) -> tuple[Problem, list[str]]:
+    def problem(self) -> tuple[Problem, list[Finding]]:
         """Return the separable problem of all recordings, and what to know about the data."""
         code = self.code
         seen, bends = [], []
@@ -303,7 +304,7 @@ class Assembly:
             bends.append(pairs)
         tiles: list[Blocks] = []
         masks: list[Array] = []
-        notes: list[str] = []
+        notes: list[Finding] = []
         counts = np.zeros(len(self.used), dtype=np.int64)
         size = 8.0 * sum(r.decimator.length(len(r.motion)) for r in self.recordings) * code.height
         for recording in self.recordings:
@@ -319,8 +320,7 @@ class Assembly:
                 masks.append(keep[:, outside].astype(np.float64))
             counts += keep.sum(axis=1)
         for name, v in zip(self.robot.friction, self.speeds(), strict=True):
-            note = direction_note(name, v)
-            notes += [note] if note else []
+            notes += direction_note(name, v)
         lengths = [r.decimator.length(len(r.motion)) for r in self.recordings]
         problem = Problem(
             tuple(self.rows.names[i] for i in self.used),
@@ -336,7 +336,7 @@ class Assembly:
         )
         return problem, notes
 
-    def _keep(self, recording: Recording, notes: list[str]) -> NDArray[np.bool_]:
+    def _keep(self, recording: Recording, notes: list[Finding]) -> NDArray[np.bool_]:
         """Return which rows can be used: not those of dead or saturated efforts, nor those near standstill."""
         whole, length = recording.decimator.factor == 1, recording.decimator.length(len(recording.motion))
         alive = [k for k, i in enumerate(self.used) if self.rows.names[i] not in recording.skip]
@@ -350,7 +350,7 @@ class Assembly:
             for row, name in zip(cut, names, strict=True):
                 if row.any():
                     notes.append(limit_note(name, row, used=not whole))
-                    warn(notes[-1], SignalWarning)
+                    warn(notes[-1].sentence, SignalWarning)
             keep[alive] &= ~cut if whole else True
         if recording.moving is not None:
             usable = self.rows.usable(recording.moving)[:, own]
@@ -463,17 +463,18 @@ STUCK = 3
 LIMITED = (0.002, 0.7)
 
 
-def direction_note(name: str, v: Array) -> str | None:
+def direction_note(name: str, v: Array) -> list[Finding]:
     """Say when a joint was driven in one direction only."""
     slow = 1e-3 * float(np.max(np.abs(v), initial=0.0))
     forward, backward = float(np.mean(v > slow)), float(np.mean(v < -slow))
     if min(forward, backward) >= DRIVEN:
-        return None
+        return []
     way = "no" if max(forward, backward) < DRIVEN else "one"
-    return (
+    text = (
         f"joint '{name}' was driven in {way} direction ({100 * forward:.1f} % of the samples forward, {100 * backward:.1f} % "
         "backward): its Coulomb friction cannot be told from an offset or gravity; drive it both ways"
     )
+    return [note("one_direction", text, "warning", f"position:{name}")]
 
 
 def limited(effort: Array) -> NDArray[np.bool_]:
@@ -488,7 +489,8 @@ def limited(effort: Array) -> NDArray[np.bool_]:
     return result if LIMITED[0] <= result.mean() <= LIMITED[1] else np.zeros_like(result)
 
 
-def limit_note(name: str, cut: NDArray[np.bool_], used: bool) -> str:
+def limit_note(name: str, cut: NDArray[np.bool_], used: bool) -> Finding:
     """Say what was done about a saturated effort."""
     what = "they bias the fit: cut them from the log" if used else "they were left out"
-    return f"effort of joint '{name}' is saturated in {int(cut.sum())} samples ({100 * cut.mean():.1f} %); {what}"
+    text = f"effort of joint '{name}' is saturated in {int(cut.sum())} samples ({100 * cut.mean():.1f} %); {what}"
+    return note("saturated", text, "warning", f"effort:{name}")

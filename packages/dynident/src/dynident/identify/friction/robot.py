@@ -44,6 +44,7 @@ from dynident.mechanism.mechanism import Mechanism
 from dynident.parallel import one_blas_thread
 from dynident.signals.filters import Decimator
 from dynident.signals.log import Log
+from dynident.signals.quality import Finding, note
 
 Law = FrictionLaw | Friction | str
 Laws = Law | Mapping[str, Law]
@@ -151,7 +152,7 @@ def _with_laws_of(prepared: PreparedLogs, laws: Any, projection: Projection | No
 
 def _chosen(
     prepared: PreparedLogs, laws: Any, projection: Projection | None, how: Search, fitted: Callable[[Laws], Fit]
-) -> tuple[Fit, list[str]]:
+) -> tuple[Fit, list[Finding]]:
     """Return the fit with laws that were chosen, none of which feeds energy, and how they were chosen."""
     from dynident.identify.friction.choice import choose_recorded, passive_instead  # noqa: PLC0415 - choice fits
 
@@ -159,7 +160,7 @@ def _chosen(
     fit = fitted(dict(choice.laws))
     while (other := passive_instead(choice, fit)) is not None:  # every turn rules out one contender at least
         choice, fit = other, fitted(dict(other.laws))
-    return fit, choice.summary().splitlines()
+    return fit, [note("friction_law", line) for line in choice.summary().splitlines()]
 
 
 def with_laws(mechanism: Mechanism, laws: Laws) -> Mechanism:
@@ -212,7 +213,7 @@ class Search:
     progress: Progress | None = None
 
 
-def find_shapes(assembly: Assembly, how: Search, belief: Belief | None = None) -> tuple[Mechanism, Found, list[str]]:
+def find_shapes(assembly: Assembly, how: Search, belief: Belief | None = None) -> tuple[Mechanism, Found, list[Finding]]:
     """Return the robot with the laws that fit best, those shape parameters held that the data do not determine."""
     robot = assembly.robot
     problem, notes = assembly.problem()
@@ -240,7 +241,7 @@ def find_shapes(assembly: Assembly, how: Search, belief: Belief | None = None) -
     warm = {f"{f.law.shape[-1]}_{joint}" for joint, f in frictions.items() if isinstance(f.law, TemperatureDependent)}
     free = [x for s, x in enumerate(names) if unsure[s] and not found.at_bound[s] and s not in held and x not in warm]
     if free:
-        notes.append(f"{', '.join(free)}: {UNDETERMINED}")
+        notes.append(note("shape_undetermined", f"{', '.join(free)}: {UNDETERMINED}", "warning"))
     return robot.altered(friction=frictions), found, notes
 
 
@@ -275,7 +276,7 @@ def fit_recordings(
         else:  # a column that is a derivative does not tell where it wanders: what does not settle is held
             lost = [fit.base.leaders[i] for i, move in zip(at, moves, strict=True) if move >= SETTLED]
             found = _held(found, lost)
-            notes.append(f"{', '.join(lost)}: {UNDETERMINED}")
+            notes.append(note("shape_undetermined", f"{', '.join(lost)}: {UNDETERMINED}", "warning"))
     sources = [] if prepared is None else prepared.evidence.sources
     data = replace(
         fit.data,
@@ -295,7 +296,7 @@ def _resting(assembly: Assembly, fit: Fit, recording: Recording) -> dict[str, An
     return {"resting": resting_of(rows, fit.base, recording.motion, recording.effort, signals, recording.skip)}
 
 
-def _without_temperature(robot: Mechanism, found: Mechanism, assembly: Assembly) -> tuple[Mechanism, list[str]]:
+def _without_temperature(robot: Mechanism, found: Mechanism, assembly: Assembly) -> tuple[Mechanism, list[Finding]]:
     """Return the robot whose friction does not change with temperatures where the data do not show how, and what to say."""
     cold = {
         joint: law
@@ -312,7 +313,7 @@ def _without_temperature(robot: Mechanism, found: Mechanism, assembly: Assembly)
         "to it; alpha is taken as 0. Fit logs of the cold and of the hot robot together"
     )
     warn(told, ConditionWarning)
-    return found.altered(friction={**found.friction, **zero}), [told]
+    return found.altered(friction={**found.friction, **zero}), [note("temperature_unseen", told, "warning")]
 
 
 def _speeds(robot: Mechanism, recordings: Sequence[Recording]) -> dict[str, float]:
@@ -392,7 +393,7 @@ class PreparedLogs:
     recordings: tuple[Recording, ...]
     logs: tuple[Log, ...]
     known: Knowledge | None  # beside the description
-    notes: tuple[str, ...]
+    notes: tuple[Finding, ...]
 
     @property
     def robot(self) -> Mechanism:

@@ -26,6 +26,7 @@ from dynident.identify.regression.matching import match
 from dynident.identify.regression.regression import Regression, same_band
 from dynident.mechanism.mechanism import Mechanism
 from dynident.signals.log import Log
+from dynident.signals.quality import Finding
 
 SEEN = 1e-8  # part of a column of unit length below which the data do not show it
 
@@ -65,7 +66,9 @@ def payload_of(fit: Fit, name: str = "payload", reach: float | None = None, heav
     index = _own(fit.base, name)
     known = np.isin(index, np.flatnonzero(fit.solved | ~fit.active))
     limits = believed(fit.mechanism, reach, heaviest, name)
-    return _payload(fit.base, name, index, fit.values[index], fit.covariance[np.ix_(index, index)], known, limits, fit.notes)
+    return _payload(
+        fit.base, name, index, fit.values[index], fit.covariance[np.ix_(index, index)], known, limits, _sentences(fit.notes)
+    )
 
 
 def payload_on_arm(
@@ -139,7 +142,7 @@ def payload_on_arm(
     scale = max(float(np.sum((W @ values - target) ** 2)) / free, 1.0)
     moved = inverse @ shift
     covariance = scale * inverse @ inverse.T + moved @ fit.covariance @ moved.T
-    notes = (*evidence.notes, f"arm known from {fit.estimator}; residual {np.sqrt(scale):.2f} of the fit's")
+    notes = (*_sentences(evidence.notes), f"arm known from {fit.estimator}; residual {np.sqrt(scale):.2f} of the fit's")
     limits = believed(fit.mechanism, reach, heaviest)
     return _payload(base, name, index.tolist(), values, covariance, known, limits, notes)
 
@@ -167,6 +170,10 @@ def _carrier(robot: Mechanism, name: str) -> str:
     if found is None:
         raise IdentificationError(f"robot '{robot.name}' has no body {name!r:.60}; name the load as the evidence does")
     return found
+
+
+def _sentences(notes: Sequence[Finding]) -> tuple[str, ...]:
+    return tuple(note.sentence for note in notes)
 
 
 def _payload(

@@ -30,6 +30,7 @@ from dynident.mechanism.inertia import from_com
 from dynident.mechanism.mechanism import Mechanism
 from dynident.results import Result
 from dynident.signals.log import Log
+from dynident.signals.quality import note
 
 PASSES, CLOSE = 100, 1e-10
 LOOSE = 0.25  # relative deviation from which on a gain is not determined
@@ -230,8 +231,8 @@ def with_gain_uncertainty(estimator: Any, evidence: Regression, std: float | Map
     for j in np.flatnonzero(np.diag(S)):
         sides = [_refit(estimator, evidence, int(j), 1.0 + way * STEP) for way in (1.0, -1.0)]
         D[:, j] = (sides[0] - sides[1]) / (2.0 * STEP)
-    note = f"deviations of the drive gains are in the covariance: {text}"
-    return fit.altered(covariance=fit.covariance + D @ S @ D.T).noted(note)
+    said = note("gain_deviation", f"deviations of the drive gains are in the covariance: {text}")
+    return fit.altered(covariance=fit.covariance + D @ S @ D.T).noted(said)
 
 
 def _relative(std: float | Mapping[str, float] | DriveGains, names: list[str]) -> tuple[Array, str]:

@@ -31,6 +31,7 @@ from dynident.mechanism.mechanism import Mechanism
 from dynident.signals.filters import Cutoff
 from dynident.signals.log import Log
 from dynident.signals.preparation import common_cutoff
+from dynident.signals.quality import note
 from dynident.signals.stream import LogStream
 
 STEP = 1.6  # ratio of neighbouring cut-offs that are tried
@@ -83,8 +84,9 @@ def evidence_in_one_band(
 
     def said(evidence: Regression, cutoff: float, tried: str) -> Regression:
         head = f"one band for all logs: cut-off {cutoff:.4g} Hz, rows up to {width(cutoff):.4g} Hz"
-        again = () if repeated is None else (REPEATED,)
-        return replace(evidence, notes=(f"{head}{tried}; by the spectra: {found.explanation}", *again, *evidence.notes))
+        again = () if repeated is None else (note("repeated", REPEATED),)
+        band = note("band", f"{head}{tried}; by the spectra: {found.explanation}")
+        return replace(evidence, notes=(band, *again, *evidence.notes))
 
     tried = _candidates(found)
     if len(tried) == 1:
@@ -136,7 +138,8 @@ def _evidence_of_stream(
             whole = replace(whole + more, sources=(joined_source(whole.sources[0], more.sources[0]),))
     if whole is None:
         raise IdentificationError("the stream holds no samples; nothing can be identified")
-    return replace(whole, notes=("a long recording: the band is that of its first piece", *whole.notes))
+    band = note("band", "a long recording: the band is that of its first piece")
+    return replace(whole, notes=(band, *whole.notes))
 
 
 def _candidates(found: Cutoff) -> list[float]:

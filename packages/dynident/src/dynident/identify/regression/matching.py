@@ -17,6 +17,7 @@ from dynident.mechanism.mechanism import Mechanism
 from dynident.signals.filters import Decimator
 from dynident.signals.log import Log
 from dynident.signals.preparation import Prepared, prepare
+from dynident.signals.quality import Finding, note
 
 if TYPE_CHECKING:
     from dynident.identify.regression.rows import Rows
@@ -33,7 +34,7 @@ class Matched:
 
     mechanism: Mechanism  # The robot with only the logged joints moving
     log: Log  # Joint-side positions and generalised efforts, columns in the order of ``mechanism.coordinate_names``
-    notes: tuple[str, ...]  # What was converted or held fixed
+    notes: tuple[Finding, ...]  # What was converted or held fixed
 
 
 def match(mechanism: Mechanism, log: Log) -> Matched:
@@ -47,7 +48,7 @@ def match(mechanism: Mechanism, log: Log) -> Matched:
     motor_side = bool(mechanism.loops) or motor_effort or log.position_side == "motor"
     motors = tuple(actuator.name for actuator in mechanism.actuators)
     named = log.named_like(*((motors, mechanism.coordinate_names) if motor_side else (mechanism.coordinate_names,)))
-    notes = [] if named is log else [str(named.provenance["conversions"][-1])]  # type: ignore[index]
+    notes = [] if named is log else [note("numbered", str(named.provenance["conversions"][-1]))]  # type: ignore[index]
     log = named
     if mechanism.loops:
         return _match_motors(mechanism, log, notes)
@@ -80,11 +81,10 @@ def match(mechanism: Mechanism, log: Log) -> Matched:
         order = [_channel(mechanism, log, actuator.name) for actuator in mechanism.actuators]
         if motor_effort:
             effort = effort[:, order] @ N
-            notes.append(
-                "motor efforts are taken for joint efforts, because the robot's actuators have no gear ratios"
-                if np.array_equal(N, np.eye(len(N)))
-                else "motor efforts brought to the joints by the actuators' gear and coupling matrix"
-            )
+            text = "motor efforts brought to the joints by the actuators' gear and coupling matrix"
+            if np.array_equal(N, np.eye(len(N))):
+                text = "motor efforts are taken for joint efforts, because the robot's actuators have no gear ratios"
+            notes.append(note("motor_side", text))
         else:
             effort = effort[:, _joint_channels(mechanism, log, "efforts")]
         if log.position_side == "motor":
@@ -92,7 +92,7 @@ def match(mechanism: Mechanism, log: Log) -> Matched:
             position = (position[:, order] - n0) @ inverse
             reference = None if reference is None else (reference[:, order] - n0) @ inverse
             velocity, acceleration = (None if x is None else x[:, order] @ inverse for x in (velocity, acceleration))
-            notes.append("motor positions brought to the joints by the actuators' gear and coupling matrix")
+            notes.append(note("motor_side", "motor positions brought to the joints by the actuators' gear and coupling matrix"))
         else:
             columns = _joint_channels(mechanism, log, "positions")
             position = position[:, columns]
@@ -125,22 +125,24 @@ def match(mechanism: Mechanism, log: Log) -> Matched:
     return Matched(mechanism, converted, tuple(notes))
 
 
-def _left_out(mechanism: Mechanism, log: Log, names: list[str]) -> str:
+def _left_out(mechanism: Mechanism, log: Log, names: list[str]) -> Finding:
     """Return the note about channels of joints that the robot does not have: mimic and locked joints, a gripper, a base."""
     moved = [name for name in names if np.ptp(log.position[:, log.joints.index(name)]) > MOVED]
     warning = f"; {', '.join(moved)} moved, and the model knows nothing of it" if moved else ""
-    return f"channels left out, because robot '{mechanism.name}' has no such free joints: {', '.join(names)}{warning}"
+    text = f"channels left out, because robot '{mechanism.name}' has no such free joints: {', '.join(names)}{warning}"
+    return note("channels_left_out", text, "warning" if moved else "info")
 
 
-def _held(mechanism: Mechanism, names: list[str]) -> str:
+def _held(mechanism: Mechanism, names: list[str]) -> Finding:
     """Return the note about joints that the log does not have, and how to say where they stood."""
     example = next((joint.name for joint in mechanism.joints if names[0] in joint.coordinates), names[0])
     beyond = [j.name for j in mechanism.joints if j.name in names and not j.limits.lower <= 0.0 <= j.limits.upper]
     doubt = f"; zero is beyond the limits of {', '.join(beyond)}, which stood elsewhere" if beyond else ""
-    return (
+    text = (
         f"joints not in the log are held at zero: {', '.join(names)}{doubt}; if they stood elsewhere bodies become "
         f"wrong, so say where: robot.lock({{'{example}': 0.5}}) (--lock {example}=0.5)"
     )
+    return note("joints_held", text, "warning" if beyond else "info")
 
 
 def _joints_of_motors(mechanism: Mechanism, log: Log, N: Array, turned: Array) -> Array:
@@ -163,7 +165,7 @@ def _joints_of_motors(mechanism: Mechanism, log: Log, N: Array, turned: Array) -
     return np.asarray(inverse)
 
 
-def _match_motors(mechanism: Mechanism, log: Log, notes: list[str]) -> Matched:
+def _match_motors(mechanism: Mechanism, log: Log, notes: list[Finding]) -> Matched:
     """Return the log of a robot with loops on the motor side, one channel per actuator: rho and motor torques."""
     order = [_channel(mechanism, log, actuator.name) for actuator in mechanism.actuators]
     if len(order) < mechanism.dof:
@@ -197,8 +199,8 @@ def _match_motors(mechanism: Mechanism, log: Log, notes: list[str]) -> Matched:
         position_side="motor",
         reference=reference,
     )
-    notes = [*notes, "robot with loops: motor positions and torques are used, the loops give the rest"]
-    return Matched(mechanism, converted, tuple(notes))
+    loops = note("motor_side", "robot with loops: motor positions and torques are used, the loops give the rest")
+    return Matched(mechanism, converted, (*notes, loops))
 
 
 def _driven(mechanism: Mechanism, log: Log) -> tuple[str, ...]:

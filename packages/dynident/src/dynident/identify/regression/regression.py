@@ -6,7 +6,7 @@ import io
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import reduce
 from inspect import signature
 from operator import add
@@ -33,7 +33,7 @@ from dynident.mechanism.mechanism import Mechanism
 from dynident.signals.filters import Decimator
 from dynident.signals.log import Log
 from dynident.signals.preparation import Prepared, prepare
-from dynident.signals.quality import split_at_gaps
+from dynident.signals.quality import Finding, note, read_notes, split_at_gaps
 from dynident.signals.stream import LogStream
 
 
@@ -60,8 +60,8 @@ class Regression:
         Where the evidence comes from: name, sha256, first and last time, number of rows.
     options : mapping
         Options of `dynident.signals.prepare` that were used, to score other logs alike.
-    notes : tuple of str
-        Every decision of the preparation, in words.
+    notes : tuple of Finding
+        Every decision of the preparation, with a code and a sentence.
     projection : str or tuple of str
         How the equations of a robot with loops were projected (see `dynident.identify.regression.rows`).
     logs : tuple of Recorded
@@ -80,7 +80,7 @@ class Regression:
     groups: tuple[RowGroup, ...]
     sources: tuple[Mapping[str, Any], ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
+    notes: tuple[Finding, ...] = ()
     projection: Projection = "gls"
     logs: tuple[Recorded, ...] = ()
     stretches: tuple[Stretch, ...] = ()
@@ -188,9 +188,9 @@ class Regression:
         if between is not None:
             prepared = part_of(prepared, *between)
         skip = dead_efforts(prepared)
-        notes = [*matched.notes, *prepared.explanation.splitlines()]
+        notes = [*matched.notes, *preparation_notes(prepared)]
         if skip:
-            notes.append(f"efforts of {', '.join(skip)} are dead and their rows are not used")
+            notes.append(note("dead_effort", f"efforts of {', '.join(skip)} are dead and their rows are not used", "warning"))
         if len(skip) == len(prepared.joints):
             raise IdentificationError(f"log '{log.name}': all effort channels are dead; nothing can be identified")
         if not (np.any(prepared.motion.v) or np.any(prepared.motion.a)):
@@ -234,7 +234,7 @@ class Regression:
         (stretch,) = evidence.stretches
         raw = positions_at(matched.log, stretch.motion.t)
         source = {**source_of(log, prepared), "effort_kind": "none"}
-        notes = (*matched.notes, *prepared.explanation.splitlines(), "efforts are not used")
+        notes = (*matched.notes, *preparation_notes(prepared), note("no_effort", "efforts are not used"))
         found = replace(stretch, positions=raw, cutoff=prepared.cutoff.frequency, options=options)
         return replace(evidence, sources=(source,), options=dict(options), notes=notes, stretches=(found,))
 
@@ -273,8 +273,8 @@ class Regression:
                 raise IdentificationError("rows of a stream are not kept; give logs, or an estimator that needs no rows")
             return evidence_in_one_band(mechanism, logs, base, projection, absent, options)
         pieces, notes = long_pieces(logs)
-        for text in notes:
-            warn(text, SignalWarning)
+        for gap in notes:
+            warn(gap.sentence, SignalWarning)
         found = evidence_in_one_band(mechanism, pieces, base, projection, absent, options)
         if notes:
             found = replace(found.joined(), notes=(*found.notes, *notes))
@@ -352,6 +352,11 @@ def _speaks_of(log: Log, robot: Mechanism) -> bool:
     """Return whether a log has generalised efforts of a tree robot's own coordinates, in their order."""
     on_joints = (log.effort_kind, log.position_side) == ("joint_torque", "joint") and log.gain is None
     return on_joints and not robot.loops and log.joints == robot.coordinate_names
+
+
+def preparation_notes(prepared: Prepared) -> list[Finding]:
+    """Return what the preparation of a log decided."""
+    return [note("preparation", line) for line in prepared.explanation.splitlines()]
 
 
 def prepared_for(rows: Rows, log: Log, options: Mapping[str, Any]) -> Prepared:
@@ -446,9 +451,9 @@ def joined_source(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str,
     return {**one, "start": start, "end": end, "samples": samples, "resting": added(one, other)}
 
 
-def long_pieces(logs: Sequence[Log]) -> tuple[list[Log], list[str]]:
-    """Return logs of which those with gaps are cut into their long pieces, and what is used of these in words."""
-    found, notes = [], []
+def long_pieces(logs: Sequence[Log]) -> tuple[list[Log], list[Finding]]:
+    """Return logs of which those with gaps are cut into their long pieces, and notes about what is used of these."""
+    found, notes = [], list[Finding]()
     for log in logs:
         require(log, Log, "log")
         pieces = split_at_gaps(log)
@@ -459,7 +464,8 @@ def long_pieces(logs: Sequence[Log]) -> tuple[list[Log], list[str]]:
             continue
         found += worth
         used = sum(piece.duration for piece in worth)
-        notes.append(f"log '{log.name}' has gaps: {len(worth)} pieces, {used:.4g} s of {log.duration:.4g} s, are used")
+        text = f"log '{log.name}' has gaps: {len(worth)} pieces, {used:.4g} s of {log.duration:.4g} s, are used"
+        notes.append(note("gaps", text, "warning"))
     return found, notes
 
 
@@ -555,7 +561,7 @@ def packed(regression: Regression) -> bytes:
         ],
         "sources": [dict(source) for source in regression.sources],
         "options": dict(regression.options),
-        "notes": list(regression.notes),
+        "notes": [asdict(each) for each in regression.notes],
         "projection": regression.projection if isinstance(regression.projection, str) else list(regression.projection),
     }
     buffer = io.BytesIO()
@@ -609,4 +615,4 @@ def load_regression(
         raise IdentificationError(
             f"{what} belongs to another robot than '{mechanism.name}': its geometry, gravity or terms differ"
         )
-    return Regression(base, groups, tuple(sources), options, tuple(notes), projection)
+    return Regression(base, groups, tuple(sources), options, read_notes(notes), projection)

@@ -142,46 +142,48 @@ def inspect_fit(fit: Fit) -> tuple[Inspection, ...]:
 
 def doubts_of(fit: Fit) -> tuple[str, ...]:
     """Return what refutes a fit: faults of its training logs (or its notes), or else joints whose friction feeds energy."""
-    noted = tuple(note.removeprefix(SUSPICION) for note in fit.notes if note.startswith(SUSPICION))
-    return (suspicions(inspect_fit(fit)) if fit.data.logs else noted) or feeding_joints(fit)
+    noted = tuple(note for note in fit.notes if note.severity == "error")
+    faults = suspicions(inspect_fit(fit)) if fit.data.logs else noted
+    return tuple(finding.sentence for finding in faults) or feeding_joints(fit)
 
 
 def with_findings(fit: Fit) -> Fit:
     """Return a fit whose notes tell what is wrong with its training logs; they stay when it is saved."""
     found = inspect_fit(fit)
-    doubts = [f"{SUSPICION}{text}" for text in suspicions(found)]
-    mild = [f.sentence for each in found for f in each.findings if (f.kind, f.severity) in MILD]
+    mild = {f.sentence: f for each in reversed(found) for f in reversed(each.findings) if (f.kind, f.severity) in MILD}
     data = replace(fit.data, logs=())  # they have been looked at
-    return replace(fit, data=data, notes=(*fit.notes, *doubts, *dict.fromkeys(mild)))
+    return replace(fit, data=data, notes=(*fit.notes, *suspicions(found), *reversed(mild.values())))
 
 
-def suspicions(inspections: Sequence[Inspection]) -> tuple[str, ...]:
-    """Return what spoils a fit of these logs, in sentences: the same but for numbers once, with the logs unless these are all.
+def suspicions(inspections: Sequence[Inspection]) -> tuple[Finding, ...]:
+    """Return the faults that spoil a fit of these logs: the same but for numbers once, with the logs unless these are all.
 
     A fault of the wiring is in every log. A log with fewer rows than parameters hardly contradicts itself but by chance, so its
     faults are believed only if logs of half of the time say the same.
     """
-    texts: dict[str, str] = {}
+    faults: dict[str, Finding] = {}
     where: dict[str, list[Inspection]] = {}
     for inspection in inspections:
         for finding in inspection.findings:
             if finding.severity == "error" and finding.kind in FAULTS:
                 key = NUMBER.sub("#", finding.sentence)
-                texts.setdefault(key, finding.sentence)
+                faults.setdefault(key, finding)
                 where.setdefault(key, []).append(inspection)
     whole = sum(inspection.duration for inspection in inspections)
 
     def believed(found: Sequence[Inspection]) -> bool:
         return not all(x.short for x in found) or sum(x.duration for x in found) >= 0.5 * whole
 
+    def named(key: str) -> str:
+        return ", ".join(dict.fromkeys(x.name for x in where[key]))
+
     return tuple(
-        text if len(where[key]) == len(inspections) else f"{text} (in {', '.join(dict.fromkeys(x.name for x in where[key]))})"
-        for key, text in texts.items()
+        finding if len(where[key]) == len(inspections) else replace(finding, sentence=f"{finding.sentence} (in {named(key)})")
+        for key, finding in faults.items()
         if believed(where[key])
     )
 
 
-SUSPICION = "suspicion: "  # how a note begins that refutes a fit
 MILD = (("delay", "warning"), ("masses", "info"), ("limits", "info"))  # findings that are told and refute nothing
 FAULTS = ("clock", "stuck", "clipped", "unit", "sign", "order", "gain", "gear", "zero", "delay", "mounting", "contradiction")
 """Kinds of findings that refute a fit."""

@@ -58,9 +58,9 @@ class Sample:
         return cls(part, equations, measured, names)
 
 
-def fault(kind: str, channel: str, sentence: str, value: float = np.nan) -> Finding:
+def fault(kind: str, channel: str, sentence: str, value: float | None = None) -> Finding:
     """Return a finding that spoils a fit."""
-    return Finding(kind, channel, "error", sentence, float(value))
+    return Finding(kind, channel, "error", sentence, None if value is None else float(value))
 
 
 def false_channels(log: Log, quality: Quality, sample: Sample) -> list[Finding]:
@@ -77,7 +77,7 @@ def false_channels(log: Log, quality: Quality, sample: Sample) -> list[Finding]:
         for f in quality.of("stuck")
         if f.channel.startswith(("position:", "effort:"))
     ]
-    limited = [f.channel for f in quality.of("saturated") if f.value > MANY]
+    limited = [f.channel for f in quality.of("saturated") if f.value is not None and f.value > MANY]
     for j, joint in enumerate(log.joints):
         channel = f"effort:{joint}"
         if channel in limited and joint in sample.names and _cut_off(log.t, log.effort[:, j], sample, joint):
