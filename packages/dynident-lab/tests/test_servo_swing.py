@@ -11,10 +11,9 @@ from posture_cases import CENTRE, arm, seven_axes
 
 from dynident.errors import DynidentError
 from dynident.simulate import standard_machine
-from dynident.trajectory import joint_motion
-from dynident.trajectory.task import TipMotion
 from dynident_lab.servo import bandwidth
 from dynident_lab.servo.stepped_sines import Swing
+from dynident_lab.tool_paths import TipMotion, joint_motion
 
 
 @pytest.fixture(scope="module")

@@ -10,11 +10,11 @@ from dynident.drive import Chain, Encoder
 from dynident.drive.encoder import quantise
 from dynident.errors import DynidentError, IdentificationError
 from dynident.friction import Coulomb, FrictionLaw, Offset, Tanh, Viscous
-from dynident.trajectory import velocity_multiprofile
 from dynident_lab.servo.chain import modes, receptance, resonances
 from dynident_papers.robots import five_bar
 from dynident_papers.robots.mast import data as mast
 from dynident_papers.servo import ActuatorFit, fit_actuator, fit_modal
+from dynident_papers.trajectories import velocity_multiprofile
 
 TRUTH = np.array([mast.J_1, mast.J_2, mast.TABLE_4_2["k_t"], mast.TABLE_4_2["c_t"]])
 LINES = np.arange(50.0, 1600.0, 2.0)

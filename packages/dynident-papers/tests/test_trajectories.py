@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 import dynident as di
-from dynident.trajectory import Cycloid, Interpolated, Quintic, Trapezoid, joint_motion
-from dynident.trajectory.task import joined
+from dynident.trajectory import Cycloid, Interpolated, Multisine, Quintic, Trajectory, Trapezoid, random_multisine
+from dynident_lab.tool_paths import joined, joint_motion
 from dynident_papers.robots import rrr
-from dynident_papers.trajectories import FourBar, strokes, workspace_sines, write
+from dynident_papers.trajectories import FourBar, sines_within, strokes, velocity_multiprofile, workspace_sines, write
 from dynident_papers.trajectories.letters import GLYPHS
+from dynident_papers.trajectories.sines import sine_bounds
 
 pi = np.pi
 
@@ -131,3 +132,42 @@ def test_texts_and_heights_that_cannot_be_written() -> None:
     ):
         with pytest.raises(di.DynidentError, match=message):
             call()
+
+
+def derivative_error(curve, t, h=1e-5):
+    """Largest difference between v, a and central differences of q, v."""
+    q0, v0, _ = curve(t - h)
+    q1, v1, _ = curve(t + h)
+    _, v, a = curve(t)
+    return max(np.abs((q1 - q0) / (2 * h) - v).max() / np.abs(v).max(), np.abs((v1 - v0) / (2 * h) - a).max() / np.abs(a).max())
+
+
+def test_multiprofile():
+    profile = velocity_multiprofile(1.0, 387.0, stage=10.0)
+    t = np.linspace(0.1, profile.duration - 0.1, 5000)
+    assert derivative_error(profile, t, 1e-6) < 1e-5
+    _, v, a = profile([0.0, profile.duration])
+    assert np.abs(v).max() < 1e-9 and np.abs(a).max() < 1e-9
+    fastest = np.abs(profile(np.linspace(0.0, profile.duration, 200_001))[1]).max()
+    assert 0.99 * 387.0 < fastest <= 387.0  # never above: 3779 for 3700 rpm would overspeed a drive
+
+
+def test_bounds_of_sines_hold_and_are_those_of_a_single_sine():
+    family = random_multisine(0.5, 4, seed=3, periods=2)
+    curve = Trajectory(family, 0.3 * np.random.default_rng(0).normal(size=(3, family.size)))
+    q, v, a = curve(np.linspace(0.0, curve.duration, 20001))
+    for values, bound in zip((q - curve.coefficients[:, 0], v, a), sine_bounds(family, curve.coefficients), strict=True):
+        assert np.all(np.abs(values).max(axis=0) <= bound)
+    slow = Multisine((2.0,), (0.0,), 1002.0, 500.0)  # such a fade adds next to nothing
+    w = 4.0 * np.pi
+    np.testing.assert_allclose(np.ravel(sine_bounds(slow, [[1.0, 0.3]])), [0.3, 0.3 * w, 0.3 * w**2], rtol=1e-3)
+
+
+def test_sines_keep_their_limits_without_a_search():
+    far, fast, hard = np.array([1.0, 0.5]), np.array([2.0, 3.0]), np.array([8.0, 5.0])
+    curve = sines_within(far, fast, hard)
+    peaks = [np.abs(x).max(axis=0) for x in curve(np.linspace(0.0, curve.duration, 20001))]
+    share = np.array([x / limit for x, limit in zip(peaks, (far, fast, hard), strict=True)])
+    assert share.max() <= 1.0 and share[1:].max() > 0.5  # equal amplitudes use a good part of what they may
+    with pytest.raises(di.DynidentError, match="one number above zero"):
+        sines_within(far, fast, [1.0])

@@ -27,7 +27,7 @@ from dynident.mechanism import from_com
 from dynident.mechanism.elements import rotation_exp
 from dynident.simulate import Sensors, VirtualRobot
 from dynident.simulate.standard import actuator_inertia
-from dynident.trajectory import Arc, Trapezoid
+from dynident.trajectory import Trapezoid
 
 STEP = 2.5e-4  # s, of all machines
 
@@ -122,12 +122,13 @@ def five_bar_machine(controller: Any = None, coordinates: str = "platform") -> V
 
 def circle(turns: float = 0.2, speed: float = 0.5, rate: float = 1000.0) -> di.Motion:
     """Return a motion of P from rest to rest along a circle of radius 0.15 m about (0, 0.9)."""
-    path = Arc((0.15, 0.9, 0.0), (0.0, 0.9, 0.0), (0.0, 0.0, 1.0), 2.0 * np.pi * turns)
-    profile = Trapezoid.within(path.length, speed, 4.0)
+    radius = 0.15
+    profile = Trapezoid.within(2.0 * np.pi * turns * radius, speed, 4.0)
     t = np.arange(int(np.ceil(profile.duration * rate)) + 1) / rate
     s, ds, dds = (y[:, None] for y in profile(t))
-    x, d, e = path(s[:, 0])
-    return di.Motion(t, x[:, :2], (d * ds)[:, :2], (e * ds**2 + d * dds)[:, :2])
+    out = np.hstack([np.cos(s / radius), np.sin(s / radius)])
+    along = out[:, ::-1] * [-1.0, 1.0]
+    return di.Motion(t, [0.0, 0.9] + radius * out, along * ds, along * dds - out / radius * ds**2)
 
 
 # ---- planar platform with four motors -----------------------------------------------------------------------------------

@@ -11,8 +11,7 @@ from dynident.errors import DynidentError
 from dynident.friction import Tanh, Viscous
 from dynident.identify import RLS, Prediction, Regression, fit_axis
 from dynident.simulate import Sweep
-from dynident.trajectory import Fourier, Line, Quintic, Trajectory
-from dynident.trajectory.task import Hop, Segment, Task
+from dynident.trajectory import Fourier, Trajectory
 from dynident.validate import CrossValidation
 
 pytest.importorskip("matplotlib", reason="figures need matplotlib: pip install 'dynident[report]'")
@@ -43,15 +42,6 @@ def test_predictions_show_their_band():
     assert [axes.get_title(loc="left") for axes in shown.axes] == ["shoulder", "elbow"]
     band = shown.axes[0].collections[0].get_paths()[0].vertices[:, 1]
     assert band.max() == pytest.approx(WAVES[:, 0].max() + 0.2) and band.min() == pytest.approx(-0.2)
-
-
-def test_tips_show_path_and_speed():
-    paths = (Line((0.0, 0.0, 0.0), (0.2, 0.0, 0.1)), Hop((0.2, 0.0, 0.1), (0.3, 0.0, 0.0), (0.0, 1.0, 0.0), 0.05))
-    tip = Task([Segment(path, Quintic.within(path.length, 0.3, 2.0), pen=i == 0) for i, path in enumerate(paths)]).sample(200.0)
-    figure = tip.plot()
-    down, _ = drawn(figure)
-    assert np.nanmax(down) == pytest.approx(tip.x[tip.pen, 2].max())
-    assert np.nanmax(np.concatenate(drawn(figure, 1))) == pytest.approx(np.linalg.norm(tip.v, axis=1).max())
 
 
 def test_studies_show_their_numbers():

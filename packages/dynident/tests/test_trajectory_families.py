@@ -21,12 +21,10 @@ from dynident.trajectory import (
     join,
     random_multisine,
     sample,
-    sines_within,
     through,
     to_csv,
     to_ros,
     to_ros_json,
-    velocity_multiprofile,
     warming,
 )
 from dynident.trajectory.moves import Plateau, Strokes
@@ -141,16 +139,6 @@ def test_friction_plateaus_and_warming_keep_their_ranges():
     assert np.abs(m.q[-1] - m.q[0]).max() < 1e-9 and np.abs(m.v).max(axis=0) == pytest.approx(speed)
 
 
-def test_multiprofile():
-    profile = velocity_multiprofile(1.0, 387.0, stage=10.0)
-    t = np.linspace(0.1, profile.duration - 0.1, 5000)
-    assert derivative_error(profile, t, 1e-6) < 1e-5
-    _, v, a = profile([0.0, profile.duration])
-    assert np.abs(v).max() < 1e-9 and np.abs(a).max() < 1e-9
-    fastest = np.abs(profile(np.linspace(0.0, profile.duration, 200_001))[1]).max()
-    assert 0.99 * 387.0 < fastest <= 387.0  # never above: 3779 for 3700 rpm would overspeed a drive
-
-
 def test_join_never_jumps():
     periodic = trajectory(Fourier(0.5, 3, rest=False), seed=5)
     spline = trajectory(BSpline(2.0, 5), seed=6)
@@ -164,7 +152,7 @@ def test_join_never_jumps():
 
 def test_export_and_back(tmp_path):
     curves = [trajectory(f) for f in FAMILIES]
-    curves += [friction_plateaus([-1, -1], [1, 1], 1.0, 4.0), velocity_multiprofile(1.0, 10.0)]
+    curves += [friction_plateaus([-1, -1], [1, 1], 1.0, 4.0)]
     curves.append(join(curves[:2], 9.0, 90.0, rest=[0, 0]))
     t = np.linspace(0, 3, 40)
     for curve in curves:
@@ -201,23 +189,3 @@ def test_bad_input_is_answered_in_a_sentence(subtests):
     ]:
         with subtests.test(str(words)), pytest.raises(DynidentError, match=words):
             make()
-
-
-def test_bounds_of_sines_hold_and_are_those_of_a_single_sine():
-    curve = trajectory(random_multisine(0.5, 4, seed=3, periods=2), n=3)
-    q, v, a = curve(np.linspace(0.0, curve.duration, 20001))
-    for values, bound in zip((q - curve.coefficients[:, 0], v, a), curve.family.bounds(curve.coefficients), strict=True):
-        assert np.all(np.abs(values).max(axis=0) <= bound)
-    slow = Multisine((2.0,), (0.0,), 1002.0, 500.0)  # such a fade adds next to nothing
-    w = 4.0 * np.pi
-    np.testing.assert_allclose(np.ravel(slow.bounds([[1.0, 0.3]])), [0.3, 0.3 * w, 0.3 * w**2], rtol=1e-3)
-
-
-def test_sines_keep_their_limits_without_a_search():
-    far, fast, hard = np.array([1.0, 0.5]), np.array([2.0, 3.0]), np.array([8.0, 5.0])
-    curve = sines_within(far, fast, hard)
-    peaks = [np.abs(x).max(axis=0) for x in curve(np.linspace(0.0, curve.duration, 20001))]
-    share = np.array([x / limit for x, limit in zip(peaks, (far, fast, hard), strict=True)])
-    assert share.max() <= 1.0 and share[1:].max() > 0.5  # equal amplitudes use a good part of what they may
-    with pytest.raises(DynidentError, match="one number above zero"):
-        sines_within(far, fast, [1.0])

@@ -49,6 +49,7 @@ FORMER = {
     "dynident_papers.reproduce": "reproduce",
     "dynident_papers.servo": "control.Trial control.ZoneTuning drive.ActuatorFit drive.ModalFit",
     "dynident_papers.thermal": "friction.Fractional friction.TwoPole",
+    "dynident_papers.trajectories": "trajectory.VelocityProfile",
     "dynident_papers.workspace": "mechanics.Singularity mechanics.WorkspaceMap",
 }
 """Kinds, and subpackages as a whole, that were elsewhere up to version 0.2, by the place where they are now."""

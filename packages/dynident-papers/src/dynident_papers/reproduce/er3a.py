@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 import dynident as di
-from dynident.trajectory import sines_within
 from dynident_papers.identify.reductions import Reduction, reduction
 from dynident_papers.reproduce.registry import Reproduction, Row, Table, reproduction
 from dynident_papers.robots import er3a_c60
+from dynident_papers.trajectories import sines_within
 
 OWN_MOTION = "the thesis' motion and geometry are not published: random motion of the assumed arm"
 SINGULAR = (None, 1.6202, 1.3755, 1.0627, 0.9735, 0.8861, 0.7574, 0.6295, 0.4606, 0.3673, 0.1751, 1.15e-16)

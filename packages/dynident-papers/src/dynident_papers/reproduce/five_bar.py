@@ -11,12 +11,12 @@ from dynident.control.feedforward import actuator_motion
 from dynident.drive.encoder import quantise
 from dynident.friction import Tanh, Viscous
 from dynident.simulate import Run
-from dynident.trajectory import velocity_multiprofile
 from dynident_lab.servo import path_deviation
 from dynident_papers.reproduce.drawing import panels, paths
 from dynident_papers.reproduce.registry import Reproduction, Row, Table, reproduction
 from dynident_papers.robots import five_bar
 from dynident_papers.servo.actuator_fit import fit_actuator
+from dynident_papers.trajectories import velocity_multiprofile
 from dynident_papers.workspace.workspace import workspace_map
 
 RPM = 2.0 * np.pi / 60.0

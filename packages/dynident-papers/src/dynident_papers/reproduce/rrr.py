@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 import dynident as di
-from dynident.trajectory.task import TipMotion
+from dynident_lab.tool_paths import TipMotion, joint_motion
 from dynident_papers.reproduce.drawing import panels, paths
 from dynident_papers.reproduce.registry import Reproduction, Row, Table, reproduction
 from dynident_papers.robots import proof_case, rrr
@@ -23,7 +23,7 @@ ASSUMED = (
 def writing(rate: float = 500.0) -> tuple[TipMotion, di.Motion]:
     """Return the motion of the tip that writes "om y" in a plane of constant y, and that of the joints."""
     tip = write("om y", 0.06, (0.1, -0.4, 0.5), speed=0.4, acceleration=2.0).sample(rate)
-    return tip, di.trajectory.joint_motion(rrr.mechanism(), tip, posture="front up")
+    return tip, joint_motion(rrr.mechanism(), tip, posture="front up")
 
 
 @reproduction("rrr-operations", "operations per point, closed form against numeric", "[Kostic2002, section V]", 3)

@@ -19,8 +19,9 @@ from dynident.mechanics import Motion
 from dynident.mechanism.describe import effort_units
 from dynident.simulate import VirtualRobot, with_noise
 from dynident.simulate.standard import home_of
-from dynident.trajectory import joint_motion, random_motion
+from dynident.trajectory import random_motion
 from dynident_lab.testbench.tracking_case import BOX, ProofCase
+from dynident_lab.tool_paths import joint_motion
 from dynident_papers import robots
 from dynident_papers.robots import cft, dualv, rrr
 from dynident_papers.trajectories.letters import write

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 
 from dynident.arrays import Array
 from dynident.errors import DynidentError
-from dynident.trajectory import Line, Quintic, Spline
-from dynident.trajectory.task import Hop, Path, ProfileMaker, Segment, Task, joined, speed_limit
+from dynident.trajectory import Quintic
+from dynident_lab.tool_paths import Hop, Line, Path, ProfileMaker, Segment, Spline, Task, joined, speed_limit
 
 # Strokes are separated by semicolons, points by blanks; a small x is from (0, 0) to (0.65, 1).
 GLYPHS: dict[str, str] = {

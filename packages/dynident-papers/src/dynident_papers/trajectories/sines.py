@@ -1,4 +1,4 @@
-"""Sinusoids in the workspace: the tip swings about a point, faded in and out; joints follow by inverse kinematics."""
+"""Sums of sines: the tip swings about a point in the workspace; joints swing within limits [Pagani2022, section 2.3.1]."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dynident.arrays import Array
 from dynident.checks import numbers
 from dynident.errors import DynidentError
-from dynident.trajectory import Multisine
+from dynident.trajectory import Multisine, Trajectory, harmonic_sines
 from dynident.trajectory.family import grid
-from dynident.trajectory.task import TipMotion
+from dynident_lab.tool_paths import TipMotion
+
+STEEPEST = (1.875, 10.0 / 3.0**0.5)  # largest first and second derivative of the quintic that fades, by u
 
 
 def workspace_sines(
@@ -35,3 +38,49 @@ def workspace_sines(
     c = np.column_stack([x0, A])
     x, v, a = (family.basis(t, order) @ c.T for order in range(3))
     return TipMotion(t, x, v, a, np.ones(t.size, dtype=np.bool_))
+
+
+def sine_bounds(family: Multisine, coefficients: ArrayLike) -> tuple[Array, Array, Array]:
+    """Return what positions, velocities and accelerations cannot exceed [Pagani2022, eqs. 64-69], fades included.
+
+        |q - q0| <= sum_k |A_k|,   |v| <= sum_k |A_k| (w1 + w_k),   |a| <= sum_k |A_k| (w2 + 2 w1 w_k + w_k^2)
+
+    w_k = 2 pi f_k; w1 and w2 are the largest slope and curvature of the window.
+    """
+    c = numbers(coefficients, "coefficients")
+    A, w = np.abs(c[:, 1:]), 2.0 * np.pi * np.array(family.frequencies)
+    w1, w2 = STEEPEST[0] / family.fade, STEEPEST[1] / family.fade**2
+    return A.sum(axis=1), A @ (w1 + w), A @ (w2 + 2.0 * w1 * w + w**2)
+
+
+def sines_within(
+    position: ArrayLike, velocity: ArrayLike, acceleration: ArrayLike, multiples: Sequence[int] = (1, 2, 4), periods: int = 1
+) -> Trajectory:
+    """Return harmonic sines of equal amplitudes about zero that keep limits by construction, without a search.
+
+        a_k = q_max / N [Pagani2022, eq. 70],      f the highest fundamental whose `sine_bounds` keep the limits
+
+    Equation (71) uses the highest harmonic in place of each, which is slower; its root is lost in print.
+
+    Parameters
+    ----------
+    position, velocity, acceleration : array_like, (n,)
+        Largest distances from zero [rad or m], velocities and accelerations.
+    multiples, periods
+        Harmonics, and periods between the fades.
+    """
+    far, fast, hard = (
+        np.atleast_1d(numbers(x, name))
+        for x, name in ((position, "position"), (velocity, "velocity"), (acceleration, "acceleration"))
+    )
+    if not far.shape == fast.shape == hard.shape or far.ndim != 1 or not all(np.all(x > 0.0) for x in (far, fast, hard)):
+        raise DynidentError(
+            f"position, velocity and acceleration have shapes {far.shape}, {fast.shape} and {hard.shape}; give one number "
+            "above zero for each coordinate"
+        )
+    c = np.column_stack([np.zeros(far.size), np.repeat(far[:, None] / len(multiples), len(multiples), axis=1)])
+    _, v, a = sine_bounds(
+        harmonic_sines(1.0, multiples), c
+    )  # at 1 Hz; they grow with f and f^2, since fades last half a period
+    highest = float(min((fast / v).min(), np.sqrt(hard / a).min()))
+    return Trajectory(harmonic_sines(highest, multiples, periods), c)

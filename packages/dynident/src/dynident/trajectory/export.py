@@ -19,7 +19,6 @@ from dynident.mechanics.motion import Motion
 from dynident.trajectory.family import Curve, Family, Trajectory, sample
 from dynident.trajectory.joins import Bridge, Joined, Lead, cycle
 from dynident.trajectory.moves import Moves, Strokes
-from dynident.trajectory.profiles import VelocityProfile
 from dynident.trajectory.sines import Fourier, Multisine
 from dynident.trajectory.splines import BSpline, Interpolated, Quintics
 
@@ -122,7 +121,7 @@ def family_from_spec(data: Mapping[str, Any]) -> Family:
         raise DynidentError(f"family '{kind}' has fields {', '.join(fields)}; {error}") from error
 
 
-KINDS = ("trajectory", "strokes", "profile", "moves", "interpolated", "lead", "joined", "bridge")
+KINDS = ("trajectory", "strokes", "moves", "interpolated", "lead", "joined", "bridge")
 
 
 def from_spec(data: Mapping[str, Any]) -> Curve:
@@ -135,8 +134,6 @@ def from_spec(data: Mapping[str, Any]) -> Curve:
             return Trajectory(family_from_spec(data["family"]), np.array(data["coefficients"], dtype=np.float64))
         if kind == "strokes":
             return Strokes(np.array(data["start"], dtype=np.float64), data["moves"], float(data["total"]))
-        if kind == "profile":
-            return VelocityProfile(np.array(data["knots"]), np.array(data["speeds"]), float(data["start"]))
         if kind == "moves":
             return Moves(np.array(data["points"]), np.array(data["durations"]), str(data["profile"]))
         if kind == "interpolated":

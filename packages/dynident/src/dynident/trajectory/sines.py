@@ -25,7 +25,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynident.arrays import Array
-from dynident.checks import numbers
 from dynident.errors import DynidentError
 from dynident.trajectory.family import Described, Trajectory, finite_times, positive
 
@@ -146,7 +145,6 @@ MOST_HARMONICS = 100_000
 # Quintic 10 u^3 - 15 u^4 + 6 u^5 and its derivatives by u, highest power first.
 RAMP = tuple(np.polyder(np.array([6.0, -15.0, 10.0, 0.0, 0.0, 0.0]), m) if m else np.array([6.0, -15.0, 10.0, 0.0, 0.0, 0.0])
              for m in range(4))  # fmt: skip
-STEEPEST = (1.875, 10.0 / 3.0**0.5)  # largest first and second derivative of the quintic by u
 
 
 @dataclass(frozen=True)
@@ -217,22 +215,6 @@ class Multisine(Described):
             out[:, 1:] += comb(order, m) * self.window(time, m)[:, None] * wave
         return np.asarray(out)
 
-    def bounds(self, coefficients: ArrayLike) -> tuple[Array, Array, Array]:
-        """Return what positions, velocities and accelerations cannot exceed [Pagani2022, eqs. 64-69], fades included.
-
-            |q - q0| <= sum_k |A_k|,   |v| <= sum_k |A_k| (w1 + w_k),   |a| <= sum_k |A_k| (w2 + 2 w1 w_k + w_k^2)
-
-        w_k = 2 pi f_k; w1 and w2 are the largest slope and curvature of the window.
-        """
-        c = numbers(coefficients, "coefficients")
-        if c.ndim != 2 or c.shape[1] != self.size:
-            raise DynidentError(
-                f"coefficients have shape {c.shape}; give (n, {self.size}): offset and amplitudes of each coordinate"
-            )
-        A, w = np.abs(c[:, 1:]), 2.0 * np.pi * np.array(self.frequencies)
-        w1, w2 = STEEPEST[0] / self.fade, STEEPEST[1] / self.fade**2
-        return A.sum(axis=1), A @ (w1 + w), A @ (w2 + 2.0 * w1 * w + w**2)
-
     def constant(self) -> Array:
         """Return the parameters of q = 1: positions that hold before the coefficients add to them."""
         return np.asarray(np.eye(self.size)[0])
@@ -244,37 +226,6 @@ def harmonic_sines(
     """Return the sines of [Pagani2022, eq. 72]: `multiples` of `frequency` [Hz], `periods` between fades of `fade` seconds."""
     F = 0.5 / positive("frequency", frequency) if fade is None else fade
     return Multisine(tuple(frequency * k for k in multiples), tuple(0.0 for _ in multiples), periods / frequency + 2.0 * F, F)
-
-
-def sines_within(
-    position: ArrayLike, velocity: ArrayLike, acceleration: ArrayLike, multiples: Sequence[int] = (1, 2, 4), periods: int = 1
-) -> Trajectory:
-    """Return harmonic sines of equal amplitudes about zero that keep limits by construction, without a search.
-
-        a_k = q_max / N [Pagani2022, eq. 70],      f the highest fundamental whose `Multisine.bounds` keep the limits
-
-    Equation (71) uses the highest harmonic in place of each, which is slower; its root is lost in print.
-
-    Parameters
-    ----------
-    position, velocity, acceleration : array_like, (n,)
-        Largest distances from zero [rad or m], velocities and accelerations.
-    multiples, periods
-        Harmonics, and periods between the fades.
-    """
-    far, fast, hard = (
-        np.atleast_1d(numbers(x, name))
-        for x, name in ((position, "position"), (velocity, "velocity"), (acceleration, "acceleration"))
-    )
-    if not far.shape == fast.shape == hard.shape or far.ndim != 1 or not all(np.all(x > 0.0) for x in (far, fast, hard)):
-        raise DynidentError(
-            f"position, velocity and acceleration have shapes {far.shape}, {fast.shape} and {hard.shape}; give one number "
-            "above zero for each coordinate"
-        )
-    c = np.column_stack([np.zeros(far.size), np.repeat(far[:, None] / len(multiples), len(multiples), axis=1)])
-    _, v, a = harmonic_sines(1.0, multiples).bounds(c)  # at 1 Hz; they grow with f and f^2, since fades last half a period
-    highest = float(min((fast / v).min(), np.sqrt(hard / a).min()))
-    return Trajectory(harmonic_sines(highest, multiples, periods), c)
 
 
 def random_multisine(

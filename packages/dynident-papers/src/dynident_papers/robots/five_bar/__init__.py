@@ -25,8 +25,9 @@ from dynident.friction import Tanh, Viscous
 from dynident.mechanics import Motion
 from dynident.mechanism import Actuator, Body, Joint, Loop, Mechanism, from_com
 from dynident.simulate import VirtualRobot
-from dynident.trajectory import Arc, Line, Trapezoid
+from dynident.trajectory import Trapezoid
 from dynident_lab.servo import path_deviation, radial_deviation, time_lag
+from dynident_lab.tool_paths import Arc, Line
 from dynident_papers.robots.five_bar.closed_forms import *
 from dynident_papers.robots.five_bar.data import *
 from dynident_papers.robots.shared import at, without_terms

@@ -22,7 +22,8 @@ from dynident.mechanics import Motion, frame_motion, jacobian
 from dynident.mechanism import Actuator, Body, Coupling, Joint, Limits, Loop, Mechanism
 from dynident.simulate import VirtualRobot
 from dynident.simulate.standard import actuator_inertia
-from dynident.trajectory import Quintic, along
+from dynident.trajectory import Quintic
+from dynident_lab.tool_paths import along
 from dynident_papers.robots.replalink.closed_forms import *
 from dynident_papers.robots.replalink.data import *
 from dynident_papers.robots.shared import PARAMETERS, at, parameter_values, planar_body, point, without_terms

@@ -7,8 +7,8 @@ import pytest
 from identify_cases import RRR as TABLE
 
 import dynident as di
-from dynident.trajectory import Arc, Cycloid, Line, Quintic, Trapezoid, along, joint_motion
-from dynident.trajectory.task import Hop, Segment, Task, speed_limit
+from dynident.trajectory import Cycloid, Quintic, Trapezoid
+from dynident_lab.tool_paths import Arc, Hop, Line, Segment, Spline, Task, along, joint_motion, speed_limit
 
 pi = np.pi
 RRR = di.Mechanism.from_dh(TABLE)
@@ -123,3 +123,70 @@ def test_bad_input() -> None:
         Task([])
     with pytest.raises(di.DynidentError, match="rate is 0"):
         along([Line((0, 0, 0), (1, 0, 0))], 1.0, 1.0).sample(0)
+    for call, message in (
+        (lambda: Line((0, 0), (1, 1, 1)), r"start is \[0, 0\]; give three finite numbers"),
+        (lambda: Arc((1, 0, 0), (0, 0, 0), (1, 0, 0)), "must be across the radius"),
+        (lambda: Arc((1, 0, 0), (0, 0, 0), (0, 0, 0)), "give a direction that is not zero"),
+        (lambda: Arc((1, 0, 0), (0, 0, 0), (0, 0, 1), 0.0), "angle is 0.0"),
+        (lambda: Spline([[0, 0, 0]]), r"points have shape \(1, 3\)"),
+        (lambda: Spline([[0, 0, 0], [0, 0, 0], [1, 0, 0]]), "point 1 equals the one before"),
+        (lambda: Hop((0, 0, 0), (1, 0, 0), (0, 0, 1), 0.0), "height is 0.0"),
+    ):
+        with pytest.raises(di.DynidentError, match=message):
+            call()
+
+
+KNOTS = [[0, 0, 0], [0.1, 0.2, 0.05], [0.3, 0.1, 0.2], [0.2, -0.1, 0.1]]
+PATHS = {
+    "line": Line((0.1, 0.2, 0.3), (0.4, -0.2, 0.5)),
+    "arc": Arc((0.5, 0, 0.1), (0.3, 0, 0.1), (0, 1, 0), -2.0),
+    "circle": Arc((0.5, 0, 0.1), (0.3, 0, 0.1), (0, 0, 1)),
+    "spline": Spline(KNOTS),
+    "closed spline": Spline([*KNOTS, KNOTS[0]]),
+    "hop": Hop((0, 0, 0), (0.1, 0.2, 0), (0, 0, 1), 0.03),
+}
+
+
+def _derivative(f, x: np.ndarray, h: float = 1e-5) -> np.ndarray:
+    return (8 * (f(x + h) - f(x - h)) - (f(x + 2 * h) - f(x - 2 * h))) / (12 * h)
+
+
+@pytest.mark.parametrize("name", PATHS)
+def test_paths_have_exact_derivatives(name: str) -> None:
+    path = PATHS[name]
+    s = np.linspace(0, path.length, 203)[1:-1]
+    if "spline" in name:  # third derivatives jump at the knots, so differences across them are not exact
+        ways = [Spline(KNOTS[:2]).length, path.length]
+        s = s[np.abs(s[:, None] - ways).min(axis=1) > 1e-4]
+    x, d, e = path(s)
+    assert np.abs(_derivative(lambda y: path(y)[0], s) - d).max() < 1e-7
+    assert np.quantile(np.abs(_derivative(lambda y: path(y)[1], s) - e), 0.95) < 1e-5
+    if name != "hop":  # its parameter is not the way
+        assert np.abs(np.linalg.norm(d, axis=1) - 1).max() < 1e-12
+    length = np.linalg.norm(np.diff(path(np.linspace(0, path.length, 20001))[0], axis=0), axis=1).sum()
+    assert name == "hop" or length == pytest.approx(path.length, rel=1e-6)
+    assert x.shape == d.shape == e.shape == (len(s), 3)
+
+
+def test_circle_and_spline_go_through_their_points() -> None:
+    circle = PATHS["circle"]
+    assert circle(circle.length)[0][0] == pytest.approx([0.5, 0, 0.1], abs=1e-15)
+    x = PATHS["spline"](np.linspace(0, PATHS["spline"].length, 20001))[0]
+    assert all(np.linalg.norm(x - knot, axis=1).min() < 1e-4 for knot in KNOTS)
+    closed = PATHS["closed spline"]
+    (a, b), (da, db), (ea, eb) = (y for y in closed([0.0, closed.length]))
+    assert np.abs(a - b).max() < 1e-12 and np.abs(da - db).max() < 1e-9 and np.abs(ea - eb).max() < 1e-7
+    hop = PATHS["hop"]
+    x, d, _ = hop([0.0, 0.5 * hop.length, hop.length])
+    assert x[1, 2] == pytest.approx(0.03) and np.abs(d[[0, 2]]).max() == 0.0
+
+
+def test_tips_show_path_and_speed() -> None:
+    pytest.importorskip("matplotlib", reason="figures need matplotlib: pip install 'dynident[report]'")
+    paths = (Line((0.0, 0.0, 0.0), (0.2, 0.0, 0.1)), Hop((0.2, 0.0, 0.1), (0.3, 0.0, 0.0), (0.0, 1.0, 0.0), 0.05))
+    tip = Task([Segment(path, Quintic.within(path.length, 0.3, 2.0), pen=i == 0) for i, path in enumerate(paths)]).sample(200.0)
+    figure = tip.plot()
+    drawn = [[np.asarray(line.get_ydata()) for line in axes.lines] for axes in figure.axes]
+    down, _ = drawn[0]
+    assert np.nanmax(down) == pytest.approx(tip.x[tip.pen, 2].max())
+    assert np.nanmax(np.concatenate(drawn[1])) == pytest.approx(np.linalg.norm(tip.v, axis=1).max())
