@@ -291,7 +291,7 @@ def test_the_winding_and_the_speed_per_voltage() -> None:
     motor = Motor(30.2e-3, resistance=0.299, inertia=1.42e-5)
     drive = Drive("a", motor, Transmission(inertias=(1e-5,)))
     (pole,) = speed_per_voltage(drive).poles
-    assert -1.0 / pole.real == pytest.approx(motor.mechanical_time_constant(load=1e-5), rel=1e-12)
+    assert -1.0 / pole.real == pytest.approx((motor.inertia + 1e-5) * motor.resistance / motor.torque_constant**2, rel=1e-12)
     assert speed_per_voltage(drive).response(0.0) == pytest.approx(1.0 / 30.2e-3)
 
 

@@ -14,7 +14,6 @@ from dynident.control import (
     Cascade,
     CoordinateSpace,
     CurrentLoop,
-    MapSpace,
     TaskCascade,
     TaskComputedTorque,
     TaskPID,
@@ -176,27 +175,6 @@ def test_the_platform_of_a_redundant_robot(parallel: Mechanism) -> None:
     assert np.linalg.norm(taus[1]) > np.linalg.norm(taus[0]) + 0.1
 
 
-def test_a_function_defines_a_work_space(parallel: Mechanism) -> None:
-    """Polar coordinates of the platform, whose J and J' v must be those of the closed form."""
-
-    def polar(x: np.ndarray) -> np.ndarray:
-        return np.array([np.sqrt((x[0] + 1.0) ** 2 + x[1] ** 2), np.arctan2(x[1], x[0] + 1.0), x[2]])
-
-    law = TaskComputedTorque(MapSpace(polar), parallel, 625.0, 50.0, cycle=1e-3)
-    x, v, zero = np.array([0.02, 0.03, 0.1]), np.array([0.5, -0.8, 1.0]), np.zeros(3)
-    r, angle = polar(x)[:2]
-    J = np.array([[np.cos(angle), np.sin(angle), 0.0], [-np.sin(angle) / r, np.cos(angle) / r, 0.0], [0.0, 0.0, 1.0]])
-    dr, da, _ = J @ v
-    bias = np.array([r * da**2, -2.0 * dr * da / r, 0.0])
-    a = np.linalg.solve(J, 625.0 * (polar(zero) - polar(x)) - 50.0 * (J @ v) - bias)
-    tau = commands(machine(parallel, law), moving(zero, zero, zero, 0.01), x, v)[0]
-    wanted = inverse_dynamics(parallel, Motion([0.0], x, v, a))[0]
-    np.testing.assert_allclose(actuator_rows(parallel, x)[0].T @ tau, wanted, rtol=1e-8, atol=1e-8)
-    t, path = follow(parallel, law, lambda t: (zero, zero, zero), np.array([0.0, 0.04, 0.0]), zero, 0.05)
-    e = np.array([polar(zero) - polar(y) for y in path])
-    np.testing.assert_allclose(e, critically_damped(t)[:, None] * e[0], atol=0.02 * np.abs(e[0]).max())
-
-
 @pytest.mark.parametrize("cycle", [1e-2, 2e-2])
 def test_forces_at_the_tool_go_to_the_motors_by_the_transposed_jacobian(arm: Mechanism, cycle: float) -> None:
     q, zero, speed = np.array([0.3, 0.8, -0.5, 0.4, 0.9, -0.3]), np.zeros(6), np.full(6, 0.1)
@@ -295,9 +273,6 @@ def test_bad_input_is_refused(arm: Mechanism, subtests: pytest.Subtests) -> None
         (lambda arm: ToolSpace(rows=("x", "w")), r"rows are \('x', 'w'\)"),
         (lambda arm: ToolSpace("nowhere").bind(arm), "has no link 'nowhere'"),
         (lambda arm: ToolSpace(arm.root).bind(arm), "does not move"),
-        (lambda arm: MapSpace(1.0), "position is a float"),
-        (lambda arm: MapSpace(lambda x: np.interp(x, [0.0, 1.0], [0.0, 1.0])).bind(arm), "cannot be written as an expression"),
-        (lambda arm: MapSpace(lambda x: x[0]).bind(arm), r"it returns shape \(\), not \(m,\)"),
         (lambda arm: TaskPID(ToolSpace(), -1.0, 1.0, cycle=1e-3), "task PID: kp = -1.0"),
         (lambda arm: TaskComputedTorque(ToolSpace(), "arm", 1.0, 1.0, cycle=1e-3), "model is a str"),
         (lambda arm: TaskCascade(ToolSpace(), None), "loops is a NoneType"),

@@ -1,4 +1,4 @@
-"""Motors, transmissions and drives: equations, limits, data sheets, and one sentence for every wrong number."""
+"""Motors, transmissions and drives: equations, limits, and one sentence for every wrong number."""
 
 from __future__ import annotations
 
@@ -9,23 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.integrate import solve_ivp
 
-from dynident.drive import Chain, CurrentSensor, Drive, Encoder, Motor, Transmission, reflected_inertia
-from dynident.drive.drive import linear_drive
-from dynident.errors import DescriptionError, DynidentError
+from dynident.drive import CurrentSensor, Drive, Encoder, Motor, Transmission, reflected_inertia
+from dynident.errors import DynidentError
 from dynident.friction import Coulomb, LuGre, Viscous
 
-RPM = math.pi / 30.0
-SHEET = {  # of an invented motor: no document prints electrical constants. V / R = 75 A, K_t 75 A = 2.25 N m, (V - R i_0) / K_t
-    "nominal_voltage": 24.0,
-    "no_load_speed": 7630.0 * RPM,
-    "no_load_current": 0.1,
-    "stall_torque": 2.25,
-    "stall_current": 75.0,
-    "resistance": 0.32,
-    "torque_constant": 30.0e-3,
-}
 positive = st.floats(1e-3, 1e3)
 
 
@@ -45,7 +33,6 @@ def test_voltage_torque_and_losses() -> None:
     np.testing.assert_allclose(motor.copper_loss([2.0, -2.0]), [1.2, 1.2])
     assert motor.emf_constant == 0.06
     assert Motor(0.05).emf_constant == 0.05
-    assert motor.electrical_time_constant == pytest.approx(1e-4 / 0.3)
 
 
 def test_power_balance_of_the_circuit() -> None:
@@ -55,58 +42,6 @@ def test_power_balance_of_the_circuit() -> None:
     np.testing.assert_allclose(motor.voltage(i, omega) * i, motor.copper_loss(i) + motor.torque(i) * omega)
 
 
-def test_mechanical_time_constant_is_that_of_the_simulated_speed() -> None:
-    motor = Motor(30.2e-3, resistance=0.299, inertia=1.42e-5)
-    T = motor.mechanical_time_constant(load=1e-5)
-    speed = solve_ivp(lambda _, w: 30.2e-3 * (24.0 - 30.2e-3 * w) / 0.299 / 2.42e-5, (0.0, T), [0.0], rtol=1e-10, atol=1e-8).y[
-        0, -1
-    ]
-    assert speed / (24.0 / 30.2e-3) == pytest.approx(1.0 - math.exp(-1.0), rel=1e-7)
-    A, B, _ = linear_drive(Chain((2.42e-5,)), motor, voltage=True)
-    assert -1.0 / A[1, 1] == pytest.approx(T, rel=1e-12)
-    assert -B[1, 0] / A[1, 1] == pytest.approx(1.0 / 30.2e-3)
-
-
-def test_a_whole_data_sheet() -> None:
-    motor = Motor.from_datasheet(**SHEET, inductance=8e-5, inertia=9e-6)
-    assert motor.torque_constant == 30.0e-3
-    assert motor.voltage_limit == 24.0
-    assert motor.mechanical_time_constant() == pytest.approx(3.2e-3)  # J R / K_t^2 = 9e-6 0.32 / 9e-4
-    few = Motor.from_datasheet(**{k: SHEET[k] for k in ("nominal_voltage", "no_load_speed", "stall_torque", "no_load_current")})
-    assert few.torque_constant == pytest.approx(30.0e-3, rel=0.01)
-    assert few.resistance == pytest.approx(0.32, rel=0.01)
-
-
-@given(V=positive, R=positive, k=positive, drop=st.sets(st.sampled_from(range(6)), max_size=3), idle=st.floats(0.0, 0.5))
-def test_a_data_sheet_is_completed_consistently(V: float, R: float, k: float, drop: set[int], idle: float) -> None:
-    stall = V / R
-    numbers = [V, R, stall, k * stall, k, (V - R * idle * stall) / k]
-    names = ["nominal_voltage", "resistance", "stall_current", "stall_torque", "torque_constant", "no_load_speed"]
-    left = {name: x for i, (name, x) in enumerate(zip(names, numbers, strict=True)) if i not in drop}
-    try:
-        motor = Motor.from_datasheet(**left, no_load_current=idle * stall, tolerance=1e-6)
-    except DescriptionError as error:
-        assert "does not follow" in str(error)
-        return
-    assert motor.torque_constant == pytest.approx(k, rel=1e-9)
-    if motor.resistance > 0.0:
-        assert motor.resistance == pytest.approx(R, rel=1e-9)
-
-
-def test_contradictions_in_a_data_sheet_are_one_sentence() -> None:
-    with pytest.raises(DescriptionError, match="no_load_speed = 7630") as caught:
-        Motor.from_datasheet(**{**SHEET, "no_load_speed": 7630.0})  # turns per minute
-    assert "contradicts" in sentence(caught.value)
-    with pytest.raises(DescriptionError, match="contradicts"):
-        Motor.from_datasheet(**{**SHEET, "torque_constant": 30.0})
-    with pytest.raises(DescriptionError, match="does not follow from nominal_voltage"):
-        Motor.from_datasheet(nominal_voltage=24.0)
-    with pytest.raises(DescriptionError, match="does not exceed no_load_current"):
-        Motor.from_datasheet(nominal_voltage=24.0, resistance=24.0, torque_constant=0.1, no_load_current=1.0)
-    with pytest.raises(DescriptionError, match="stall_torque is -1"):
-        Motor.from_datasheet(nominal_voltage=24.0, resistance=1.0, stall_torque=-1.0)
-
-
 @given(k=positive, R=positive, L=positive, i=positive, omega=positive)
 def test_three_phases_and_their_equivalent_have_the_same_power(k: float, R: float, L: float, i: float, omega: float) -> None:
     """Sum over the phases of a star winding (half the line-to-line values each) against one circuit with RMS values."""
@@ -114,7 +49,6 @@ def test_three_phases_and_their_equivalent_have_the_same_power(k: float, R: floa
     emf_phase = k * omega / 3.0  # E_phase from k i omega = 3 E_phase i
     assert 3.0 * (R / 2.0) * i**2 == pytest.approx(float(motor.copper_loss(i)), rel=1e-12)
     assert 3.0 * (emf_phase + R / 2.0 * i) * i == pytest.approx(float(motor.voltage(i, omega) * i), rel=1e-12)
-    assert motor.electrical_time_constant == pytest.approx(L / R, rel=1e-12)
     assert motor.voltage_limit == pytest.approx(3.0 * 400.0 / math.sqrt(3.0), rel=1e-12)
 
 
@@ -179,7 +113,6 @@ WRONG: dict[str, tuple[Callable[[], object], str]] = {
     "negative inertia": (lambda: Motor(0.1, inertia=-1e-5), "inertia is -1e-05"),
     "not a number": (lambda: Motor(0.1, resistance=math.nan), "resistance is nan"),
     "no current allowed": (lambda: Motor(0.1, current_limit=0.0), "current_limit is 0"),
-    "time constant of nothing": (lambda: Motor(0.0, inertia=1.0).mechanical_time_constant(), "torque_constant is 0"),
     "ratio zero": (lambda: Transmission(0.0), "ratio is 0"),
     "lead zero": (lambda: Transmission.screw(0.0), "lead is 0"),
     "efficiency above one": (lambda: Transmission(efficiency=1.1), "efficiency is 1.1"),

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from dynident.errors import LogError
-from dynident.signals import butterworth, fourier, kalman_smoother, savitzky_golay, smoothing_spline
+from dynident.signals import butterworth, fourier, savitzky_golay, smoothing_spline
 from dynident.signals.filters import central_differences
 
 RATE = 1000.0
 T = np.arange(5000) / RATE
 LINES = ((1.4, 1.0, 0.4), (3.2, 0.3, 0.0), (0.6, -2.0, 1.0))
-LOCAL = [butterworth, savitzky_golay, smoothing_spline, kalman_smoother]
+LOCAL = [butterworth, savitzky_golay, smoothing_spline]
 ALL = [*LOCAL, partial(fourier, period=5.0)]
 
 

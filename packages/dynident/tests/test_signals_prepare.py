@@ -7,7 +7,7 @@ from test_signals_motions import PLANT, clean_log, columns, multisine
 from dynident.errors import LogError, SignalWarning
 from dynident.signals import Log, Prepared, prepare, split_at_gaps
 
-METHODS = ["butterworth", "savitzky_golay", "smoothing_spline", "kalman_smoother"]
+METHODS = ["butterworth", "savitzky_golay", "smoothing_spline"]
 
 
 def fit(p: Prepared) -> np.ndarray:

@@ -12,7 +12,6 @@ from .laws import ComputedTorque as ComputedTorque
 from .laws import CurrentLoop as CurrentLoop
 from .laws import OpenLoop as OpenLoop
 from .task import CoordinateSpace as CoordinateSpace
-from .task import MapSpace as MapSpace
 from .task import TaskCascade as TaskCascade
 from .task import TaskComputedTorque as TaskComputedTorque
 from .task import TaskPID as TaskPID

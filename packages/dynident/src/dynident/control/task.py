@@ -2,8 +2,8 @@
 
     w = W(x),    w' = J v,    w'' = J a + J' v
 
-is a tool's pose with its rotation error as a rotation vector, the robot's own coordinates (platforms of parallel robots,
-J = 1), or any function of the coordinates.
+is a tool's pose with its rotation error as a rotation vector, or the robot's own coordinates (platforms of parallel robots,
+J = 1).
 
     TaskPID             F = kp e + kd e' + ki int e dt,      A^T tau = J^T F + ID_model(reference) + N^T M a_posture
     TaskComputedTorque  w'' = w_ref'' + kp e + kd e' + ki int e dt,    a = J^-1 (w'' - J' v),    A^T tau = ID_model(x, v, a)
@@ -23,17 +23,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from math import pi
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynident.arrays import Array
 from dynident.checks import gain, number
 from dynident.control.laws import Cascade, check_gains, optional_model
 from dynident.errors import DynidentError, require
 from dynident.graph.elementary import arctan2, both, sqrt, where
-from dynident.graph.expression import Node, derivative_matrix, forward
+from dynident.graph.expression import Node
 from dynident.graph.vectors import dot, times
 from dynident.mechanics.equations import Equations
 from dynident.mechanics.kinematics import end_frame
@@ -136,52 +135,6 @@ class CoordinateSpace:
         return Bound(n, n, look, _difference)
 
 
-@dataclass(frozen=True)
-class MapSpace:
-    """A work space given by a function of the coordinates.
-
-    Parameters
-    ----------
-    position : callable
-        ``position(x)`` returns w (m,) of the coordinates x (n,): sums, products, quotients, powers, sin, cos, tan, sqrt, exp,
-        tanh and arctan2 of NumPy. J and J' v follow from it.
-    """
-
-    position: Callable[[Array], Array]
-
-    def __post_init__(self) -> None:
-        if not callable(self.position):
-            raise DynidentError(f"map space: position is a {type(self.position).__name__}; give a function of x")
-
-    def bind(self, mechanism: Mechanism) -> Bound:
-        """Return the work space of a robot after trying the function on its coordinates."""
-        rows = len(self._traced(Equations(mechanism)))
-
-        def look(eq: Equations) -> Spot:
-            w, x = self._traced(eq), independent_coordinates(eq)
-            J = derivative_matrix(w, x)
-            rates = forward([entry for row in J for entry in row], dict(zip(x, eq.v, strict=True)))
-            n = len(x)
-            return Spot(w, J, [dot(rates[i * n : (i + 1) * n], eq.v) for i in range(len(w))])
-
-        return Bound(rows, rows, look, _difference)
-
-    def _traced(self, eq: Equations) -> list[Node]:
-        x = np.empty(eq.mechanism.dof, dtype=object)
-        x[:] = independent_coordinates(eq)
-        try:
-            w: Any = np.asarray(self.position(x), dtype=object)
-            if w.ndim != 1 or not w.size:
-                raise TypeError(f"it returns shape {w.shape}, not (m,)")
-            return [eq.graph.node(y if isinstance(y, Node) else float(y)) for y in w]
-        except (TypeError, AttributeError, ValueError, IndexError) as error:
-            raise DynidentError(
-                f"map space: position cannot be written as an expression of the {x.size} coordinates of robot "
-                f"'{eq.mechanism.name}' ({error}); write it with sums, products, quotients, powers, sin, cos, tan, sqrt, exp, "
-                "tanh and arctan2 of NumPy"
-            ) from error
-
-
 def independent_coordinates(eq: Equations) -> list[Node]:
     """Return the independent coordinates of a robot among the positions that its equations take."""
     return [eq.x[int(i)] for i in eq.mechanism.closure.independent] if eq.mechanism.loops else list(eq.x)
@@ -221,7 +174,7 @@ def bound_space(owner: str, space: Workspace, mechanism: Mechanism) -> Bound:
 
 def _check_space(space: object) -> None:
     if not callable(getattr(space, "bind", None)):
-        raise DynidentError(f"space is a {type(space).__name__}; give a ToolSpace, CoordinateSpace or MapSpace")
+        raise DynidentError(f"space is a {type(space).__name__}; give a ToolSpace or CoordinateSpace")
 
 
 def _check(law: TaskPID | TaskComputedTorque) -> None:
@@ -242,7 +195,7 @@ class TaskPID:
     Parameters
     ----------
     space : Workspace
-        Controlled quantities: ``ToolSpace("tool")``, ``CoordinateSpace()`` or ``MapSpace(position)``.
+        Controlled quantities: ``ToolSpace("tool")`` or ``CoordinateSpace()``.
     kp : float or array_like (m,)
         Stiffness [N/m, N m/rad].
     kd : float or array_like (m,)

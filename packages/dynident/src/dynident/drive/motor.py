@@ -6,7 +6,6 @@ V = R i + L di/dt + K_E omega,          tau = K_t i                             
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,18 +15,6 @@ from numpy.typing import ArrayLike
 from dynident.arrays import Array
 from dynident.checks import number, numbers
 from dynident.errors import DescriptionError
-
-UNITS: Mapping[str, str] = {
-    "nominal_voltage": "V",
-    "resistance": "ohm",
-    "stall_current": "A",
-    "stall_torque": "N m",
-    "torque_constant": "N m/A",
-    "no_load_speed": "rad/s",
-}
-
-Values = dict[str, float]
-Rule = tuple[str, tuple[str, ...], Callable[[Values], float]]
 
 
 def winding_rate(voltage: Any, current: Any, speed: Any, numbers: tuple[Any, Any, Any]) -> Any:
@@ -87,19 +74,6 @@ class Motor:
         """K_E as used: `back_emf`, or the torque constant where that is not given [V s/rad]."""
         return self.torque_constant if self.back_emf is None else self.back_emf
 
-    @property
-    def electrical_time_constant(self) -> float:
-        """L / R [s]; infinite without resistance."""
-        return self.inductance / self.resistance if self.resistance > 0.0 else math.inf
-
-    def mechanical_time_constant(self, load: float = 0.0) -> float:
-        """Time constant of the speed after a step of the voltage, ``(J + load) R / (K_t K_E)``."""
-        inertia = self.inertia + number("motor: load", load, least=0.0, unit="kg m^2")
-        self._needs_torque_constant("a mechanical time constant")
-        if self.emf_constant == 0.0:
-            return math.inf
-        return inertia * self.resistance / (self.torque_constant * self.emf_constant)
-
     def torque(self, current: ArrayLike) -> Array:
         """Return the torque ``tau = K_t i`` [N m] of a current [A]."""
         return np.asarray(self.torque_constant * numbers(current, "current"))
@@ -141,100 +115,6 @@ class Motor:
             speed_limit=speed_limit,
         )
 
-    @classmethod
-    def from_datasheet(
-        cls,
-        *,
-        nominal_voltage: float | None = None,
-        resistance: float | None = None,
-        stall_current: float | None = None,
-        stall_torque: float | None = None,
-        torque_constant: float | None = None,
-        no_load_speed: float | None = None,
-        no_load_current: float = 0.0,
-        inductance: float = 0.0,
-        inertia: float = 0.0,
-        current_limit: float = math.inf,
-        speed_limit: float = math.inf,
-        tolerance: float = 0.05,
-    ) -> Motor:
-        """Motor from data sheet values: missing ones are computed, redundant ones are compared.
-
-        Relations: ``V = R i_stall``, ``tau_stall = K_t i_stall``, ``omega_0 = (V - R i_0) / K_t``.
-        """
-        given = {
-            "nominal_voltage": nominal_voltage,
-            "resistance": resistance,
-            "stall_current": stall_current,
-            "stall_torque": stall_torque,
-            "torque_constant": torque_constant,
-            "no_load_speed": no_load_speed,
-        }
-        values = complete(given, number("data sheet: no_load_current", no_load_current, least=0.0, unit="A"), tolerance)
-        return cls(
-            values["torque_constant"],
-            values.get("resistance", 0.0),
-            inductance,
-            inertia=inertia,
-            current_limit=current_limit,
-            voltage_limit=values.get("nominal_voltage", math.inf),
-            speed_limit=speed_limit,
-        )
-
     def _needs_torque_constant(self, what: str) -> None:
         if self.torque_constant == 0.0:
             raise DescriptionError(f"motor: torque_constant is 0, and {what} needs one above zero; give K_t in N m/A")
-
-
-def _rules(idle: float) -> list[Rule]:
-    """Every relation solved for each of its numbers: (result, its arguments, formula); `idle` is the no-load current."""
-    V, R, i, tau, k, w = UNITS
-    return [
-        (V, (R, i), lambda x: x[R] * x[i]),
-        (R, (V, i), lambda x: x[V] / x[i]),
-        (i, (V, R), lambda x: x[V] / x[R]),
-        (tau, (k, i), lambda x: x[k] * x[i]),
-        (k, (tau, i), lambda x: x[tau] / x[i]),
-        (i, (tau, k), lambda x: x[tau] / x[k]),
-        (w, (V, k, i), lambda x: x[V] * (1.0 - idle / x[i]) / x[k]),
-        (k, (V, w, i), lambda x: x[V] * (1.0 - idle / x[i]) / x[w]),
-        (V, (k, w, i), lambda x: x[k] * x[w] / (1.0 - idle / x[i])),
-        # Power of the torque-speed line: tau_stall omega_0 = V (i_stall - i_0), without the torque constant.
-        (i, (V, tau, w), lambda x: x[tau] * x[w] / x[V] + idle),
-    ] + ([(k, (V, w), lambda x: x[V] / x[w])] if idle == 0.0 else [])
-
-
-def complete(given: Mapping[str, float | None], idle: float = 0.0, tolerance: float = 0.05) -> Values:
-    """Return the given numbers with those that follow from them."""
-    allowed = number("data sheet: tolerance", tolerance, above=0.0)
-    known = {
-        name: number(f"data sheet: {name}", value, above=0.0, unit=UNITS[name])
-        for name, value in given.items()
-        if value is not None
-    }
-    rules = _rules(idle)
-    printed = dict(known)
-    for _ in range(len(UNITS)):
-        for name, needs, rule in rules:
-            if known.get("stall_current", math.inf) <= idle:
-                raise DescriptionError(
-                    f"data sheet: the stall current {known['stall_current']:g} A does not exceed "
-                    f"no_load_current = {idle:g} A; check both"
-                )
-            if name not in known and all(need in known for need in needs):
-                known[name] = rule(known)
-    if "torque_constant" not in known:
-        raise DescriptionError(
-            f"data sheet: the torque constant does not follow from {', '.join(printed) or 'nothing'}; "
-            "give torque_constant, or nominal_voltage with resistance and stall_torque or no_load_speed"
-        )
-    for name, needs, rule in rules:
-        if name in printed and all(need in known for need in needs):
-            expected = rule(known)
-            if abs(printed[name] - expected) > allowed * abs(expected):
-                raise DescriptionError(
-                    f"data sheet: {name} = {printed[name]:g} {UNITS[name]} contradicts {expected:.4g} {UNITS[name]} from "
-                    + " and ".join(f"{need} = {known[need]:.4g} {UNITS[need]}" for need in needs)
-                    + "; check the units or raise the tolerance"
-                )
-    return known

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+from dynident.arrays import Array
 from dynident.checks import real
 from dynident.errors import DynidentError
 from dynident.graph.expression import Function, Node
@@ -29,6 +30,13 @@ def c_number(value: float) -> str:
     if math.isinf(value):
         return "HUGE_VAL" if value > 0.0 else "-HUGE_VAL"
     return repr(value)
+
+
+def c_table(name: str, values: Array) -> str:
+    """Return a constant array of doubles."""
+    flat = [c_number(float(x)) for x in values.ravel()]
+    rows = [", ".join(flat[i : i + 6]) for i in range(0, len(flat), 6)]
+    return f"static const double {name}[{len(flat)}] = {{\n    " + ",\n    ".join(rows) + "\n};\n"
 
 
 def _polynomial(factors: Sequence[float]) -> str:

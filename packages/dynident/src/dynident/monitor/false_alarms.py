@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike
 from dynident.errors import DescriptionError
 
 HOUR = 3600.0
-LOWEST, HIGHEST = 0.0, 38.0  # at 38 the rate is no longer a number
 
 
 def false_alarm_rate(z: float, gains: ArrayLike) -> float:
@@ -28,11 +27,7 @@ def alarm_threshold(rate: float, gains: ArrayLike) -> float:
 
     `gains` (n,) are those of the observers [1/s].
     """
-    most = false_alarm_rate(LOWEST, gains)
+    most = false_alarm_rate(0.0, gains)
     if not 0.0 < rate < most:
         raise DescriptionError(f"false_alarms is {rate:g} per hour; give a number above 0 and below {most:.3g}")
-    low, high = LOWEST, HIGHEST
-    for _ in range(80):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if false_alarm_rate(middle, gains) > rate else (low, middle)
-    return 0.5 * (low + high)
+    return float(np.sqrt(2.0 * np.log(most / rate)))

@@ -10,7 +10,7 @@ import numpy as np
 
 from dynident.arrays import Array
 from dynident.files import write_atomic
-from dynident.graph.print_c import c_files, c_number
+from dynident.graph.print_c import c_files, c_table
 from dynident.graph.printing import comment, identifier
 from dynident.identify.base import random_closed_motion
 from dynident.mechanics.closure import close_positions
@@ -68,19 +68,13 @@ def _prototype(monitor: Monitor, prefix: str) -> str:
     )
 
 
-def _table(name: str, values: Array) -> str:
-    flat = [c_number(float(x)) for x in values.ravel()]
-    rows = [", ".join(flat[i : i + 6]) for i in range(0, len(flat), 6)]
-    return f"static const double {name}[{len(flat)}] = {{\n    " + ",\n    ".join(rows) + "\n};\n"
-
-
 def _numbers(monitor: Monitor, prefix: str) -> str:
     """Return the settings and parameters, and the function that uses them."""
     return "\n".join(
         [
             "",
-            _table(f"{prefix}_setting", monitor.setting),
-            _table(f"{prefix}_phi", monitor.model.values),
+            c_table(f"{prefix}_setting", monitor.setting),
+            c_table(f"{prefix}_phi", monitor.model.values),
             _prototype(monitor, prefix),
             "{",
             f"    {prefix}_sample(now, {prefix}_setting, {prefix}_phi, state, result);",
@@ -121,8 +115,8 @@ def _test(monitor: Monitor, prefix: str) -> str:
             "#include <math.h>",
             "#include <stdio.h>",
             "",
-            _table("now", now),
-            _table("expected", expected),
+            c_table("now", now),
+            c_table("expected", expected),
             "int main(void)",
             "{",
             f"    static double state[{at.state_size}];",

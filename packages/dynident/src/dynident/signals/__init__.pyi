@@ -8,6 +8,5 @@ from .quality import Quality as Quality
 from .quality import diagnose as diagnose
 from .quality import split_at_gaps as split_at_gaps
 from .smoothers import fourier as fourier
-from .smoothers import kalman_smoother as kalman_smoother
 from .smoothers import savitzky_golay as savitzky_golay
 from .smoothers import smoothing_spline as smoothing_spline

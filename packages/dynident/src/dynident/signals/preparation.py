@@ -148,7 +148,7 @@ def prepare(
     ----------
     log : Log
         What was measured.
-    method : {"butterworth", "savitzky_golay", "smoothing_spline", "kalman_smoother", "fourier"}
+    method : {"butterworth", "savitzky_golay", "smoothing_spline", "fourier"}
         How positions become velocities and accelerations; "fourier" needs `period`.
     cutoff : float or "auto"
         Low-pass frequency in Hz; "auto" reads it from the spectrum (`automatic_cutoff`).

@@ -264,7 +264,7 @@ def topics_of(rules: Mapping[str, Any]) -> list[str] | None:
 def _tables(path: object, topics: list[str] | None) -> tuple[list[Table], dict[str, Table]]:
     """Read every file once; the second value says which file a role was assigned to."""
     if isinstance(path, Mapping) and path and not any(isinstance(p, str | os.PathLike) for p in path.values()):
-        return [_frame(path)], {}
+        return [read_frame(path)], {}
     if isinstance(path, Mapping):
         unknown = sorted(set(map(str, path)) - {*ROLES, "time"})
         if unknown or not path:
@@ -281,7 +281,7 @@ def _tables(path: object, topics: list[str] | None) -> tuple[list[Table], dict[s
         return [read_table(p, topics) for p in path], {}
     if path is None or isinstance(path, int | float | bytes):
         raise LogError(f"path is {path!r}; give a file, a list of files, a mapping from quantity to file, or a table")
-    return [_frame(path)], {}
+    return [read_frame(path)], {}
 
 
 def _file(path: PathLike, topics: list[str] | None) -> Table:
@@ -289,11 +289,6 @@ def _file(path: PathLike, topics: list[str] | None) -> Table:
     if Path(path).is_dir() and is_data_set(path):
         return read_data_set(path)
     return read_table(path, topics)
-
-
-def _frame(table: object) -> Table:
-    """Take a table in memory."""
-    return read_frame(table)
 
 
 def _role_columns(table: Table) -> dict[str, Array]:

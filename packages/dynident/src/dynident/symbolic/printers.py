@@ -11,7 +11,7 @@ import numpy as np
 from dynident.errors import DynidentError
 from dynident.friction.terms import term_of
 from dynident.graph.expression import reachable
-from dynident.graph.print_c import c_function, c_helpers, c_number, c_prototype
+from dynident.graph.print_c import c_function, c_helpers, c_prototype, c_table
 from dynident.graph.print_latex import latex_align, latex_equations, latex_number, latex_text
 from dynident.graph.print_python import casadi_function, casadi_helpers, numpy_function, numpy_helpers
 from dynident.graph.printing import comment, identifier, identifiers
@@ -145,13 +145,13 @@ def _harness(program: Program, prefix: str, samples: int, seed: int) -> str:
         "",
     ]
     used = {array for name in program.quantities for array in program.needed(name)}
-    lines += [_table(f"test_{array}", data[array]) for array in program.inputs if array in used]
+    lines += [c_table(f"test_{array}", data[array]) for array in program.inputs if array in used]
     main = ["int main(void)", "{", "    int failed = 0;"]
     for name, form in program.quantities.items():
         arrays = program.needed(name)
         expected = program.evaluate(name, **{array: data[array] for array in arrays})
         count, width = expected.shape[0], len(form.entries)
-        lines.append(_table(f"expected_{name}", expected.reshape(count, width)))
+        lines.append(c_table(f"expected_{name}", expected.reshape(count, width)))
         lines.append(f"static double computed_{name}[{count * width}];\n")
         gives = ", ".join([f"{count}U", *(f"test_{array}" for array in arrays), f"computed_{name}"])
         main += [
@@ -160,12 +160,6 @@ def _harness(program: Program, prefix: str, samples: int, seed: int) -> str:
         ]
     lines.append(_COMPARE)
     return "\n".join([*lines, *main, "    return (failed == 0) ? 0 : 1;", "}", ""])
-
-
-def _table(name: str, values: np.ndarray) -> str:
-    flat = [c_number(x) for x in values.ravel()]
-    rows = [", ".join(flat[i : i + 6]) for i in range(0, len(flat), 6)]
-    return f"static const double {name}[{len(flat)}] = {{\n    " + ",\n    ".join(rows) + "\n};"
 
 
 _COMPARE = """static int compare(const char *name, const size_t count, const double *expected, const double *computed)
