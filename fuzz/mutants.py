@@ -23,7 +23,7 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -32,7 +32,8 @@ OUT = ROOT / "fuzz/out"
 EQUIVALENT = Path(__file__).with_name("mutants_equivalent.txt")
 # Layout and wording of figures and pages are checked by looking at them.
 LOOKS = ("figures.py", "drawing.py", "pages.py", "report/", "identify/figures.py", "demo.py", "examples/")
-QUICK, FILES, SECONDS = 40.0, 4, 300  # [s] of single tests, then whole test files, [s] of processor time of each run
+QUICK, SLOW = 8.0, 50.0  # [s] of the tests that are tried first, and then of others
+RECORD, SECONDS = 90, 240  # [s] of processor time for the calls of one test file, and for one mutant
 SWAP: dict[type, type] = {
     ast.Add: ast.Sub,
     ast.Sub: ast.Add,
@@ -79,14 +80,14 @@ class Mutant:
 
 def changed(node: ast.AST) -> ast.AST | None:
     """Return a copy of a node with one bug, or None for a node that is not mutated."""
-    new: Any = copy.deepcopy(node)
+    new: Any = copy.copy(node)
     match node:
         case ast.BinOp(op=op) | ast.AugAssign(op=op) if type(op) in SWAP:
             new.op = SWAP[type(op)]()
         case ast.Compare(ops=[op]) if type(op) in SWAP:
             new.ops = [SWAP[type(op)]()]
         case ast.UnaryOp(op=ast.USub(), operand=operand) if not isinstance(operand, ast.Constant):
-            return copy.deepcopy(operand)
+            return operand
         case ast.Constant(value=bool(value)):
             new.value = not value
         case ast.Constant(value=int(value)):
@@ -129,45 +130,42 @@ _calls: dict[str, dict[str, Any]] = {}
 
 
 def _traced(phase: str, item: Any) -> Generator[None, Any, Any]:
-    codes: set[Any] = set()
+    codes: set[CodeType] = set()
 
-    def look(frame: FrameType, event: str, _: object) -> None:
-        if event == "call":
-            codes.add(frame.f_code)
+    def look(frame: FrameType, _: str, __: object) -> None:
+        codes.add(frame.f_code)
 
     begin = time.process_time()
-    sys.setprofile(look)
+    sys.settrace(look)
     try:
         return (yield)
     finally:
-        sys.setprofile(None)
-        entry = _calls.setdefault(item.nodeid, {"seconds": 0.0, "setup": [], "call": [], "passed": False})
+        sys.settrace(None)
+        entry = _calls.setdefault(item.nodeid, {"test": item.nodeid, "seconds": 0.0})
         entry["seconds"] += time.process_time() - begin
         inside = f"{os.sep}dynident{os.sep}"
         found = {(c.co_filename.rpartition(inside)[2], c.co_qualname) for c in codes if inside in c.co_filename}
         entry[phase] = sorted({f"{file} {name.partition('.<locals>.<')[0]}" for file, name in found})
 
 
-def _hook(phase: str) -> Any:
-    import pytest  # noqa: PLC0415 - only in the process of the tests
-
-    def wrapped(item: Any) -> Generator[None, Any, Any]:
-        return (yield from _traced(phase, item))
-
-    return pytest.hookimpl(wrapper=True)(wrapped)
-
-
 if os.environ.get("DYNIDENT_CALLS"):
-    pytest_runtest_setup, pytest_runtest_call = _hook("setup"), _hook("call")
+    import pytest
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_setup(item: Any) -> Generator[None, Any, Any]:
+        """Note what the fixtures of a test call."""
+        return (yield from _traced("setup", item))
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(item: Any) -> Generator[None, Any, Any]:
+        """Note what a test calls."""
+        return (yield from _traced("call", item))
 
     def pytest_runtest_logreport(report: Any) -> None:
-        """Remember that a test passed."""
+        """Write the calls of a test that passed, at once: a slow file may run out of its time."""
         if report.when == "call" and report.passed:
-            _calls[report.nodeid]["passed"] = True
-
-    def pytest_sessionfinish() -> None:
-        """Write the calls of all tests."""
-        Path(os.environ["DYNIDENT_CALLS"]).write_text(json.dumps(_calls), encoding="utf-8")
+            with Path(os.environ["DYNIDENT_CALLS"]).open("a", encoding="utf-8") as file:
+                file.write(json.dumps(_calls.pop(report.nodeid)) + "\n")
 
 
 # ---- running tests on the copy
@@ -199,17 +197,19 @@ def record(source: Path, only: str) -> dict[str, dict[str, Any]]:
     """Return the calls of every test; test files that did not change since they were recorded are not run again."""
     calls: dict[str, dict[str, Any]] = {}
     for file in sorted(TESTS.glob("test_*.py")):
-        kept = OUT / "calls" / f"{file.stem}-{hashlib.sha256(file.read_bytes()).hexdigest()[:12]}.json"
+        kept = OUT / "calls" / f"{file.stem}-{hashlib.sha256(file.read_bytes()).hexdigest()[:12]}.jsonl"
         if not kept.exists() and only in file.name:
-            for old in kept.parent.glob(f"{file.stem}-*.json"):
-                old.unlink()
+            begin, being = time.monotonic(), kept.with_suffix(".part")
             kept.parent.mkdir(parents=True, exist_ok=True)
-            begin = time.monotonic()
-            run([str(file.relative_to(ROOT)), "-p", "fuzz.mutants", "--maxfail=1000"], source, 900, DYNIDENT_CALLS=str(kept))
+            being.write_text("")
+            run(
+                [str(file.relative_to(ROOT)), "-p", "fuzz.mutants", "--maxfail=1000"], source, RECORD, DYNIDENT_CALLS=str(being)
+            )
+            being.replace(kept)
             sys.stderr.write(f"calls of {file.name}: {time.monotonic() - begin:.0f} s\n")
         if kept.exists():
-            calls |= json.loads(kept.read_text(encoding="utf-8"))
-    return {name: test for name, test in calls.items() if test["passed"]}
+            calls |= {test["test"]: test for test in map(json.loads, kept.read_text(encoding="utf-8").splitlines())}
+    return calls
 
 
 def users(trees: dict[str, ast.Module]) -> dict[str, set[str]]:
@@ -232,19 +232,27 @@ def users(trees: dict[str, ast.Module]) -> dict[str, set[str]]:
     return found
 
 
-def related(mutant: Mutant, calls: dict[str, dict[str, Any]], mentions: dict[str, set[str]]) -> tuple[list[str], list[str]]:
-    """Return the quickest tests that call the function (or use the constant), and test files that do so most often."""
+def related(mutant: Mutant, calls: dict[str, dict[str, Any]], mentions: dict[str, set[str]]) -> list[list[str]]:
+    """Return the quickest tests that call the function (or use the constant), then others in files that do so."""
     wanted = mentions.get(mutant.assigned, set()) if mutant.assigned else {f"{mutant.module} {mutant.function}"}
-    direct = [test for test, found in calls.items() if not wanted.isdisjoint(found["call"])]
-    all_of_them = direct + [test for test, found in calls.items() if not wanted.isdisjoint(found["setup"])]
-    quick, spent, per_file = [], 0.0, Counter[str]()
-    for test in sorted(direct, key=lambda test: calls[test]["seconds"]):
-        file = test.partition("::")[0]
-        per_file[file] += 1
-        if spent + calls[test]["seconds"] < QUICK and per_file[file] <= 12 and len(quick) < 60:
-            quick.append(test)
-            spent += calls[test]["seconds"]
-    return quick, [file for file, _ in Counter(test.partition("::")[0] for test in all_of_them).most_common(FILES)]
+    direct = {test for test, found in calls.items() if not wanted.isdisjoint(found["call"])}
+    files = Counter(
+        test.partition("::")[0] for test, found in calls.items() if not wanted.isdisjoint({*found["call"], *found["setup"]})
+    )
+    # Results are kept between tests of a file: a test may depend on a function that another one called.
+    beside = {test for test in calls if test.partition("::")[0] in dict(files.most_common(4))} - direct
+    batches, chosen = [], set[str]()
+    for tests, limit in ((direct, QUICK), (direct, SLOW), (beside, SLOW)):
+        batch, spent, per_file = [], 0.0, Counter[str]()
+        for test in sorted(tests - chosen, key=lambda test: calls[test]["seconds"]):
+            file = test.partition("::")[0]
+            if spent + calls[test]["seconds"] < limit and per_file[file] < 12:
+                per_file[file] += 1
+                batch.append(test)
+                spent += calls[test]["seconds"]
+        chosen |= {*batch}
+        batches.append(batch)
+    return [batch for batch in batches if batch]
 
 
 def attempt(
@@ -257,12 +265,12 @@ def attempt(
     stamp = time.time() - 1e6 * int.from_bytes(os.urandom(2)) / 65536  # else Python may take the bytecode of another mutant
     os.utime(path, (stamp, stamp))
     try:
-        for selected in filter(None, (tests[0], *([file] for file in tests[1]))):
+        for selected in tests:
             if code := run(selected, source, SECONDS):
                 return f"killed ({'time' if code < 0 else 'tests'}) by {selected[0]}" + (
                     f" and {len(selected) - 1} more" if selected[1:] else ""
                 )
-        return "survived" if any(tests) else "survived: no test calls it"
+        return "survived" if tests else "survived: no test calls it"
     finally:
         path.write_bytes(original)
 
