@@ -11,6 +11,7 @@ import pytest
 from dynident.errors import LogError
 from dynident_lab.campaigns import GAP, REPEATED, read_journal, read_segment
 from dynident_lab.link import DiskFullError, Recorder, Samples
+from dynident_lab.link.recorder import Journal
 
 CHANNELS = ("a", "b")
 
@@ -59,6 +60,18 @@ def test_a_torn_tail_is_cut_and_told(tmp_path) -> None:
     sealed = tmp_path / path.with_suffix(".parquet").name
     assert not path.exists()
     np.testing.assert_array_equal(read_segment(sealed).table[:, 1], np.arange(10))
+
+
+def test_a_line_of_the_journal_that_was_changed_ends_what_is_read(tmp_path) -> None:
+    journal = Journal(tmp_path)
+    for name in ("one", "two", "three"):
+        journal.note("cycle begun", cycle=name)
+    journal.close()
+    path = tmp_path / "journal.jsonl"
+    whole = read_journal(tmp_path)
+    assert [e["cycle"] for e in whole if "cycle" in e] == ["one", "two", "three"]
+    path.write_bytes(path.read_bytes().replace(b'"two"', b'"six"'))  # JSON as good as before
+    assert [e["cycle"] for e in read_journal(tmp_path) if "cycle" in e] == ["one"]
 
 
 def test_gaps_and_repetitions_are_marked(tmp_path) -> None:

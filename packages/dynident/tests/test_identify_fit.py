@@ -145,9 +145,12 @@ def test_score_is_the_metrics_of_the_prediction(fit, log):
     np.testing.assert_allclose(every.rmse, [0.3, 0.3, 0.1], rtol=0.1)  # the noise that was put in
 
 
-def test_coverage_of_a_right_model_is_right(fit, log):
-    score = fit.score(log.rows(5000, 8000))
+def test_coverage_of_a_right_model_is_right(robot):
+    log = simulated_log(robot, seconds=400.0, noise=[0.3, 0.3, 0.1], provenance={"sha256": "f" * 64})
+    fit = WLS().fit(Regression.from_log(robot, log.rows(0, 40000))).result_
+    score = fit.score(log.rows(40000, 80000))
     n = score.measured.size
+    assert n > 1000  # enough to tell two standard deviations from three, 0.9973
     assert abs(score.coverage - 0.9545) < 4.0 * np.sqrt(0.9545 * 0.0455 / n) + 0.01
 
 

@@ -8,7 +8,7 @@ from identify_cases import DOWN_Y, PLANAR, arm
 
 import dynident as di
 from dynident.identify import MAP, Regression
-from dynident.identify.regression.stretches import period_of, stretches_of
+from dynident.identify.regression.stretches import _lowest, period_of, stretches_of
 from dynident.mechanics import inverse_dynamics
 
 RATE, BASE = 100.0, 0.2
@@ -90,3 +90,26 @@ def test_phases_survive_files_and_merging(tmp_path):
         assert len(group.phases) == len(group.counts)
         assert len(set(group.phases)) < len(group.phases)
         assert not set(group.phases[: len(one.groups[0].counts)]) & set(group.phases[len(one.groups[0].counts) :])
+
+
+@pytest.mark.parametrize("vertex", [6.6, 7.0, 7.4])
+def test_the_minimum_of_a_parabola_is_found_between_its_samples(vertex):
+    place, depth = _lowest(0.01 + 0.3 * (np.arange(15.0) - vertex) ** 2, 7)
+    assert place == pytest.approx(vertex, abs=1e-12)
+    assert depth == pytest.approx(0.01, abs=1e-12)
+
+
+@pytest.mark.parametrize("periods", [3.37, 7.81])
+def test_a_period_between_two_samples_is_found(periods):
+    """The samples of no period repeat those of another: only the minimum between them is deep enough."""
+    t = np.arange(int(periods * 61.43))
+    angle = 2 * np.pi * t[:, None] / 61.43 * np.arange(1, 6)
+    q = np.column_stack([np.sin(angle + 0.3).sum(axis=1), np.cos(angle * [1, 2, 1, 2, 1]).sum(axis=1)])
+    assert period_of(q, np.gradient(q, axis=0)) == pytest.approx(61.43, abs=0.05)
+
+
+@pytest.mark.parametrize("hold", [2, 5, 10, 25])
+def test_held_positions_have_the_period_of_the_motion(hold):
+    motion = harmonic(6.3)
+    held = np.arange(len(motion.t)) // hold * hold
+    assert period_of(motion.q[held], motion.v[held]) == pytest.approx(RATE / BASE, rel=1e-3)

@@ -10,6 +10,7 @@ import dynident as di
 from dynident.errors import LogError
 from dynident.signals import Log
 from dynident.signals.log import EFFORT_KINDS
+from dynident.signals.units import to_si
 
 
 def make(n: int = 2, samples: int = 200, **changes: object) -> Log:
@@ -175,3 +176,56 @@ def test_damaged_own_files(tmp_path):
 def test_log_does_not_import_scipy():
     code = "import sys, dynident.signals.log; assert not any(m.startswith(('scipy', 'llvmlite')) for m in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(
+    ("quantity", "unit", "value", "si"),
+    [
+        ("velocity", "rpm", 1500.0, 25.0 * 2.0 * np.pi),  # 25 turns per second
+        ("velocity", "rev/s", 2.0, 4.0 * np.pi),
+        ("velocity", "deg/s", 90.0, np.pi / 2.0),
+        ("velocity", "mm/s", 250.0, 0.25),
+        ("position", "in", 1000.0, 25.4),
+        ("position", "in", 39.37007874015748, 1.0),
+        ("position", "cm", 170.0, 1.7),
+        ("position", "mm", 1700.0, 1.7),
+        ("position", "um", 5e5, 0.5),
+        ("position", "deg", 180.0, np.pi),
+        ("position", "rev", 0.25, np.pi / 2.0),
+        ("position", "mrad", 1000.0 * np.pi, np.pi),
+        ("time", "min", 2.0, 120.0),
+        ("time", "ns", 5e8, 0.5),
+        ("time", "us", 2e6, 2.0),
+        ("time", "ms", 1500.0, 1.5),
+        ("acceleration", "deg/s^2", 360.0, 2.0 * np.pi),
+        ("temperature", "K", 300.0, 26.85),
+    ],
+)
+def test_units_of_everyday_quantities(quantity, unit, value, si):
+    values, notes = to_si(quantity, np.array([value]), unit)
+    assert values[0] == pytest.approx(si, rel=1e-12)
+    assert len(notes) == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "unit", "value", "si"),
+    [
+        ("joint_torque", "mNm", 2500.0, 2.5),
+        ("joint_torque", "Ncm", 250.0, 2.5),
+        ("joint_torque", "kN", 0.3, 300.0),
+        ("motor_torque", "kNm", 0.04, 40.0),
+        ("joint_force", "mN", 1500.0, 1.5),
+        ("motor_current", "mA", 700.0, 0.7),
+        ("voltage", "mV", 12000.0, 12.0),
+    ],
+)
+def test_units_of_efforts(kind, unit, value, si):
+    assert to_si("effort", np.array([value]), unit, effort_kind=kind)[0][0] == pytest.approx(si, rel=1e-12)
+
+
+def test_a_log_in_rpm_and_inches_is_read_in_si():
+    t = np.arange(100) / 100.0
+    table = {"t": t, "q": np.column_stack([t, 10.0 * t]), "qd": np.full((100, 2), 30.0), "tau": np.zeros((100, 2))}
+    log = Log.read(table, "joint_torque", units={"position": ["rad", "in"], "velocity": ["rpm", "mm/s"]})
+    np.testing.assert_allclose(log.position[-1], [0.99, 0.99 * 0.254], rtol=1e-12)
+    np.testing.assert_allclose(log.velocity[0], [np.pi, 0.03], rtol=1e-12)

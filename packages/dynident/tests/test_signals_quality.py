@@ -7,7 +7,7 @@ import pytest
 from test_signals_motions import clean_log, multisine
 
 from dynident.signals import Log, diagnose
-from dynident.signals.quality import KINDS, delay_between
+from dynident.signals.quality import KINDS, delay_between, fill_holes, split_at_gaps
 
 
 def changed(name: str, column: int, change, **options: float) -> Log:
@@ -146,3 +146,43 @@ def test_report_is_plain():
         assert finding["kind"] in KINDS
         assert finding["severity"] in ("info", "warning", "error")
         assert finding["channel"] in quality.summary()
+
+
+def test_the_longest_run_of_missing_samples_is_counted():
+    log = clean_log()
+    effort = log.effort.copy()
+    effort[100:103, 1] = effort[200:207, 1] = effort[300, 1] = np.nan
+    (found,) = diagnose(clean_log(effort=effort)).of("nan")
+    assert found.sentence == "11 of 10000 samples are missing, the longest run 7 samples"
+    assert found.value == pytest.approx(11 / 10000)
+
+
+@pytest.mark.parametrize(("missing", "pieces"), [(0.04, 1), (0.06, 2), (0.1, 2)])
+@pytest.mark.parametrize("fault", ["values", "rows"])
+def test_holes_up_to_a_twentieth_of_a_second_are_bridged_and_longer_ones_cut_the_log(missing, pieces, fault):
+    rate = 500.0
+    log = clean_log(rate=rate)
+    first, last = 5000, 5000 + round(missing * rate)
+    if fault == "values":
+        effort = log.effort.copy()
+        effort[first:last, 2] = np.nan
+        log = clean_log(rate=rate, effort=effort)
+    else:
+        kept = np.r_[0:first, last - 1 : len(log)]  # a step of `missing` seconds
+        log = Log(t=log.t[kept], joints=log.joints, position=log.position[kept], effort=log.effort[kept], effort_kind="joint_torque")
+    found = split_at_gaps(log)
+    assert len(found) == pieces
+    if pieces == 2:
+        assert [len(found[0]), found[1].t[0]] == [first, pytest.approx(last / rate if fault == "values" else (last - 1) / rate)]
+
+
+def test_missing_values_come_back_from_their_neighbours():
+    """Efforts on a line and positions on a cubic are what the interpolation must return exactly."""
+    t = np.arange(200) / 100.0
+    q, tau = (t**3 - t)[:, None], (3.0 - 2.0 * t)[:, None]
+    position, effort = q.copy(), tau.copy()
+    position[50:54] = effort[70:74] = effort[120] = np.nan
+    log, count = fill_holes(Log(t=t, joints=["a"], position=position, effort=effort, effort_kind="joint_torque"))
+    assert count == 9
+    np.testing.assert_allclose(log.effort, tau, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(log.position, q, rtol=0, atol=1e-9)

@@ -7,10 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from benchmarks.population import population
-from identify_cases import LWR, RRR, UR10, arm, simulated_log
+from identify_cases import LWR, RRR, UR10, arm, simulated_log, smooth
 
 import dynident as di
 from dynident.identify import MAP, Regression
+from dynident.validate.diagnosis.description import other_gravities
 from dynident.validate.diagnosis.inspection import Inspection, doubts_of, inspect_fit, suspicions, with_findings
 from dynident.validate.diagnosis.sample import fault
 
@@ -38,6 +39,19 @@ def test_a_robot_that_is_mounted_otherwise_is_told_and_the_advice_mends_it(down,
     log = log_of(described.with_gravity(down))
     assert told in said(log, described)
     assert said(log, described.with_gravity(down)) == ""
+
+
+@pytest.mark.parametrize(("heavier", "found"), [(0.3, False), (0.5, True), (2.2, True), (3.0, False)])
+def test_wrong_masses_do_not_hide_the_mounting_unless_they_are_absurd(heavier, found):
+    """A slow motion shows little but gravity: half or twice the described masses are still believed, a third or thrice are not."""
+    described, motion = arm(RRR), smooth(3, 4000)
+    slow = di.Motion(20.0 * motion.t, motion.q, motion.v / 20.0, motion.a / 400.0)
+    bodies = np.arange(len(described.parameters)) < described.tree.inertias.size
+    true = described.with_parameters(described.parameters.replace(described.parameters.values * np.where(bodies, heavier, 1.0)))
+    other = other_gravities(described, slow, di.inverse_dynamics(true.with_gravity((0.0, 9.81, 0.0)), slow))
+    assert bool(other) == found
+    for direction in other:
+        np.testing.assert_allclose(direction, [0.0, 9.81, 0.0], atol=0.02)
 
 
 def test_turned_efforts_are_not_taken_for_a_turned_robot():
