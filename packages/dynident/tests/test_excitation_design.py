@@ -251,3 +251,11 @@ def test_bad_files(robot, tmp_path):
         (tmp_path / "p.json").write_text(text)
         with pytest.raises(DynidentError, match=r"plan"):
             Plan.load(tmp_path / "p.json")
+
+
+@pytest.mark.parametrize("workers", [0, -2])
+def test_fewer_than_one_worker_is_refused(workers):
+    robot = arm(RRR)
+    limits = limits_of(robot, {"default": {"lower": -1.0, "upper": 1.0, "velocity": 1.0, "acceleration": 5.0}})
+    with pytest.raises(DynidentError, match=f"workers is {workers}; give a whole number, 1 or more"):
+        design(robot, limits, workers=workers, iterations=1, starts=1)

@@ -304,3 +304,22 @@ def test_limits_of_moveit(tmp_path):
         file.write_text(bad)
         with pytest.raises(DynidentError, match=words):
             limits_settings(file)
+
+
+@pytest.mark.parametrize("text", ["upper = [true]", "lower = {a = 1}", 'upper = "1"', "velocity = []", "lower = 2020-01-01"])
+@pytest.mark.parametrize("table", ["joints.joint_1", "default"])
+def test_limits_that_are_no_numbers_are_named(text, table, tmp_path):
+    file = tmp_path / "limits.toml"
+    file.write_text(f"[{table}]\n{text}\n")
+    settings = limits_settings(file)
+    robot = di.Mechanism.from_dh([(0.3, 0.0, 0.0, 0.0), (0.2, 0.0, 0.0, 0.0)])
+    for read in (assume_limits, limits_of):
+        with pytest.raises(di.DynidentError, match=rf"limits: {table}\.{text.split()[0]} is "):
+            read(robot, settings)
+
+
+def test_a_speed_of_zero_in_a_limits_file_is_refused_and_not_replaced():
+    robot = di.Mechanism.from_dh([(0.3, 0.0, 0.0, 0.0)])
+    assumed = assume_limits(robot, {"joints": {"joint_1": {"velocity": 0.0}}})
+    with pytest.raises(di.DynidentError, match="velocity limit of 'joint_1' is 0"):
+        limits_of(assumed.mechanism, assumed.settings)

@@ -228,3 +228,38 @@ def test_a_processor_has_objects_of_its_own(tmp_path: Path) -> None:
     assert right(start(tmp_path))
     assert right(start(tmp_path, DYNIDENT_CPU="generic"))
     assert len(objects(tmp_path)) == 2
+
+
+def test_objects_under_each_others_names_are_compiled_again(folder: Path) -> None:
+    """Each is whole and right, but for another function: running one would give the other's value, or end the process."""
+    assert [value(1.0), value(2.0)] == [2.0, 3.0]
+    one, other = objects(folder)
+    first, second = one.read_bytes(), other.read_bytes()
+    one.write_bytes(second)
+    other.write_bytes(first)
+    assert [value(1.0), value(2.0)] == [2.0, 3.0]
+    assert [one.read_bytes(), other.read_bytes()] == [first, second]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes with names")
+def test_a_pipe_in_the_folder_is_not_waited_for(tmp_path: Path) -> None:
+    assert right(start(tmp_path))
+    (path,) = objects(tmp_path)
+    path.unlink()
+    os.mkfifo(path)
+    process = start(tmp_path)
+    try:
+        assert right(process)
+    finally:
+        process.kill()
+    assert path.is_file()  # replaced by the object
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="needs owners")
+def test_an_object_of_another_user_is_not_run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert value(3.0) == 4.0
+    (path,) = objects(folder)
+    assert cache.read(path.stem) is not None
+    monkeypatch.setattr(cache, "_private", lambda _: True)
+    monkeypatch.setattr(os, "getuid", lambda: path.stat().st_uid + 1)
+    assert cache.read(path.stem) is None

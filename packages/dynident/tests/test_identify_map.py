@@ -523,3 +523,18 @@ def test_a_turned_effort_is_suspected_where_the_rotor_hides_the_description():
         found = doubts_of(di.MAP().fit(di.Regression.from_log(arm.robot, log, cutoff=20.0)).result_)
         assert len(found) == len(expected)
         assert all(text.startswith(start) for text, start in zip(found, expected, strict=True))
+
+
+@pytest.mark.parametrize("known", [{"masses": {"link1": -1.0}}, {"masses": {"link1": (2.0, -0.1)}}, {"total_mass": -3.0}])
+def test_knowledge_refuses_negative_masses(known):
+    with pytest.raises(IdentificationError, match=r"mass.* is .*; give a number from 0"):
+        Knowledge(**known)
+
+
+@pytest.mark.parametrize("name", ["result_", "coef_", "covariance_"])
+def test_results_before_fit_say_what_to_do(name):
+    with pytest.raises(AttributeError, match=f"MAP has no attribute '{name}'; call fit first"):
+        getattr(MAP(), name)
+    assert not hasattr(MAP(), name)
+    with pytest.raises(AttributeError, match="no attribute 'resutl'; there is none"):
+        MAP().resutl  # noqa: B018

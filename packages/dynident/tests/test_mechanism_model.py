@@ -268,3 +268,11 @@ def test_nodes_of_the_tree_are_where_the_joints_put_the_links(rich):
         pose = nodes[node] @ inside if node >= 0 else inside
         np.testing.assert_allclose(pose.rotation, links[body].rotation, atol=1e-13)
         np.testing.assert_allclose(pose.translation, links[body].translation, atol=1e-13)
+
+
+def test_one_term_may_be_given_by_its_name():
+    robot = Mechanism.from_dh([(0.3, 0.0, 0.0, 0.0), (0.2, 0.0, 0.0, 0.0)])
+    assert robot.with_terms("fv").parameters.names == robot.with_terms(["fv"]).parameters.names
+    assert robot.with_terms({"joint_2": "ia"}).parameters.names == robot.with_terms({"joint_2": ("ia",)}).parameters.names
+    with pytest.raises(DescriptionError, match="unknown joint term 'fx'"):
+        robot.with_terms("fx")

@@ -169,7 +169,9 @@ def test_holes_up_to_a_twentieth_of_a_second_are_bridged_and_longer_ones_cut_the
         log = clean_log(rate=rate, effort=effort)
     else:
         kept = np.r_[0:first, last - 1 : len(log)]  # a step of `missing` seconds
-        log = Log(t=log.t[kept], joints=log.joints, position=log.position[kept], effort=log.effort[kept], effort_kind="joint_torque")
+        log = Log(
+            t=log.t[kept], joints=log.joints, position=log.position[kept], effort=log.effort[kept], effort_kind="joint_torque"
+        )
     found = split_at_gaps(log)
     assert len(found) == pieces
     if pieces == 2:

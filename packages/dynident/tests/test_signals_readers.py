@@ -281,3 +281,10 @@ def test_columns_that_were_not_used_are_told_by_families():
     table |= {f"{name}{i}": t + i for name in ("sm", "cur", "spare") for i in range(1, 8)}
     log = Log.read(table, "joint_torque")
     assert "not used: sm1 to sm7, cur1 to cur7, spare1 to spare7" in log.provenance["conversions"]
+
+
+def test_a_blank_that_does_not_break_lines_is_a_blank(tmp_path):
+    rows = "\n".join(f"{0.01 * k:.2f},{k},{2 * k}\u00a0" for k in range(20))
+    (tmp_path / "run.csv").write_text(f"t,q1,tau1\n{rows}\n", encoding="utf-8")
+    log = Log.read(tmp_path / "run.csv", "joint_torque")
+    np.testing.assert_array_equal(log.effort[:, 0], 2.0 * np.arange(20))

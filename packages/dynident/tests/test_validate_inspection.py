@@ -43,7 +43,7 @@ def test_a_robot_that_is_mounted_otherwise_is_told_and_the_advice_mends_it(down,
 
 @pytest.mark.parametrize(("heavier", "found"), [(0.3, False), (0.5, True), (2.2, True), (3.0, False)])
 def test_wrong_masses_do_not_hide_the_mounting_unless_they_are_absurd(heavier, found):
-    """A slow motion shows little but gravity: half or twice the described masses are still believed, a third or thrice are not."""
+    """A slow motion shows little but gravity: half or twice the described masses are believed, a third or thrice are not."""
     described, motion = arm(RRR), smooth(3, 4000)
     slow = di.Motion(20.0 * motion.t, motion.q, motion.v / 20.0, motion.a / 400.0)
     bodies = np.arange(len(described.parameters)) < described.tree.inertias.size

@@ -36,8 +36,11 @@ NESTED = 4 << 20  # objects and lists of a text: each takes up to 200 bytes of m
 _ARRAY, _LONG = b'"base64": "', 1024  # how a packed array begins in a file, and the characters of one that never becomes text
 
 
-def read_regular(path: str | os.PathLike[str], most: int | None = None) -> bytes:
-    """Return the content of a regular file; a pipe, socket or device, on which reading may wait for ever, is refused."""
+def read_regular(path: str | os.PathLike[str], most: int | None = None, own: bool = False) -> bytes:
+    """Return the content of a regular file; a pipe, socket or device, on which reading may wait for ever, is refused.
+
+    `own` refuses the files of other users too, where the system knows owners.
+    """
     # A pipe is opened without waiting for its other end, so that it can be refused.
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     if stat.S_ISDIR(os.fstat(handle).st_mode):
@@ -47,6 +50,8 @@ def read_regular(path: str | os.PathLike[str], most: int | None = None) -> bytes
         state = os.fstat(stream.fileno())
         if not stat.S_ISREG(state.st_mode):
             raise OSError(errno.EINVAL, "it is not a regular file")
+        if own and hasattr(os, "getuid") and state.st_uid != os.getuid():
+            raise OSError(errno.EPERM, "it belongs to another user")
         if most is not None and state.st_size > most:
             raise OSError(errno.EFBIG, f"it has {state.st_size} bytes, more than the {most} that are read")
         return stream.read()

@@ -84,10 +84,7 @@ def assume_limits(mechanism: Mechanism, settings: Mapping[str, Any] | None = Non
         names = ", ".join(stuck)
         notes.append(f"{names} held still: the friction in the description takes all of the effort that it allows")
     given = dict(settings or {})
-    if not isinstance(given.get("joints", {}), Mapping) or not isinstance(given.get("default", {}), Mapping):
-        return Assumed(mechanism, given, tuple(notes))  # `limits_of` says what is wrong
-    common = given.get("default", {})
-    tables = {name: dict(table) for name, table in given.get("joints", {}).items() if isinstance(table, Mapping)}
+    common, tables = _joint_numbers(given)
     missing: dict[str, list[str]] = {}
     for joint in mechanism.joints:
         usual = SLIDING if joint.kind == "prismatic" else TURNING
@@ -100,12 +97,12 @@ def assume_limits(mechanism: Mechanism, settings: Mapping[str, Any] | None = Non
             unit = "m" if usual is SLIDING else "rad"
             if not low < high and not {"lower", "upper"} & set(own):
                 low, high = -np.inf, np.inf  # 0 ... 0 in a description says that nobody wrote them
-            if not (np.isfinite(low) and np.isfinite(high)) and isinstance(low, float) and isinstance(high, float):
+            if not (np.isfinite(low) and np.isfinite(high)):
                 centre = low + usual["reach"] if np.isfinite(low) else high - usual["reach"] if np.isfinite(high) else 0.0
                 added |= {"lower": centre - usual["reach"], "upper": centre + usual["reach"]}
                 missing.setdefault(f"positions within {usual['reach']:.3g} {unit}", []).append(name)
             velocity = own.get("velocity", joint.limits.velocity)
-            if velocity == 0.0 or (np.isinf(velocity) and "acceleration" not in own):
+            if (velocity == 0.0 and "velocity" not in own) or (np.isinf(velocity) and "acceleration" not in own):
                 added["velocity"] = usual["velocity"]
                 missing.setdefault(f"speeds up to {usual['velocity']:g} {unit}/s", []).append(name)
             if joint.limits.effort == 0.0 and "torque" not in own:
@@ -352,6 +349,15 @@ def _numbers(table: Mapping[str, Any], where: str, known: Sequence[str]) -> dict
     return out
 
 
+def _joint_numbers(given: Mapping[str, Any]) -> tuple[dict[str, float], dict[str, dict[str, float]]]:
+    """Return the fields of all joints, and those of single ones."""
+    own = given.get("joints", {})
+    if not isinstance(own, Mapping):
+        raise DynidentError(f"limits: joints is {shown(own)}; it must be a table of tables")
+    tables = {name: _numbers(table, f"joints.{name}", JOINT_FIELDS) for name, table in own.items()}
+    return _numbers(given.get("default", {}), "default", JOINT_FIELDS), tables
+
+
 def limits_of(mechanism: Mechanism, settings: Mapping[str, Any] | None = None) -> MotionLimits:
     """Return the limits of a robot: those of its description, overruled by settings.
 
@@ -371,14 +377,11 @@ def limits_of(mechanism: Mechanism, settings: Mapping[str, Any] | None = None) -
         raise DynidentError(f"limits: unknown entry '{unknown[0]}'; known ones are {', '.join(TOP)}")
     names = mechanism.coordinate_names
     motors = tuple(a.name for a in mechanism.actuators) if mechanism.loops else names
-    common = _numbers(given.get("default", {}), "default", JOINT_FIELDS)
-    own = given.get("joints", {})
-    if not isinstance(own, Mapping):
-        raise DynidentError(f"limits: joints is {shown(own)}; it must be a table of tables")
+    common, own = _joint_numbers(given)
     for joint in own:
         if joint not in (*names, *motors):
             raise DynidentError(f"limits: unknown joint '{joint}'; coordinates are {', '.join(names)}")
-    tables = {name: {**common, **_numbers(own.get(name, {}), f"joints.{name}", JOINT_FIELDS)} for name in {*names, *motors}}
+    tables = {name: {**common, **own.get(name, {})} for name in {*names, *motors}}
     described = {c: joint.limits for joint in mechanism.joints for c in joint.coordinates}
     lower, upper, velocity, acceleration, jerk = (
         np.array([tables[name].get(key, getattr(described.get(name, Limits()), key, np.inf)) for name in names])

@@ -557,7 +557,7 @@ def optimise(
     none = np.zeros(0)
     best += [] if given is None else [Run(given, seed, given, problem.objective.cost(given))]  # never worse than this
     runs: Iterable[Run] = chain(best[:], (Run(None, seed + 1000 * k, none) for k in range(starts - len(best))))
-    many = max(1, min(starts, cores() if workers is None else whole("workers", workers)))
+    many = max(1, min(starts, cores() if workers is None else whole("workers", workers, least=1)))
     if client is not None:
         many = max(1, min(starts, WINDOW))
     least = many if iterations is None else 1  # how many go on must not depend on the machine when steps are counted

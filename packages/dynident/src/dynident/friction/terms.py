@@ -167,9 +167,9 @@ def term_of(parameter: str) -> JointTerm | None:
     return TERMS.get(parameter.split("_", maxsplit=1)[0])
 
 
-def check_terms(symbols: Iterable[str]) -> tuple[str, ...]:
-    """Return the symbols as a tuple after checking that each is known and named once."""
-    chosen = tuple(symbols)
+def check_terms(symbols: str | Iterable[str]) -> tuple[str, ...]:
+    """Return the symbols, or the only one, as a tuple after checking that each is known and named once."""
+    chosen = (symbols,) if isinstance(symbols, str) else tuple(symbols)
     for symbol in chosen:
         if not isinstance(symbol, str) or symbol not in TERMS:
             raise DescriptionError(f"unknown joint term '{symbol}'; known terms are {', '.join(TERMS)}")

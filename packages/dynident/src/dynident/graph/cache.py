@@ -1,9 +1,10 @@
 """Machine code on disk, so that a robot is compiled once per machine and not once per process.
 
-A file holds a checksum and an object; it is written beside its place and renamed, so that two processes, a killed run or a full
-disk leave whole files or none. Whatever is wrong with the folder or a file, the code is compiled again. The folder stays below
-`LIMIT`: the files that were not used for longest go first. A process looks through the folder with its first object and then
-after every `LIMIT` / 64 bytes, so that its cost does not grow with what is already there.
+A file holds a checksum of its key and its object, and the object; it is written beside its place and renamed, so that two
+processes, a killed run or a full disk leave whole files or none. Only regular files of this user are read. Whatever is wrong
+with the folder or a file, the code is compiled again. The folder stays below `LIMIT`: the files that were not used for longest
+go first. A process looks through the folder with its first object and then after every `LIMIT` / 64 bytes, so that its cost
+does not grow with what is already there.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-from dynident.files import hash_bytes
+from dynident.files import hash_bytes, read_regular
 
-LIMIT = 256 * 2**20  # bytes
-_MAGIC = b"dynident object 1\n"
+LIMIT = 256 * 2**20  # bytes of all objects
+LARGEST = 2**30  # bytes of one
+_MAGIC = b"dynident object 2\n"
 _unchecked: dict[Path, int] = {}  # bytes that this process put into a folder since it last looked through it
 
 log = logging.getLogger(__name__)
@@ -63,12 +65,11 @@ def read(key: str) -> bytes | None:
         return None
     path = folder / f"{key}.o"
     try:
-        content = path.read_bytes()
+        content = read_regular(path, LARGEST, own=True)
     except OSError:
         return None
-    head = len(_MAGIC) + 32
-    body = content[head:]
-    if content[: len(_MAGIC)] != _MAGIC or hash_bytes(hashlib.sha256(body)) != content[len(_MAGIC) : head]:
+    head = _head(key, body := content[len(_MAGIC) + 32 :])
+    if not content.startswith(head):
         with contextlib.suppress(OSError):
             path.unlink()
         return None
@@ -89,7 +90,7 @@ def write(key: str, body: bytes) -> None:
             return
         handle, temporary = tempfile.mkstemp(dir=folder, prefix=".new-")
         with os.fdopen(handle, "wb") as stream:
-            stream.write(_MAGIC + hash_bytes(hashlib.sha256(body)) + body)
+            stream.write(_head(key, body) + body)
         Path(temporary).replace(folder / f"{key}.o")
         _unchecked[folder] = _unchecked.get(folder, LIMIT) + len(body)
         if _unchecked[folder] > LIMIT // 64:
@@ -99,6 +100,11 @@ def write(key: str, body: bytes) -> None:
         if temporary:
             with contextlib.suppress(OSError):
                 Path(temporary).unlink()
+
+
+def _head(key: str, body: bytes) -> bytes:
+    """Return the beginning of a file; the object of another key, under this one's name, has another."""
+    return _MAGIC + hash_bytes(hashlib.sha256(key.encode() + body))
 
 
 def usage() -> tuple[Path | None, int, int]:

@@ -38,7 +38,7 @@ def altered(self: Mechanism, **fields: Any) -> Mechanism:
     return new
 
 
-def with_terms(self: Mechanism, terms: Iterable[str] | Mapping[str, Iterable[str]]) -> Mechanism:
+def with_terms(self: Mechanism, terms: str | Iterable[str] | Mapping[str, str | Iterable[str]]) -> Mechanism:
     """Return a copy whose joints have other terms (rotor inertia, friction, offset, spring)."""
     if isinstance(terms, Mapping):
         for name in terms:

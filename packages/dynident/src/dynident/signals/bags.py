@@ -10,6 +10,7 @@ The libraries are an extra, so this module is loaded on first use.
 from __future__ import annotations
 
 import bz2
+import contextlib
 import hashlib
 import io
 import re
@@ -31,7 +32,18 @@ from dynident.errors import LogError
 from dynident.files import hash_bytes
 from dynident.signals.log import FIELDS
 from dynident.signals.messages import MESSAGE, Kind, Stream, Topic
-from dynident.signals.tables import GROWTH, LARGEST, NOT_TAKEN, ROOM, Table, check_room, own_metadata, printable
+from dynident.signals.tables import (
+    GROWTH,
+    LARGEST,
+    NOT_TAKEN,
+    ROOM,
+    Table,
+    check_room,
+    decoded,
+    decoding,
+    own_metadata,
+    printable,
+)
 
 #: Largest chunk or record, when unpacked.
 CHUNK = 128 << 20
@@ -56,16 +68,20 @@ def _records(data: bytes, schemas: dict[int, Any], kinds: dict[int, Kind]) -> It
         if not length or strange > STRANGE:
             raise LogError(f"it has a record of no bytes, or over {STRANGE} that are no messages in a chunk; it is damaged")
         if code == Opcode.MESSAGE:
-            if length < 22:
+            if not 22 <= length <= size - place:
                 raise LogError(f"it has a message of {length} bytes, of which 22 are its head; it is damaged")
             channel, _, time, _ = struct.unpack_from("<HIQQ", data, place)
+            if time >= 1 << 63:
+                raise LogError(f"it has a message of the time {time} ns, which no clock shows; it is damaged")
             if channel in kinds:
                 yield kinds[channel], time, data[place + 22 : place + length]
         elif code == Opcode.SCHEMA:
-            schema = Schema.read(ReadDataStream(io.BytesIO(data[place : place + length])))
+            with decoding("MCAP"):
+                schema = Schema.read(ReadDataStream(io.BytesIO(data[place : place + length])))
             schemas[schema.id] = schema
         elif code == Opcode.CHANNEL:
-            channel = Channel.read(ReadDataStream(io.BytesIO(data[place : place + length])))
+            with decoding("MCAP"):
+                channel = Channel.read(ReadDataStream(io.BytesIO(data[place : place + length])))
             schema = schemas.get(channel.schema_id)
             if schema and len(schema.data) > MESSAGE_TEXT:
                 raise LogError(f"a definition of a message has {len(schema.data)} bytes; at most {MESSAGE_TEXT} are read")
@@ -102,12 +118,15 @@ def _mcap(file: Path, own: dict[str, str], notes: list[str]) -> Iterator[tuple[K
                 notes.append(f"'{file.name}' ends early; the messages before that are used")
                 return
             if code == Opcode.CHUNK:
-                records = _unpack(Chunk.read(ReadDataStream(io.BytesIO(data))))
+                with decoding("MCAP"):
+                    chunk = Chunk.read(ReadDataStream(io.BytesIO(data)))
+                records = _unpack(chunk)
                 unpacked += len(records)
                 check_room(unpacked, room, "its chunks")
                 yield from _records(records, schemas, kinds)
             elif code == Opcode.METADATA:
-                found = Metadata.read(ReadDataStream(io.BytesIO(data)))
+                with decoding("MCAP"):
+                    found = Metadata.read(ReadDataStream(io.BytesIO(data)))
                 own.update(found.metadata if found.name == "dynident_log" else {})
             elif code in taken:
                 yield from _records(head + data, schemas, kinds)
@@ -117,10 +136,14 @@ def _unpack(chunk: Any) -> bytes:
     """The records of a chunk, not more than `CHUNK` bytes of them."""
     data: bytes = chunk.data
     if chunk.compression == "zstd":
-        check_room(max(zstandard.frame_content_size(data), chunk.uncompressed_size), CHUNK, "a chunk")
-        data = zstandard.ZstdDecompressor().decompress(data, max_output_size=chunk.uncompressed_size)
+        with decoding("MCAP"):
+            size = zstandard.frame_content_size(data)
+        check_room(max(size, chunk.uncompressed_size), CHUNK, "a chunk")
+        with decoding("MCAP"):
+            data = zstandard.ZstdDecompressor().decompress(data, max_output_size=chunk.uncompressed_size)
     elif chunk.compression == "lz4":
-        data = LZ4FrameDecompressor().decompress(data, max_length=CHUNK + 1)
+        with decoding("MCAP"):
+            data = LZ4FrameDecompressor().decompress(data, max_length=CHUNK + 1)
     elif chunk.compression:
         raise LogError(f"a chunk is compressed by '{chunk.compression}'; zstd and lz4 are read")
     check_room(len(data), CHUNK, "a chunk")
@@ -129,7 +152,8 @@ def _unpack(chunk: Any) -> bytes:
 
 def _sqlite(file: Path, notes: list[str]) -> Iterator[tuple[Kind, int, bytes]]:
     """Messages of a rosbag2 database, opened as it is and never written to."""
-    base = sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro&immutable=1", uri=True)
+    with decoding("a rosbag2 database"):
+        base = sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro&immutable=1", uri=True)
     try:
         base.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MESSAGE)
         tables = {name for (name,) in base.execute("SELECT name FROM sqlite_master WHERE type='table'")}
@@ -151,9 +175,9 @@ def _sqlite(file: Path, notes: list[str]) -> Iterator[tuple[Kind, int, bytes]]:
             check_room(taken, room, "its messages")  # a damaged tree may show the same rows for ever
             if key in kinds and isinstance(data, bytes) and isinstance(time, int):
                 yield kinds[key], time, data
-    except sqlite3.DatabaseError as error:
+    except sqlite3.Error as error:
         if "malformed" not in str(error):
-            raise
+            raise LogError(f"the file is damaged or no rosbag2 database ({error})") from error
         notes.append(f"'{file.name}' is damaged ({error}); the messages before that are used")
     finally:
         base.close()
@@ -162,22 +186,28 @@ def _sqlite(file: Path, notes: list[str]) -> Iterator[tuple[Kind, int, bytes]]:
 def _ros1(file: Path) -> Iterator[tuple[Kind, int, bytes]]:
     """Messages of a ROS 1 bag."""
     room, unpacked = max(ROOM, GROWTH * file.stat().st_size), 0
-    with Reader(file) as reader:
+    reader = Reader(file)
+    with decoding("a ROS 1 bag"):
+        reader.open()
+    with contextlib.closing(reader):
         for chunk in reader.chunks.values():  # the library unpacks a chunk whatever its size
             if chunk.decompressor.__module__ in ("bz2", "lz4.frame"):
                 with file.open("rb") as stream:
                     stream.seek(chunk.datapos)
                     data = stream.read(chunk.datasize)
                 unpack: Any = bz2.BZ2Decompressor() if chunk.decompressor.__module__ == "bz2" else LZ4FrameDecompressor()
-                size = len(unpack.decompress(data, max_length=CHUNK + 1))
+                with decoding("a ROS 1 bag"):
+                    size = len(unpack.decompress(data, max_length=CHUNK + 1))
                 check_room(size, CHUNK, "a chunk")
                 if unpack.unused_data:  # the library would unpack what follows, too
                     raise LogError("a chunk has bytes behind its end; it is damaged")
                 unpacked += size
                 check_room(unpacked, room, "its chunks")
-        kinds = {c.id: Kind(c.topic, c.msgtype, c.msgdef.data, "ros1") for c in reader.connections}
+        with decoding("a ROS 1 bag"):
+            connections = reader.connections
+        kinds = {c.id: Kind(c.topic, c.msgtype, c.msgdef.data, "ros1") for c in connections}
         taken = 0
-        for connection, time, data in reader.messages():
+        for connection, time, data in decoded(reader.messages(), "a ROS 1 bag"):
             taken += ROW + len(data)
             check_room(taken, max(LARGEST, room), "its messages")  # a damaged index may name the same message for ever
             yield kinds[connection.id], time, bytes(data)

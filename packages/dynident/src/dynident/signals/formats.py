@@ -11,14 +11,16 @@ import os
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from dynident.errors import LogError, MissingExtraError, missing_extra
+from dynident.errors import LogError, missing_extra
 from dynident.files import read_regular
 from dynident.signals.matlab import Unread, first_notes, read_matlab
 from dynident.signals.tables import (
@@ -29,6 +31,7 @@ from dynident.signals.tables import (
     Content,
     Table,
     check_room,
+    decoding,
     own_metadata,
     printable,
     short,
@@ -57,7 +60,8 @@ def read_table(path: str | os.PathLike[str], topics: list[str] | None = None) ->
     file = Path(path)
     suffix = _suffix(file)
     if is_bag(file):
-        bag: Table = guarded(file, suffix or "a bag", lambda: bags(file).read_bag(file, topics))
+        with naming(file):
+            bag: Table = bags(file).read_bag(file, topics)
         return bag
     if not suffix and not file.exists():
         raise LogError(f"cannot read '{file}': it does not exist; give a file, a bag or a folder")
@@ -75,8 +79,8 @@ def read_table(path: str | os.PathLike[str], topics: list[str] | None = None) ->
     if not data:
         raise LogError(f"cannot read '{file}': the file is empty")
     room = max(ROOM, GROWTH * len(data))
-    read = READERS[suffix]
-    content: Content = guarded(file, suffix, lambda: read(data, room))
+    with naming(file):
+        content = READERS[suffix](data, room)
     return replace(table_of(file.name, content, topics), sha256=hashlib.sha256(data).hexdigest())
 
 
@@ -90,18 +94,15 @@ def has_format(path: Path) -> bool:
     return not path.is_dir() and (is_bag(path) or _suffix(path) in READERS)
 
 
-def guarded(file: Path, suffix: str, read: Callable[[], Any]) -> Any:
-    """Read; turn whatever a damaged file makes a reader raise into a sentence."""
+@contextmanager
+def naming(file: Path) -> Iterator[None]:
+    """Say which file cannot be read."""
     try:
-        return read()
-    except MissingExtraError:
-        raise
+        yield
     except LogError as error:
         raise LogError(printable(f"cannot read '{file}': {error}", 2000)) from error
-    except Exception as error:  # readers of damaged files raise almost anything: struct, zlib, Index, Key, Memory ...
-        raise LogError(
-            printable(f"cannot read '{file}': the file is damaged or not {suffix} ({short(error)})", 2000)
-        ) from error
+    except OSError as error:
+        raise LogError(printable(f"cannot read '{file}': {error.strerror or error}", 2000)) from error
 
 
 def _suffix(file: Path) -> str:
@@ -167,27 +168,23 @@ def _gunzip(data: bytes, room: int) -> bytes:
 
 
 def _read_npz(data: bytes, room: int) -> Content:
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            check_room(sum(entry.file_size for entry in archive.infolist()), room, "the archive when unpacked")
-    except zipfile.BadZipFile as error:
-        if data[:6] == b"\x93NUMPY":
-            raise LogError("it is a single array, not an npz archive; save it with np.savez(t=..., positions=...)") from error
-        raise LogError(f"the npz archive is damaged or cut short ({short(error)}); copy the file again") from error
+    if data[:6] == b"\x93NUMPY":
+        raise LogError("it is a single array, not an npz archive; save it with np.savez(t=..., positions=...)")
+    with decoding(".npz"), zipfile.ZipFile(io.BytesIO(data)) as archive:
+        size = sum(entry.file_size for entry in archive.infolist())
+    check_room(size, room, "the archive when unpacked")
     arrays: dict[str, Any] = {}
-    try:
-        with np.load(io.BytesIO(data), allow_pickle=False) as archive:
-            for name in archive.files:
-                try:
-                    arrays[name] = archive[name]
-                except ValueError as error:
-                    if "pickle" in str(error).lower():
-                        raise LogError(
-                            f"array '{name}' is a pickled object, which is never loaded; save plain numeric arrays"
-                        ) from error
+    with decoding(".npz"):
+        loaded = np.load(io.BytesIO(data), allow_pickle=False)
+        for name in loaded.files:
+            try:
+                arrays[name] = loaded[name]
+            except ValueError as error:
+                if "pickle" not in str(error).lower():
                     raise
-    except (zipfile.BadZipFile, EOFError) as error:
-        raise LogError(f"the npz archive is damaged or cut short ({short(error)}); copy the file again") from error
+                raise LogError(
+                    f"array '{name}' is a pickled object, which is never loaded; save plain numeric arrays"
+                ) from error
     text = arrays.pop("dynident_log", None)
     return Content(arrays, own_metadata(str(text)) if text is not None else None)
 
@@ -222,32 +219,40 @@ def _read_hdf5(data: bytes, room: int, transpose: bool = False) -> Content:
     arrays: dict[str, Any] = {}
     notes: dict[str, None] = {}
     needed = 0
-    with h5py.File(io.BytesIO(data), "r") as file:
+    with decoding("HDF5"):
+        file = h5py.File(io.BytesIO(data), "r")
+    with file:
         for _, _ in _hdf5_items(file, h5py, follow=False):  # all links, before one of them is followed
             pass
         for place, item in _hdf5_items(file, h5py, follow=True):
+            with decoding("HDF5"):
+                # A chunk is unpacked as a whole, however few of its numbers are in the dataset.
+                kind, cells = item.dtype.kind, max(math.prod(item.shape or (1,)), math.prod(item.chunks or (1,)))
             unread = _unread(item, h5py) if transpose else None
             if unread is not None:
                 notes[unread.note((place if unread.count == 1 else place.rpartition("/")[0]).replace("/", "."))] = None
-            elif item.dtype.kind in "biuf":
-                # A chunk is unpacked as a whole, however few of its numbers are in the dataset.
-                needed += max(math.prod(item.shape or (1,)), math.prod(item.chunks or (1,))) * 8
+            elif kind in "biuf":
+                needed += cells * 8
                 check_room(needed, room, f"dataset '{place[:60]}', with those before it,")
-                values = item[()]
+                with decoding("HDF5"):
+                    values = item[()]
                 arrays[place] = values.T if transpose else values
     return Content(dict(sorted(arrays.items())), notes=first_notes(notes))
 
 
 def _unread(item: Any, h5py: Any) -> Unread | None:
     """What a dataset of MATLAB stands for when it is no array: an object, a text, a field of an array of structures."""
-    given = item.attrs.get("MATLAB_class", b"")
+    with decoding("HDF5"):
+        given, size = item.attrs.get("MATLAB_class", b""), item.size or 0
+        empty, opaque = ("MATLAB_" + what in item.attrs for what in ("empty", "object_decode"))
+        refers = h5py.check_ref_dtype(item.dtype)
     class_ = given.decode("latin-1") if isinstance(given, bytes) else ""
-    if class_ == "char" or "MATLAB_empty" in item.attrs:
+    if class_ == "char" or empty:
         return Unread("string")
-    if "MATLAB_object_decode" in item.attrs:
+    if opaque:
         return Unread(class_)
-    if not class_ and item.size > 1 and h5py.check_ref_dtype(item.dtype):
-        return Unread("struct", item.size)
+    if not class_ and size > 1 and refers:
+        return Unread("struct", size)
     return None
 
 
@@ -256,20 +261,24 @@ def _hdf5_items(file: Any, h5py: Any, follow: bool) -> Iterator[tuple[str, Any]]
     pending, count = [("", file, 0)], 0
     while pending:
         prefix, group, depth = pending.pop()
-        for name in group:
-            place, link = f"{prefix}{name}", group.get(name, getlink=True)
+        with decoding("HDF5"):
+            links = [(name, group.get(name, getlink=True)) for name in islice(group, COLUMNS + 1)]
+        for name, link in links:
+            place = f"{prefix}{name}"
             count += 1
             if count > COLUMNS:
                 raise LogError(f"it has more than {COLUMNS} groups and datasets")
             if isinstance(link, h5py.ExternalLink):
                 raise _outside(place)
-            item = group.get(name) if follow or isinstance(link, h5py.HardLink) else None
+            with decoding("HDF5"):
+                item = group.get(name) if follow or isinstance(link, h5py.HardLink) else None
+                outside = isinstance(item, h5py.Dataset) and (item.external or item.is_virtual)
             if isinstance(item, h5py.Group) and not name.startswith("#"):
                 if depth >= DEPTH:
                     raise LogError(f"group '{place[:60]}' is more than {DEPTH} levels deep")
                 pending.append((place + "/", item, depth + 1))
             elif isinstance(item, h5py.Dataset):
-                if item.external or item.is_virtual:  # a virtual one that refers to itself ends the process
+                if outside:  # a virtual one that refers to itself ends the process
                     raise _outside(place)
                 yield place, item
 
@@ -279,7 +288,10 @@ def _outside(place: str) -> LogError:
 
 
 def _read_parquet(data: bytes, room: int) -> Content:
-    content: Content = _arrow().table_columns(open_parquet(data, room).read())
+    file = open_parquet(data, room)
+    with decoding("Parquet"):
+        table = file.read()
+    content: Content = _arrow().table_columns(table)
     return content
 
 

@@ -21,7 +21,7 @@ import numpy as np
 import scipy  # its sub-packages load on first use, which keeps the start fast
 
 from dynident.errors import LogError
-from dynident.signals.tables import NOT_READ
+from dynident.signals.tables import NOT_READ, decoding
 
 #: What to do in MATLAB with an object {0}; a few are never columns of a log.
 _REMEDIES = {
@@ -71,7 +71,8 @@ def first_notes(notes: Iterable[str]) -> list[str]:
 def read_matlab(data: bytes, room: int) -> dict[str, Any]:
     """Variables by name: arrays, texts, lists (cells), dictionaries (structures) and `Unread`; `room` bounds their bytes."""
     if 0 in data[:4]:
-        found = scipy.io.loadmat(io.BytesIO(data), simplify_cells=True)
+        with decoding(".mat"):
+            found = scipy.io.loadmat(io.BytesIO(data), simplify_cells=True)
         return {name: value for name, value in found.items() if not name.startswith("__")}
     if len(data) < 128 or data[126:128] not in (b"IM", b"MI"):
         raise LogError("it does not begin as a MATLAB file does; is it really one?")
@@ -94,7 +95,8 @@ def _unpacked(packed: bytes, room: int) -> bytes:
     """Unpack a compressed variable, piece by piece, as long as there is room."""
     unpacker, whole = zlib.decompressobj(), bytearray()
     while packed and not unpacker.eof:
-        whole += unpacker.decompress(packed, 1 << 20)
+        with decoding(".mat"):
+            whole += unpacker.decompress(packed, 1 << 20)
         if len(whole) > room:
             raise LogError(f"its variables take more than the {room >> 20} MB that are left for a file of this size")
         packed = unpacker.unconsumed_tail

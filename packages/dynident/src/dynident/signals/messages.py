@@ -11,7 +11,6 @@ Columns are called /topic/joint/field or /topic/field[k], as PlotJuggler does.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,7 +20,7 @@ from numpy.typing import NDArray
 from rosbags.typesys import Stores, get_types_from_idl, get_types_from_msg, get_typestore
 
 from dynident.errors import LogError
-from dynident.signals.tables import COLUMNS, check_room
+from dynident.signals.tables import COLUMNS, check_room, decoding
 
 Bytes = NDArray[np.uint8]
 Message = tuple[int, bytes]
@@ -105,9 +104,7 @@ class Walk:
         for name, (node, detail) in self.types[type_][1]:
             place = f"{inner}_{name}" if inner else name
             if type_.endswith("msg/Header") and name == "stamp" and self.layout.stamp is None:
-                self.align(4)
-                self.layout.stamp = (self.place, self.order)
-                self.place += 8
+                self.stamp(path)
             elif node.name == "BASE":
                 self.numbers(path, place, detail[0], 1, (), single=True)
             elif node.name == "NAME":
@@ -130,6 +127,14 @@ class Walk:
                 else:
                     self.numbers(path, place, what[0], count, labels)
 
+    def stamp(self, path: str) -> None:
+        """The time of the header."""
+        self.align(4)
+        self.layout.stamp = (self.place, self.order)
+        self.place += 8
+        if self.place > len(self.raw):
+            raise LogError(f"a message of '{path}' ends before its stamp; the bag is damaged")
+
     def align(self, size: int) -> None:
         """CDR puts a number at a multiple of its size, counted from the end of the four bytes that begin a message."""
         if not self.ros1:
@@ -139,11 +144,11 @@ class Walk:
         """The length of an array or text, which must stay the same in all messages of a layout."""
         self.align(4)
         self.layout.fixed.append((self.place, self.place + 4))
-        (count,) = struct.unpack_from(f"{self.order}I", self.raw, self.place)
+        count = int.from_bytes(self.raw[self.place : self.place + 4], "little" if self.order == "<" else "big")
         self.place += 4
-        if count > len(self.raw):
+        if count > len(self.raw) or self.place > len(self.raw):
             raise LogError(f"a message of {len(self.raw)} bytes says that it has an array of {count}; the bag is damaged")
-        return int(count)
+        return count
 
     def string(self) -> str:
         """A text; only its length is fixed."""
@@ -290,15 +295,18 @@ class Topic:
     def _trajectory(self, time: int, raw: bytes) -> None:
         """A planned trajectory is a table of its own: the references at its start plus the times of its points."""
         store = get_typestore(Stores.EMPTY)
-        store.register({name: entry for name, entry in self.types.items() if name not in store.fielddefs})
-        decode: Any = store.deserialize_ros1 if self.kind.encoding == "ros1" else store.deserialize_cdr
-        message: Any = decode(raw, self.kind.type)
-        start = message.header.stamp.sec * 10**9 + message.header.stamp.nanosec or time
-        points = [p for p in message.points if len(p.positions) == len(message.joint_names)]
+        with decoding("a bag"):
+            store.register({name: entry for name, entry in self.types.items() if name not in store.fielddefs})
+            decode: Any = store.deserialize_ros1 if self.kind.encoding == "ros1" else store.deserialize_cdr
+            message: Any = decode(raw, self.kind.type)
+            names, stamp = [str(name) for name in message.joint_names], message.header.stamp
+            points = [p for p in message.points if len(p.positions) == len(names)]
+            start = int(stamp.sec) * 10**9 + int(stamp.nanosec) or time
+            after = [int(p.time_from_start.sec) * 10**9 + int(p.time_from_start.nanosec) for p in points]
+            positions = np.array([p.positions for p in points], dtype=np.float64)
         if not points:
             return
-        columns = tuple(f"{self.kind.topic}/{name}/reference_position" for name in message.joint_names)
-        after = [p.time_from_start.sec * 10**9 + p.time_from_start.nanosec for p in points]
+        columns = tuple(f"{self.kind.topic}/{name}/reference_position" for name in names)
         self.needed += 8 * len(points) * (len(columns) + 2)
         check_room(self.needed, self.room, f"topic '{self.kind.topic}'")
         stamps = start + np.array(after, dtype=np.int64)
@@ -308,7 +316,7 @@ class Topic:
             planned = before.times.take()
             early = planned < start
             stream.add(planned[early], planned[early], [before.parts[0].take()[early]])
-        stream.add(stamps, stamps, [np.array([p.positions for p in points], dtype=np.float64)])
+        stream.add(stamps, stamps, [positions])
         self.streams[columns] = stream
 
 
@@ -323,7 +331,9 @@ def _types(kind: Kind) -> dict[str, Any]:
         for part in text.split("=" * 80 + "\n"):
             body = part.partition("\n")[2] if part.startswith("IDL: ") else part
             if body.strip():
-                found |= get_types_from_idl(body)
+                with decoding("a bag"):
+                    found |= get_types_from_idl(body)
     elif text.strip():
-        found |= get_types_from_msg(text, kind.type)
+        with decoding("a bag"):
+            found |= get_types_from_msg(text, kind.type)
     return found

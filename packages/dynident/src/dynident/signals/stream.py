@@ -9,7 +9,7 @@ from pathlib import Path
 
 from dynident.errors import LogError
 from dynident.signals.channels import rules_of
-from dynident.signals.formats import bags, guarded, is_bag
+from dynident.signals.formats import bags, is_bag, naming
 from dynident.signals.log import MINIMUM_SAMPLES, Log
 from dynident.signals.reading import log_of, read_log, topics_of
 from dynident.signals.tables import Table
@@ -53,7 +53,8 @@ class LogStream:
         begun: int | None = None
         file, tables = Path(self.path), self._tables(topics_of(rules))
         while True:
-            table: Table | None = guarded(file, file.suffix or "a bag", lambda: next(tables, None))
+            with naming(file):
+                table = next(tables, None)
             if table is None:
                 return
             rows = len(next(iter(table.columns.values())))

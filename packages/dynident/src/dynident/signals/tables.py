@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
@@ -162,6 +163,27 @@ def short(error: Exception) -> str:
     """Return the kind of an error and its first line."""
     text = str(error).strip().splitlines()
     return f"{type(error).__name__}: {text[0][:160]}" if text else type(error).__name__
+
+
+@contextmanager
+def decoding(form: str) -> Iterator[None]:
+    """Turn what another package's decoder raises for damaged content into a sentence; only its calls belong in the block."""
+    try:
+        yield
+    except LogError:
+        raise
+    except Exception as error:  # almost anything: struct, zlib, Index, Key, Memory, SyntaxError ...
+        raise LogError(f"the file is damaged or not {form} ({short(error)})") from error
+
+
+def decoded(items: Iterator[Any], form: str) -> Iterator[Any]:
+    """Yield what the decoder of another package yields."""
+    while True:
+        with decoding(form):
+            item = next(items, None)
+        if item is None:
+            return
+        yield item
 
 
 def check_room(needed: float, room: int, what: str) -> None:

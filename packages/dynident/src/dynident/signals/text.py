@@ -313,6 +313,9 @@ def _interpret(columns: dict[str, Any], content: Content) -> None:
                 content.columns[name], content.units[name] = times, "ns"
                 continue
         numbers = sum(1 for c in known if NUMBER.fullmatch(c.strip()))
+        if known and numbers == len(known):  # blanks that are not those of ASCII, as the one that does not break a line
+            content.columns[name] = np.array([np.nan if c is None else float(c.strip().replace(",", ".")) for c in cells])
+            continue
         if numbers:
             k = next(i for i, c in enumerate(cells) if c is not None and not NUMBER.fullmatch(c.strip()))
             raise LogError(f"data row {k + 1}, column '{name}' is {cells[k][:40]!r}; numbers are needed (empty means missing)")

@@ -45,6 +45,11 @@ class Estimator:
     condition_: float
     result_: Fit
 
+    def __getattr__(self, name: str) -> Any:
+        """Say what is missing before `fit`; attributes that end in an underscore are its results."""
+        missing = "call fit first" if name.endswith("_") and not name.startswith("_") else "there is none"
+        raise AttributeError(f"{type(self).__name__} has no attribute '{name}'; {missing}", name=name, obj=self)
+
     def get_params(self) -> dict[str, Any]:
         """Return the options by name, as given to `__init__`."""
         return {k: v for k, v in vars(self).items() if not k.endswith("_")}

@@ -74,6 +74,12 @@ class Knowledge:
     population: Population | None = None
     terms: Mapping[str, float] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        for body, mass in self.masses.items():
+            _pair(mass, f"the mass of '{body}'", 0.0)
+        if self.total_mass is not None:
+            _pair(self.total_mass, "the total mass", 0.0)
+
     @classmethod
     def from_sidecar(cls, path: str | os.PathLike[str]) -> Knowledge:
         """Read the table [known] of a sidecar."""
