@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import dynident as di
-from benchmarks import cases, loops, processes, simulate, symbolic
+from benchmarks import baseline, cases, loops, processes, simulate, symbolic
 from benchmarks.cases import Result
 from benchmarks.excitation import excitation
 from benchmarks.friction import friction
@@ -85,6 +85,7 @@ def main() -> int:
     steps: list[tuple[str, Callable[[], list[Result]]]] = [
         ("start-up", lambda: processes.startup(repeats)),
         ("first use", lambda: processes.first_use(options.quick, repeats)),
+        ("commands", lambda: baseline.commands(repeats)),
         ("a humanoid", lambda: processes.humanoid(samples // 10)),
         ("memory", lambda: processes.memory((samples, 10 * samples))),
         ("mechanics", lambda: cases.mechanics(samples, repeats)),

@@ -25,13 +25,13 @@ from benchmarks.cases import Result
 from benchmarks.simulate import START, sine
 
 ROOT = Path(__file__).resolve().parent.parent
+SOURCE = Path(di.__file__).resolve().parent.parent
 
 
-def variables(**more: str) -> dict[str, str]:
+def variables(source: Path = SOURCE, **more: str) -> dict[str, str]:
     """Return the environment in which a new process finds this very package, with its bytecode as pip leaves it."""
-    source = os.pathsep.join([str(ROOT), str(Path(di.__file__).resolve().parent.parent)])
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    return {**kept, "PYTHONPATH": source, **more}
+    return {**kept, "PYTHONPATH": os.pathsep.join([str(ROOT), str(source)]), **more}
 
 
 def worker(*arguments: str, **more: str) -> dict[str, float]:
@@ -43,11 +43,12 @@ def worker(*arguments: str, **more: str) -> dict[str, float]:
     return dict(json.loads(done.stdout))
 
 
-def command(arguments: list[str], cache: str, folder: str) -> tuple[float, float]:
-    """Return the processor and the clock time [s] of one command in a fresh process."""
+def command(arguments: list[str], cache: str, folder: str, source: Path = SOURCE) -> tuple[float, float]:
+    """Return the processor and the clock time [s] of one command in a fresh process, of the package in `source`."""
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), perf_counter()
     line = [sys.executable, "-m", "dynident", *arguments]
-    done = subprocess.run(line, env=variables(DYNIDENT_CACHE=cache), cwd=folder, capture_output=True, text=True, check=False)
+    found = variables(source, DYNIDENT_CACHE=cache)
+    done = subprocess.run(line, env=found, cwd=folder, capture_output=True, text=True, check=False)
     after, clock = resource.getrusage(resource.RUSAGE_CHILDREN), perf_counter() - start
     if done.returncode:
         raise RuntimeError(f"dynident {' '.join(arguments)} failed:\n{done.stderr}")

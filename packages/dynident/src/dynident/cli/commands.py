@@ -16,6 +16,10 @@ OWN: dict[str, tuple[Group, str]] = {
         START,
         "Show what a robot is made of, whether its inertias are possible, and what torques can identify.",
     ),
+    "inspect": (
+        START,
+        "Look for faults of a log before it is fitted: clock, gaps, units, channels; with a robot also delay, signs, gains.",
+    ),
     "identify": (
         START,
         "Identify a robot from its logs: writes fit.json, the identified description, report.html and verdict.json.",

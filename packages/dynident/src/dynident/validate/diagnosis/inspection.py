@@ -75,6 +75,12 @@ class Inspection(Quality):
 
     duration: float = 0.0
     short: bool = False
+    derived = ("ok", "usable")
+
+    @property
+    def usable(self) -> bool:
+        """Whether a fit of this log can be trusted: no finding is an "error", which spoils a fit."""
+        return all(finding.severity != "error" for finding in self.findings)
 
 
 def inspect(

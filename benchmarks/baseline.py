@@ -1,0 +1,91 @@
+"""Commands against those of an earlier commit, in turn in the same run, by processor time on one core."""
+
+from __future__ import annotations
+
+import compileall
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+
+import dynident as di
+from benchmarks.cases import Result
+from benchmarks.processes import ROOT, command
+
+COMMIT = "8b5defc7"  # before the split into three packages
+DEMO = ROOT / "examples" / "demo"
+ROBOT, TRAIN, HELD_OUT = (str(DEMO / name) for name in ("robot.urdf", "train.csv.gz", "validate.csv.gz"))
+ROWS = (
+    ("dynident --help", ["--help"], 0.5),
+    ("describe of the demo arm", ["describe", ROBOT], 0.75),
+    ("identify of the demo arm", ["identify", ROBOT, TRAIN, "--validate", HELD_OUT, "-q", "-o", "fit"], 0.8),
+)
+
+
+@contextmanager
+def earlier_sources() -> Iterator[Path]:
+    """Check the commit out for a while; yields the folder with its package."""
+    with tempfile.TemporaryDirectory() as folder:
+        tree = Path(folder) / "tree"
+        git = ["git", "-C", str(ROOT), "worktree"]
+        subprocess.run([*git, "add", "--detach", str(tree), COMMIT], check=True, capture_output=True)
+        try:
+            yield tree / "src"
+        finally:
+            subprocess.run([*git, "remove", "--force", str(tree)], check=True, capture_output=True)
+
+
+@contextmanager
+def one_core() -> Iterator[None]:
+    """Keep this process and its children on one core, where the system can."""
+    if not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    allowed = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(allowed)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, allowed)
+
+
+def commands(repeats: int) -> list[Result]:
+    """Return the processor time of commands with warm caches, over that of the earlier commit."""
+    try:
+        with earlier_sources() as before, one_core(), tempfile.TemporaryDirectory() as folder:
+            sources = {"then": before, "now": Path(di.__file__).parents[1]}
+            for source in sources.values():
+                compileall.compile_dir(source / "dynident", quiet=2)  # as an installation does
+            return [_row(label, words, goal, sources, Path(folder), repeats) for label, words, goal in ROWS]
+    except FileNotFoundError:
+        reason = "git is not installed"
+    except (subprocess.CalledProcessError, RuntimeError) as error:  # no clone, a shallow one, or a package it needs is missing
+        reason = f"commit {COMMIT} cannot be run here: {getattr(error, 'stderr', b'').decode() or error}"
+    return [Result(f"{label}, over commit {COMMIT}", None, "of", goal, reason) for label, _, goal in ROWS]
+
+
+def _row(label: str, words: list[str], goal: float, sources: dict[str, Path], folder: Path, repeats: int) -> Result:
+    """Run a command of both versions in turn, once to fill the caches and then to measure."""
+    times: dict[str, list[float]] = {which: [] for which in sources}
+    for turn in range(1 + max(3, repeats)):
+        for which, source in sources.items():
+            processor, _ = command(words, str(folder / which), str(folder), source)
+            if turn:
+                times[which].append(processor)
+    then, now = (median(times[which]) for which in ("then", "now"))
+    detail = f"processor time on one core {now:.3f} s, {then:.3f} s then; caches warm"
+    return Result(f"{label}, over commit {COMMIT}", now / then, "of", goal, detail)
+
+
+def main() -> None:
+    """Print the rows alone: ``python -m benchmarks.baseline``."""
+    for row in commands(9):
+        print(row.what, "-" if row.value is None else f"{row.value:.2f}", f"(goal {row.target})", row.detail)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,44 @@
+"""The command inspect."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import dynident as di
+from dynident.cli.consoles import out, print_json
+from dynident.cli.estimators import AS_NEEDED, FilterOptions
+from dynident.cli.options import AS_LOGGED, AS_WRITTEN, NOT_OK, AsJson, LogOptions, RobotOptions
+from dynident.cli.words import in_options
+
+
+def inspect(
+    log: Path,
+    /,
+    *,
+    robot: Path | None = None,
+    logged: LogOptions = AS_LOGGED,
+    described: RobotOptions = AS_WRITTEN,
+    filtered: FilterOptions = AS_NEEDED,
+    as_json: AsJson = False,
+) -> int:
+    """Look for faults of a log before it is fitted: clock, gaps, units, channels; with a robot also delay, signs, gains.
+
+    Example: dynident inspect run.csv --robot robot.urdf --effort joint_torque
+
+    The most serious finding comes first. Exits with 3 when a fit of this log would be worthless.
+
+    Parameters
+    ----------
+    log
+        Log: CSV, npz, MATLAB, Parquet, HDF5, bag or MCAP.
+    robot
+        URDF, xacro, MJCF or SDF file, or the name of a known robot. Its equations show wrong order, signs, gains, zeros,
+        delays and mounting.
+    """
+    read = logged.reader()(log)
+    found = di.inspect(read, None if robot is None else described.robot_of_log(robot, read), **filtered.options())
+    if as_json:
+        print_json(found.to_dict())
+    else:
+        out.print(in_options(found.summary()))
+    return 0 if found.usable else NOT_OK
