@@ -115,7 +115,8 @@ class Quality(Result):
         if not self.findings:
             return f"log '{self.name}': nothing suspicious"
         lines = [f"  {f.severity:8}{f.kind:16}{f.channel}: {f.sentence}" for f in self.findings]
-        return "\n".join([f"log '{self.name}': {len(self.findings)} findings", *lines])
+        count = "1 finding" if len(lines) == 1 else f"{len(lines)} findings"
+        return "\n".join([f"log '{self.name}': {count}", *lines])
 
 
 def diagnose(log: Log) -> Quality:

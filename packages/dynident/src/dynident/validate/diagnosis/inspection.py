@@ -44,6 +44,7 @@ from dynident.validate.diagnosis.description import (
     too_strong,
     turned_gravity,
 )
+from dynident.validate.diagnosis.excitation import motion_findings, parameter_findings, short_finding
 from dynident.validate.diagnosis.faults import Faults, Products, best_zero, exchanged, find_faults, shifted, wrong_zero
 from dynident.validate.diagnosis.sample import Equations, Sample, false_channels, fault
 from dynident.validate.verdict import feeding_joints
@@ -84,9 +85,14 @@ class Inspection(Quality):
 
 
 def inspect(
-    log: Log, robot: Mechanism | None = None, base: BaseParameters | None = None, absent: Sequence[str] = (), **options: Any
+    log: Log,
+    robot: Mechanism | None = None,
+    base: BaseParameters | None = None,
+    absent: Sequence[str] = (),
+    excitation: bool = True,
+    **options: Any,
 ) -> Inspection:
-    """Look for faults of a log: clock, units, dead channels, and beside a robot order, sign, gain, zero, delay and mounting.
+    """Look for faults of a log: clock, units, channels; with a robot order, sign, gain, zero, delay, mounting and excitation.
 
     Parameters
     ----------
@@ -98,6 +104,8 @@ def inspect(
         Base parameters of the robot; found when omitted.
     absent : sequence of str
         Bodies of the robot that were not there.
+    excitation : bool
+        Whether to look for parameters that the motion does not show; a fit tells this itself (`Fit.observability`).
     **options
         Options of `dynident.signals.prepare`.
 
@@ -107,13 +115,15 @@ def inspect(
         Findings with numbers and advice, most serious first.
     """
     quality = diagnose(log)
-    if robot is None or log.effort_kind == "none":
-        return Inspection(log.name, tuple(sorted(quality.findings, key=_severity)), log.duration)
+    few = motion_findings(log, quality)
+    if robot is None or log.effort_kind == "none" or few:
+        return _sorted(log, [*few, *quality.findings])
     matched = match(robot, log)
     moved = matched.mechanism
-    if moved.loops:
-        return Inspection(log.name, tuple(sorted(quality.findings, key=_severity)), log.duration)
     base = base_parameters(moved) if base is None else base
+    few = parameter_findings(moved, matched.log, base, **options) if excitation else []
+    if moved.loops:
+        return _sorted(log, [*few, *quality.findings])
     rows = Rows(moved, absent=tuple(columns_of(moved, tuple(absent))))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DynidentWarning)  # the findings say it
@@ -129,19 +139,22 @@ def inspect(
             found = _compare(rows, base, prepared, sample, independent)
         if not any(finding.kind == "delay" for finding in found):
             found += delay_finding(sample, prepared, dead)
+    if excitation and short:
+        few = few or [short_finding(log, independent, base.rank)]
     told = {finding.channel for finding in found if finding.kind in ("stuck", "clipped")}
     rest = [finding for finding in quality.findings if finding.channel not in told]
-    return Inspection(log.name, tuple(sorted([*found, *rest], key=_severity)), log.duration, short)
+    return _sorted(log, [*few, *found, *rest] if short else [*found, *few, *rest], short)
 
 
-def _severity(finding: Finding) -> int:
-    return ORDER[finding.severity]
+def _sorted(log: Log, findings: Sequence[Finding], short: bool = False) -> Inspection:
+    """Return findings of a log, most serious first; those of one severity stay in their order."""
+    return Inspection(log.name, tuple(sorted(findings, key=lambda finding: ORDER[finding.severity])), log.duration, short)
 
 
 def inspect_fit(fit: Fit) -> tuple[Inspection, ...]:
     """Return what is wrong with the training logs of a fit that are in memory, in the band of the fit."""
     return tuple(
-        inspect(log, fit.mechanism, fit.base, absent, **{**fit.options, **same_band(fit.sources, log.rate)})
+        inspect(log, fit.mechanism, fit.base, absent, excitation=False, **{**fit.options, **same_band(fit.sources, log.rate)})
         for log, absent in fit.data.logs
     )
 
