@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy  # its sub-packages load on first use, which keeps the start fast
@@ -99,7 +99,7 @@ class Quality(Result):
 
     name: str
     findings: tuple[Finding, ...] = ()
-    derived = ("ok",)
+    derived: ClassVar[tuple[str, ...]] = ("ok",)
 
     @property
     def ok(self) -> bool:

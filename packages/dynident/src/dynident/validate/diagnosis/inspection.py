@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,7 +76,7 @@ class Inspection(Quality):
 
     duration: float = 0.0
     short: bool = False
-    derived = ("ok", "usable")
+    derived: ClassVar[tuple[str, ...]] = ("ok", "usable")
 
     @property
     def usable(self) -> bool:
