@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 
@@ -14,6 +15,7 @@ from dynident.cli import application, arguments_of, command_names, commands, opt
 from dynident.cli.words import OPTIONS, in_options
 from dynident.simulate import read_drives
 
+BASH = shutil.which("bash")
 INERTIA = """<inertial><origin xyz="0 0 0.2"/><mass value="2"/>
 <inertia ixx="0.03" iyy="0.03" izz="0.002" ixy="0" ixz="0" iyz="0"/></inertial>"""
 URDF = f"""<robot name="two"><link name="base"/><link name="a">{INERTIA}</link><link name="b">{INERTIA}</link>
@@ -129,6 +131,42 @@ def test_shells_complete_commands_options_and_values(shell, tmp_path):
     assert run(["--install-completion", "--shell", shell, "-o", str(script)]) == 0
     text = script.read_text()
     assert all(word in text for word in ("describe", "excite", "identify", "estimator", "output-error", "motor_current"))
+
+
+@pytest.mark.skipif(BASH is None, reason="bash is not installed")
+@pytest.mark.parametrize(
+    ("typed", "offered", "others"),
+    [
+        ("dynident ex", {"excite", "export"}, {"describe"}),
+        ("dynident identify robot.urdf --eff", {"--effort"}, {"--estimator"}),
+        ("dynident identify robot.urdf run.csv --effort motor_", {"motor_current", "motor_torque"}, {"joint_torque"}),
+        ("dynident describe rob", {"robot.urdf"}, {"completion"}),
+    ],
+)
+def test_bash_completes_what_is_typed(typed, offered, others, folder):
+    """The installed function runs in a real shell, which calls it as it does when a user presses the tab key."""
+    assert run(["--install-completion", "--shell", "bash", "-o", str(folder / "completion")]) == 0
+    words = typed.split()
+    code = f"""source ./completion
+complete -p dynident | grep -q -- '-F _dynident' || exit 1
+COMP_WORDS=({" ".join(words)}); COMP_CWORD={len(words) - 1}; COMP_LINE='{typed}'; COMP_POINT={len(typed)}
+_dynident dynident '{words[-1]}' '{words[-2]}'
+printf '%s\\n' "${{COMPREPLY[@]}}" """
+    done = subprocess.run([BASH, "--norc", "-c", code], cwd=folder, capture_output=True, text=True, timeout=60, check=True)
+    found = set(done.stdout.split())
+    assert offered <= found and not others & found, done.stderr
+
+
+def test_strict_check_of_an_impossible_robot_exits_with_3(folder, capsys):
+    """The second body has a negative moment of inertia, so M is not positive definite."""
+    first, second = (piece for piece in URDF.split('<link name="b">'))
+    impossible = second.replace('<mass value="2"/>', '<mass value="0.1"/>', 1).replace('iyy="0.03"', 'iyy="-0.05"', 1)
+    (folder / "impossible.urdf").write_text(f'{first}<link name="b">{impossible}')
+    words = ["check", "impossible.urdf", "--terms", "", "--samples", "20"]
+    assert run(words) == 0
+    assert run([*words, "--strict"]) == 3
+    assert "M is NOT positive definite" in capsys.readouterr().out
+    assert run(["check", "robot.urdf", "--samples", "20", "--strict"]) == 0
 
 
 @pytest.mark.parametrize("ending", ["csv", "csv.gz", "npz", "parquet", "mat", "mcap"])
