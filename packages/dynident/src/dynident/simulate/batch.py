@@ -29,9 +29,16 @@ MOST = 1_000_000  # runs or workers
 
 
 def simulate(robot: VirtualRobot, reference: object, **options: Any) -> Run:
-    """Return the run of a virtual `robot` on a `reference`; the same as ``robot.simulate(reference, **options)``.
+    """Return the run of a virtual robot; the same as ``robot.simulate(reference, **options)``.
 
-    The `reference` is a motion, trajectory, plan or plan file; `options` are those of `VirtualRobot.simulate`.
+    Parameters
+    ----------
+    robot : VirtualRobot
+        The machine.
+    reference : Motion, trajectory, plan or path-like
+        What it shall do.
+    **options
+        Options of `VirtualRobot.simulate`.
     """
     require(robot, VirtualRobot, "robot")
     return robot.simulate(reference, **options)

@@ -190,10 +190,18 @@ def home_of(mechanism: Mechanism) -> Array:
 
 
 def with_noise(machine: VirtualRobot, motion: object, efforts: float = 0.01, positions: float = 1e-5) -> VirtualRobot:
-    """Return a `machine` whose recorder adds white noise to the log; the controller's measurements are unchanged.
+    """Return a machine whose recorder adds white noise to the log; the controller's measurements are unchanged.
 
-    `efforts` is the deviation of effort noise over the RMS effort on a `motion`, which may be a trajectory or plan; `positions`
-    is that of the positions at the actuator coordinates [rad, m].
+    Parameters
+    ----------
+    machine : VirtualRobot
+        The machine.
+    motion : Motion, trajectory or plan
+        Motion whose efforts the noise is measured against.
+    efforts : float
+        Standard deviation of the effort noise over the RMS effort.
+    positions : float
+        Standard deviation of the positions at the actuator coordinates [rad, m].
     """
     require(machine, VirtualRobot, "machine")
     if not (np.isfinite(efforts) and efforts >= 0.0 and np.isfinite(positions) and positions >= 0.0):

@@ -33,10 +33,12 @@ def write_program(
     columns: Sequence[int] | None = None,
     geometry: str = "numeric",
 ) -> list[Path]:
-    """Write closed forms of a `mechanism` to `folder` and return the files.
+    """Write closed forms of a robot and return the files.
 
     Parameters
     ----------
+    mechanism, folder
+        The robot, and where its files are written.
     latex, c, numpy
         Write ``<robot>.tex`` (with symbols for the lengths); ``<robot>.h``, ``.c`` and ``_test.c``; ``<robot>.py``.
     quantities, columns, geometry

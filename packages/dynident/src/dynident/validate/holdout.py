@@ -76,9 +76,22 @@ def hold_out(
     estimator: MAP | OLS | WLS | None = None,
     **options: Any,
 ) -> HoldOut:
-    """Return the fit by `estimator` (`MAP()`) to the first `fraction` of a `log` of `mechanism`, and its score on the rest.
+    """Return the fit to the first part of a log, and its score on the rest.
 
-    The parts are `gap` seconds apart; `options` are passed to `dynident.signals.prepare`.
+    Parameters
+    ----------
+    mechanism : Mechanism
+        The robot.
+    log : Log
+        What was measured.
+    fraction : float
+        Share of the log, by time, that is fitted.
+    gap : float
+        Time between both parts [s].
+    estimator : estimator, optional
+        `MAP()` when omitted.
+    **options
+        Options of `dynident.signals.prepare`.
     """
     first, last = split(log, fraction, gap)
     fit = fit_of(MAP() if estimator is None else estimator, Regression.from_logs(mechanism, [first], **options))
@@ -127,9 +140,16 @@ class CrossValidation(Result):
 def cross_validate(
     blocks: Sequence[Regression], estimator: MAP | OLS | WLS | None = None, *, client: Any = None
 ) -> CrossValidation:
-    """Return the errors of each of the `blocks`, with the same base parameters, under the model fitted to the others.
+    """Return the errors of each block under the model fitted to the others.
 
-    `estimator` is `MAP()` when omitted; `client`, a dask client or executor, computes the folds, or this process when omitted.
+    Parameters
+    ----------
+    blocks : sequence of Regression
+        Regression data with the same base parameters.
+    estimator : estimator, optional
+        `MAP()` when omitted.
+    client : dask client or executor, optional
+        Computes the folds; this process when omitted.
     """
     if len(blocks) < 2:
         raise DynidentError(f"cross-validation got {len(blocks)} block; give at least 2")
@@ -154,9 +174,18 @@ def _fold(estimator: MAP | OLS | WLS, others: Sequence[Regression]) -> Array:
 
 
 def time_blocks(mechanism: Mechanism, log: Log, folds: int = 5, **options: Any) -> list[Regression]:
-    """Return regressions of `folds` equal stretches of a `log`, all in its band and with the base parameters of `mechanism`.
+    """Return regression data of equal stretches of a log, all in its band and with the same base parameters.
 
-    `options` are passed to `dynident.signals.prepare`.
+    Parameters
+    ----------
+    mechanism : Mechanism
+        The robot.
+    log : Log
+        What was measured.
+    folds : int
+        Number of stretches.
+    **options
+        Options of `dynident.signals.prepare`.
     """
     if folds < 2 or len(log) < 50 * folds:
         raise DynidentError(f"cannot cut {len(log)} samples into {folds} blocks; use at least 2 blocks of 50 samples")

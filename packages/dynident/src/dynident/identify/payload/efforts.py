@@ -40,10 +40,22 @@ def payload_regression(
     order: Sequence[str] | str | None = None,
     **options: Any,
 ) -> Regression:
-    """Return the evidence of runs of a `mechanism` that were `unloaded` and `loaded`, the load having parameters of its own.
+    """Return the regression data of runs without and with a load, which has parameters of its own.
 
-    The load `name` is fixed to the link `body`, by default the last moving one; `order` is that of `base_parameters`, and
-    `options` are those of `Regression.from_log`.
+    Parameters
+    ----------
+    mechanism : Mechanism
+        The robot without the load.
+    unloaded, loaded : sequence of Log
+        Runs without and with it.
+    body : str, optional
+        Link that carries the load; the last moving one when omitted.
+    name : str
+        Name of the load.
+    order : sequence of str or str, optional
+        Order of the columns, as in `base_parameters`.
+    **options
+        Options of `Regression.from_log`.
     """
     if not unloaded or not loaded:
         raise IdentificationError("a payload needs runs without it and runs with it; give at least one log of each")

@@ -217,11 +217,19 @@ def _one_motor_each(robot: Mechanism) -> None:
 
 
 def with_gain_uncertainty(estimator: Any, evidence: Regression, std: float | Mapping[str, float] | DriveGains) -> Fit:
-    """Return the fit of `evidence` of a tree robot by `estimator` if drive gains have a relative deviation `std`, such as 0.05.
+    """Return the fit of a tree robot whose drive gains are uncertain.
 
         cov = cov_noise + D S D^T,       D: derivatives of the estimate by the logarithms of the gains, S: their covariance
 
-    `std` is one for all or by joint (0 where not named); `DriveGains` bring their covariance, for logs corrected by them.
+    Parameters
+    ----------
+    estimator : estimator
+        Such as `WLS()`.
+    evidence : Regression
+        What to fit.
+    std : float, mapping or DriveGains
+        Relative deviation of the gains, such as 0.05: one for all, or by joint (0 where not named). `DriveGains` bring their
+        covariance, for logs corrected by them.
     """
     require(evidence, Regression, "evidence")
     names = [group.name for group in evidence.groups]
