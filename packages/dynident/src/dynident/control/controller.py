@@ -15,42 +15,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Setpoint:
-    """Reference at one time.
+    """Reference at one time."""
 
-    Parameters
-    ----------
-    q, v, a : ndarray, (n,)
-        Positions, velocities and accelerations of the coordinates.
-    rho, rho_v : ndarray, (k,)
-        Positions and velocities of the actuator coordinates.
-    """
-
-    q: Array
-    v: Array
-    a: Array
-    rho: Array
-    rho_v: Array
+    q: Array  #: (n,), positions of the coordinates
+    v: Array  #: (n,), their velocities
+    a: Array  #: (n,), their accelerations
+    rho: Array  #: (k,), positions of the actuator coordinates
+    rho_v: Array  #: (k,), their velocities
 
 
 @dataclass(frozen=True, eq=False)
 class Measurement:
-    """Sensor readings at one time.
+    """Sensor readings at one time."""
 
-    Parameters
-    ----------
-    rho, rho_v : ndarray, (k,)
-        Sensed positions of the actuator coordinates, and their velocities as the drive estimates them.
-    x, v : ndarray, (n,)
-        Positions and velocities of the coordinates that belong to them.
-    current : ndarray, (k,)
-        Sensed motor currents [A].
-    """
-
-    rho: Array
-    rho_v: Array
-    x: Array
-    v: Array
-    current: Array
+    rho: Array  #: (k,), sensed positions of the actuator coordinates
+    rho_v: Array  #: (k,), their velocities as the drive estimates them
+    x: Array  #: (n,), positions of the coordinates that belong to them
+    v: Array  #: (n,), their velocities
+    current: Array  #: (k,), sensed motor currents [A]
 
 
 class Machine(Protocol):

@@ -43,33 +43,15 @@ LEAST = 8  # samples per period of the highest harmonic on which a criterion is 
 
 @dataclass(frozen=True, eq=False)
 class Design(Result):
-    """A designed motion and what it will show.
+    """A designed motion and what it will show."""
 
-    Parameters
-    ----------
-    trajectory : Trajectory
-        The motion.
-    problem : Problem
-        Cost and limits.
-    optimum : Optimum
-        What the optimiser found.
-    exact : Equations
-        Rows with true signs of friction.
-    rate : float
-        Samples per second of the experiment [Hz].
-    noise : ndarray, (rows,)
-        Standard deviation of each equation that expected deviations are for.
-    mechanism : Mechanism, optional
-        The robot.
-    """
-
-    trajectory: Trajectory
-    problem: Problem
-    optimum: Optimum
-    exact: ExcitationEquations
-    rate: float
-    noise: Array
-    mechanism: Mechanism | None = None
+    trajectory: Trajectory  #: The motion
+    problem: Problem  #: Cost and limits
+    optimum: Optimum  #: What the optimiser found
+    exact: ExcitationEquations  #: Rows with true signs of friction
+    rate: float  #: Samples per second of the experiment [Hz]
+    noise: Array  #: (rows,), standard deviation of each equation that expected deviations are for
+    mechanism: Mechanism | None = None  #: The robot
 
     def motion(self) -> Motion:
         """Return the motion at the rate of the experiment."""

@@ -48,27 +48,13 @@ FILES = (
 
 @dataclass(frozen=True, eq=False)
 class Experiment(Result):
-    """A designed motion with the plans that record it.
+    """A designed motion with the plans that record it."""
 
-    Parameters
-    ----------
-    design : Design
-        The motion and what it will show.
-    plans : dict of str to Plan
-        By the name of the file: ``plan``, or ``plan_without`` and ``plan_with`` for a payload.
-    source : str
-        Where the limits come from.
-    notes : tuple of str
-        Assumptions about limits that nobody gave.
-    complete : bool
-        Whether the plan is the complete test, with friction and warming.
-    """
-
-    design: Design
-    plans: dict[str, Plan]
-    source: str
-    notes: tuple[str, ...] = ()
-    complete: bool = False
+    design: Design  #: The motion and what it will show
+    plans: dict[str, Plan]  #: By the name of the file: ``plan``, or ``plan_without`` and ``plan_with`` for a payload
+    source: str  #: Where the limits come from
+    notes: tuple[str, ...] = ()  #: Assumptions about limits that nobody gave
+    complete: bool = False  #: Whether the plan is the complete test, with friction and warming
 
     @property
     def improved(self) -> bool:

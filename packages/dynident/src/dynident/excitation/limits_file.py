@@ -40,21 +40,11 @@ THINNEST, THICKEST = 0.01, 0.25  # radius of a capsule [m]
 
 @dataclass(frozen=True)
 class Assumed:
-    """Limits for a robot whose description leaves some out.
+    """Limits for a robot whose description leaves some out."""
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        The robot; a free base is held where it stands.
-    settings : mapping
-        What `limits_of` takes: the settings given, completed.
-    notes : tuple of str
-        What was assumed, in sentences.
-    """
-
-    mechanism: Mechanism
-    settings: Mapping[str, Any]
-    notes: tuple[str, ...]
+    mechanism: Mechanism  #: The robot; a free base is held where it stands
+    settings: Mapping[str, Any]  #: What `limits_of` takes: the settings given, completed
+    notes: tuple[str, ...]  #: What was assumed, in sentences
 
 
 def assume_limits(mechanism: Mechanism, settings: Mapping[str, Any] | None = None) -> Assumed:

@@ -41,27 +41,13 @@ _TITLES = {"pinocchio": "Pinocchio", "mujoco": "MuJoCo", "gazebo": "Gazebo", "dr
 
 @dataclass(frozen=True, eq=False)
 class Exported(Result):
-    """Files of a robot for another program, and how well that program agrees.
+    """Files of a robot for another program, and how well that program agrees."""
 
-    Parameters
-    ----------
-    target : str
-        One of `TARGETS`.
-    files : tuple of str
-        Files written.
-    reader : str
-        What read them back; empty when nothing could.
-    difference : float
-        Largest difference of any torque over random states [N m, N]; NaN when nothing read them back.
-    notes : tuple of str
-        What the format could not hold and where it went instead.
-    """
-
-    target: str
-    files: tuple[str, ...]
-    reader: str
-    difference: float
-    notes: tuple[str, ...] = ()
+    target: str  #: One of `TARGETS`
+    files: tuple[str, ...]  #: Files written
+    reader: str  #: What read them back; empty when nothing could
+    difference: float  #: Largest difference of any torque over random states [N m, N]; NaN when nothing read them back
+    notes: tuple[str, ...] = ()  #: What the format could not hold and where it went instead
 
     def summary(self) -> str:
         """Return the result as text. Files, difference and notes."""

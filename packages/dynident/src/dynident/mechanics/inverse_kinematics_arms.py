@@ -1,6 +1,6 @@
 """Arms whose inverse kinematics has a closed form: planar and SCARA, elbow arms (3R with offsets), elbow arms with a wrist.
 
-Every family answers the questions of `Arm`: all branches, how far out of reach, how far from singular.
+Every family answers the questions of `Arm`: all branches, and how far from singular.
 Square roots are taken of factored differences, as in Heron's formula, so that poses stay exact when the arm is stretched
 or the wrist is straight.
 """
@@ -8,9 +8,7 @@ or the wrist is straight.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from itertools import product
 
 import numpy as np
@@ -53,10 +51,6 @@ class Arm(ABC):
         """Return all branches (N, branches, n), NaN where a branch does not exist."""
 
     @abstractmethod
-    def distance(self, rotation: Array | None, position: Array) -> tuple[Array, Array]:
-        """Return how far the targets are out of reach [m] and by how much their orientation cannot be had [rad]."""
-
-    @abstractmethod
     def singularities(self, q: Array) -> dict[str, Array]:
         """Return for each kind of singularity how far it is: 0 on it, 1 at most."""
 
@@ -76,12 +70,6 @@ def two_links(first: complex, second: complex, target: Array, sign: float, scale
     return np.angle(target * np.conj(first + np.exp(1j * bend) * second)), bend
 
 
-def out_of_reach(first: complex, second: complex, target: Array) -> Array:
-    """Return how far two links are from targets in their plane when they stretch or fold."""
-    a, b, reach = abs(first), abs(second), np.abs(target)
-    return np.maximum(np.maximum(reach - (a + b), abs(a - b) - reach), 0.0)
-
-
 def plane_of_links(chain: Chain) -> tuple[Array, Array]:
     """Return the axes of the plane across axis 2: forward along k1 x k2, and k2 x forward."""
     k1, k2 = chain.axes[:2]
@@ -96,8 +84,8 @@ def whole(branches: Array) -> Array:
     return wrapped(branches)
 
 
-def waist_angles(chain: Chain, v: Array, offset: float) -> tuple[Array, Array, Array]:
-    """Return middle and swing of both waist angles q1, middle +- swing, for points v from axis 1, and how far they miss [m].
+def waist_angles(chain: Chain, v: Array, offset: float) -> tuple[Array, Array]:
+    """Return middle and swing of both waist angles q1, middle +- swing, for points v from axis 1; NaN out of reach.
 
     Parallel axes after the waist cannot change the offset along k2, so k2 . Rot(k1, -q1) v = offset fixes it.
     """
@@ -106,9 +94,8 @@ def waist_angles(chain: Chain, v: Array, offset: float) -> tuple[Array, Array, A
     radius = np.linalg.norm(v - along[:, None] * k1, axis=1) * np.linalg.norm(across)
     level = offset - (k2 @ k1) * along
     root = np.sqrt(np.maximum((radius - level) * (radius + level), 0.0))
-    inside = np.maximum(np.abs(level) - radius, 0.0)
-    swing = np.where(inside > TOUCH * chain.length, np.nan, np.arctan2(root, level))
-    return np.arctan2(np.cross(across, v) @ k1, v @ across), swing, inside
+    swing = np.where(np.abs(level) - radius > TOUCH * chain.length, np.nan, np.arctan2(root, level))
+    return np.arctan2(np.cross(across, v) @ k1, v @ across), swing
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,11 +162,6 @@ class PlanarArm(Arm):
         out[(tilt > TILT) | ~np.isfinite(out).all(axis=2).any(axis=1)] = np.nan
         return out
 
-    def distance(self, rotation: Array | None, position: Array) -> tuple[Array, Array]:
-        links, wrist, (_, tilt), height, _ = self._target(rotation, position)
-        gap = out_of_reach(links[0], links[1] if links.size > 1 else 0.0, wrist)
-        return np.hypot(gap, height if self.chain.revolute.all() else 0.0), tilt
-
     def singularities(self, q: Array) -> dict[str, Array]:
         """Return how far the arm is from being stretched or folded: |sin| of the elbow angle."""
         links = self._target(np.eye(3)[None] if self.needs_rotation else None, np.zeros((1, 3)))[0]
@@ -222,7 +204,7 @@ class ElbowArm(Arm):
         (forward, second), (side, up) = plane_of_links(self.chain), self._senses()
         first_link, second_link, offset = self._links()
         v = position - o1
-        middle, swing, _ = waist_angles(self.chain, v, offset)
+        middle, swing = waist_angles(self.chain, v, offset)
         out = np.empty((len(position), 4, 3))
         for b, (front, elbow) in enumerate(((1.0, 1.0), (1.0, -1.0), (-1.0, 1.0), (-1.0, -1.0))):
             # Turning v back by more than to the middle brings it to the side of k1 x k2.
@@ -232,45 +214,6 @@ class ElbowArm(Arm):
             shoulder, bend = two_links(first_link, second_link, w, sign, self.chain.length)
             out[:, b] = np.stack([waist, shoulder, bend * np.sign(k2 @ k3)], axis=1)
         return whole(out)
-
-    def distance(self, rotation: Array | None, position: Array) -> tuple[Array, Array]:
-        k1, o1 = self.chain.axes[0], self.chain.points[0]
-        far = np.flatnonzero(np.isnan(self.solve(None, position)).all(axis=(1, 2)))
-        result = np.zeros(len(position))
-        if not far.size:
-            return result, np.zeros(len(position))
-        v = position[far] - o1
-        height = v @ k1
-        radius = np.linalg.norm(v - height[:, None] * k1, axis=1)
-        edges = [
-            distance_to_curve(partial(self._meridian, edge), low, high, radius, height) for edge, low, high in self._edges()
-        ]
-        result[far] = np.min(edges, axis=0)
-        return result, np.zeros(len(position))
-
-    def _edges(self) -> list[tuple[Callable[[Array], Array], float, float]]:
-        """Return where the reachable set can end, in the arm's plane (complex): stretched, folded, and over axis 1."""
-        first_link, second_link, _ = self._links()
-        long, short = abs(first_link) + abs(second_link), abs(abs(first_link) - abs(second_link))
-        edges: list[tuple[Callable[[Array], Array], float, float]] = [
-            (lambda t: long * np.exp(1j * t), -np.pi, np.pi),
-            (lambda t: short * np.exp(1j * t), -np.pi, np.pi),
-        ]
-        # Where the component along k1 x k2 is zero the arm reaches neither forwards nor backwards.
-        fold = plane_of_links(self.chain)[0] @ (self.chain.points[0] - self.chain.points[1])
-        if abs(fold) < long:
-            top, hole = np.sqrt(long**2 - fold**2), np.sqrt(max(short**2 - fold**2, 0.0))
-            edges += [(lambda t: fold + 1j * t, hole, top), (lambda t: fold - 1j * t, hole, top)]
-        return edges
-
-    def _meridian(self, edge: Callable[[Array], Array], t: Array) -> tuple[Array, Array]:
-        """Return radius and height about axis 1 of points on an edge in the arm's plane."""
-        flat = edge(t)
-        (k1, k2), (o1, o2) = self.chain.axes[:2], self.chain.points[:2]
-        forward, second = plane_of_links(self.chain)
-        points = o2 - o1 + k2 * (k2 @ (self.point - o2)) + flat.real[..., None] * forward + flat.imag[..., None] * second
-        height = points @ k1
-        return np.linalg.norm(points - height[..., None] * k1, axis=-1), height
 
     def singularities(self, q: Array) -> dict[str, Array]:
         """Return |sin| of the elbow angle and the point's distance across axis 1 over its largest: det J is their product."""
@@ -284,37 +227,13 @@ class ElbowArm(Arm):
         return {"shoulder": np.abs(reach) / longest, "elbow": elbow}
 
 
-def distance_to_curve(curve: Callable[[Array], tuple[Array, Array]], low: float, high: float, x: Array, y: Array) -> Array:
-    """Return the distance of points (x, y) to a plane curve over [low, high]: best of a grid, then ternary search."""
-    grid, step = np.linspace(low, high, 361, retstep=True)
-    cx, cy = curve(grid)
-    best = grid[np.argmin((x[:, None] - cx) ** 2 + (y[:, None] - cy) ** 2, axis=1)]
-    left, right = np.maximum(best - step, low), np.minimum(best + step, high)
-
-    def away(t: Array) -> Array:
-        px, py = curve(t)
-        return np.hypot(px - x, py - y)
-
-    for _ in range(60):
-        a, b = left + (right - left) / 3.0, right - (right - left) / 3.0
-        closer = away(a) < away(b)
-        left, right = np.where(closer, left, a), np.where(closer, b, right)
-    return away(0.5 * (left + right))
-
-
-def cone(axes: Array, x: Array) -> tuple[Array, float, float]:
-    """Return the angle of directions x to the first of three axes, and those of the first and last axis to the middle one."""
-    k4, k5, k6 = axes
-    phi = np.arctan2(np.linalg.norm(np.cross(k4, x), axis=-1), x @ k4)
-    return phi, float(np.arccos(np.clip(k4 @ k5, -1, 1))), float(np.arccos(np.clip(k5 @ k6, -1, 1)))
-
-
 def wrist_angles(axes: Array, x: Array, turn: Array) -> list[tuple[Array, Array, Array]]:
     """Return both ways (q4, q5, q6) in which turns about three axes make `turn`, which takes the last axis to x."""
     k4, k5, k6 = axes
     middle = angle_between(k5, k6, k4)
     side = np.eye(3)[int(np.argmin(np.abs(k6)))]
-    phi, alpha, beta = cone(axes, x)
+    phi = np.arctan2(np.linalg.norm(np.cross(k4, x), axis=-1), x @ k4)
+    alpha, beta = (float(np.arccos(np.clip(c, -1.0, 1.0))) for c in (k4 @ k5, k5 @ k6))
     edges = [phi + alpha - beta, phi - alpha + beta, alpha + beta + phi, alpha + beta - phi]
     off = (np.minimum(edges[0], edges[1]) < -TOUCH) | (edges[3] < -TOUCH) | (edges[2] > 2 * np.pi + TOUCH)
     root = np.sqrt(np.maximum(4.0 * np.prod([np.sin(0.5 * e) for e in edges], axis=0), 0.0))
@@ -363,19 +282,6 @@ class WristArm(Arm):
             for c, wrist in enumerate(wrist_angles(self.chain.axes[3:], x, turn)):
                 out[:, 2 * b + c] = np.column_stack([q, *wrist])
         return whole(out)
-
-    def distance(self, rotation: Array | None, position: Array) -> tuple[Array, Array]:
-        assert rotation is not None
-        centre = self._centre(rotation, position)
-        branches = self.arm.solve(None, centre)
-        excess = []
-        for q in np.moveaxis(branches, 1, 0):
-            phi, alpha, beta = cone(self.chain.axes[3:], self._wrist(rotation @ self.chain.rotation.T, q)[0])
-            widest = min(alpha + beta, 2.0 * np.pi - alpha - beta)
-            gap = np.maximum(np.maximum(abs(alpha - beta) - phi, phi - widest), 0.0)
-            excess.append(np.where(np.isnan(q).any(axis=1), np.inf, gap))
-        least = np.min(excess, axis=0)
-        return self.arm.distance(None, centre)[0], np.where(np.isfinite(least), least, 0.0)
 
     def singularities(self, q: Array) -> dict[str, Array]:
         """Return those of the elbow arm and |sin| of the angle of joint 5 from where axes 4 and 6 are in line."""
@@ -486,20 +392,15 @@ class ParallelArm(Arm):
         flat = [complex(o @ forward, o @ second) for o in self.chain.points[1:4]]
         return flat[1] - flat[0], flat[2] - flat[1]
 
-    def _waist(self, wanted: Array) -> tuple[Array, Array]:
-        """Return both waist angles (2, N) for places of the meeting point, and how far it lies inside the cylinder [m]."""
-        k, o1 = self.chain.axes[1], self.chain.points[0]
-        middle, swing, inside = waist_angles(self.chain, wanted - o1, float(k @ (self.meeting - o1)))
-        return np.array([middle - swing, middle + swing]), inside
-
     def _ways(self, rotation: Array, position: Array) -> list[tuple[Array, Array, Array, Array, Array]]:
         """Return q1, q2 + q3 + q4, q5, q6 and the place of axis 4 in the plane (complex), of four ways."""
         chain, k = self.chain, self.chain.axes[1]
         change = rotation @ chain.rotation.T
         wanted = position + (change @ (self.meeting - chain.position))
         forward, second = plane_of_links(chain)
+        middle, swing = waist_angles(chain, wanted - chain.points[0], float(k @ (self.meeting - chain.points[0])))
         found = []
-        for q1 in self._waist(wanted)[0]:
+        for q1 in (middle - swing, middle + swing):
             back = rotations(chain.axes[0], -np.nan_to_num(q1))
             turn = back @ change
             axes = np.array([k, chain.axes[4], chain.axes[5]])
@@ -521,15 +422,6 @@ class ParallelArm(Arm):
                 arm = np.stack([shoulder, bend, total - shoulder - bend], axis=1) * self._senses
                 out[:, 2 * b + c] = np.column_stack([q1, arm, q5, q6])
         return whole(out)
-
-    def distance(self, rotation: Array | None, position: Array) -> tuple[Array, Array]:
-        """Return by how much targets must be moved at most, orientation kept [m]; every orientation can be had."""
-        assert rotation is not None
-        change = rotation @ self.chain.rotation.T
-        inside = self._waist(position + change @ (self.meeting - self.chain.position))[1]
-        gaps = [out_of_reach(*self._links(), w) for *_, w in self._ways(rotation, position)]
-        least = np.min(np.nan_to_num(gaps, nan=np.inf), axis=0)
-        return np.where(inside > 0.0, inside, np.where(np.isfinite(least), least, 0.0)), np.zeros(len(position))
 
     def singularities(self, q: Array) -> dict[str, Array]:
         """Return |sin| of the elbow and wrist angles, and the meeting point's distance from the waist as a share."""

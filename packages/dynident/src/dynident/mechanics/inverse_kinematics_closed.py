@@ -37,6 +37,10 @@ from dynident.mechanics.inverse_kinematics_damped import (
 from dynident.mechanics.kinematics import end_frame
 from dynident.mechanism.mechanism import Mechanism
 
+STARTS, STEPS = 16, 300  # of the search for the pose nearest to a target that is out of reach
+STRICT = 1e4  # weight of its orientation against its position, beside the robot's size
+SMALL = 1e-6  # of the robot's size, or rad: below this a target is not missed
+
 
 def arm_structure(mechanism: Mechanism, frame: str | None = None) -> Arm:
     """Return the family of arms to which a robot belongs, recognised from its joint axes at q = 0.
@@ -154,8 +158,22 @@ def reach(mechanism: Mechanism, rotation: ArrayLike | None, position: ArrayLike,
     arm = arm_structure(mechanism, frame)
     R, p = _targets(arm, rotation, position)
     reachable = np.any(np.isfinite(arm.solve(R, p)).all(axis=2), axis=1)
-    distance, tilt = arm.distance(R, p)
-    return Reach(reachable, np.where(reachable, 0.0, distance), np.where(reachable, 0.0, tilt))
+    distance, tilt = np.zeros(len(p)), np.zeros(len(p))
+    for i in np.flatnonzero(~reachable):
+        distance[i], tilt[i] = _shortfall(mechanism, frame, None if R is None else R[i], p[i])
+    return Reach(reachable, distance, tilt)
+
+
+def _shortfall(mechanism: Mechanism, frame: str | None, rotation: Array | None, position: Array) -> tuple[float, float]:
+    """Return how far [m] and by which angle [rad] the nearest pose misses a target; the orientation comes first."""
+    free, size = np.full((1, mechanism.dof), np.inf), robot_size(mechanism)
+    R = None if rotation is None else np.tile(rotation, (STARTS, 1, 1))
+    task = PoseTask(mechanism, end_frame(mechanism, frame), R, np.tile(position, (STARTS, 1)), -free, free, STRICT * size)
+    starts = np.random.default_rng(0).uniform(-np.pi, np.pi, (STARTS, mechanism.dof))
+    q, left = damped_least_squares(task, starts, 0.0, STEPS)
+    e = task.error(q)[np.argmin(left)]
+    distance, tilt = float(np.linalg.norm(e[:3])), float(np.linalg.norm(e[3:])) / task.size
+    return distance if distance > SMALL * size else 0.0, tilt if tilt > SMALL else 0.0
 
 
 def choose_posture(
@@ -179,7 +197,7 @@ def choose_posture(
     if lost.size:
         i = int(lost[0])
         R, p = _targets(arm, rotation, position)
-        distance, tilt = (float(x[0]) for x in arm.distance(None if R is None else R[i : i + 1], p[i : i + 1]))
+        distance, tilt = _shortfall(mechanism, frame, None if R is None else R[i], p[i])
         how = f"{distance:.4g} m out of reach" + (f" and tilted by {tilt:.4g} rad" if tilt > 0.0 else "")
         if distance == 0.0 and tilt == 0.0:
             how = f"not within reach in posture '{arm.postures[branch]}'"

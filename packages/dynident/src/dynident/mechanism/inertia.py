@@ -137,30 +137,15 @@ def transform_matrix(rotation: ArrayLike, translation: ArrayLike) -> Array:
 
 @dataclass(frozen=True)
 class Consistency:
-    """Is a body physically possible, and by how much not.
+    """Is a body physically possible, and by how much not."""
 
-    Parameters
-    ----------
-    name : str
-        Body.
-    ok : bool
-        True when mass > 0 and the pseudo-inertia is positive semi-definite (relative tolerance 1e-9).
-    mass : float
-        Mass [kg].
-    smallest_eigenvalue : float
-        Of the pseudo-inertia, relative to its trace; negative when impossible.
-    triangle_slack : float
-        Smallest of I1 + I2 - I3 over the principal moments about the centre of mass, relative to their sum.
-    sentence : str
-        The finding in words.
-    """
-
-    name: str
-    ok: bool
-    mass: float
-    smallest_eigenvalue: float
+    name: str  #: Body
+    ok: bool  #: True when mass > 0 and the pseudo-inertia is positive semi-definite (relative tolerance 1e-9)
+    mass: float  #: Mass [kg]
+    smallest_eigenvalue: float  #: Of the pseudo-inertia, relative to its trace; negative when impossible
+    #: Smallest of I1 + I2 - I3 over the principal moments about the centre of mass, relative to their sum
     triangle_slack: float
-    sentence: str
+    sentence: str  #: The finding in words
 
 
 def check_consistency(phi: ArrayLike, name: str = "body", tolerance: float = 1e-9) -> Consistency:

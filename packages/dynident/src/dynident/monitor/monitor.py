@@ -40,28 +40,16 @@ FASTER = 10.0  # cut-off of the measurements over the bandwidth: friction must t
 
 
 class Reading(NamedTuple):
-    """What a monitor says about one sample.
+    """What a monitor says about one sample."""
 
-    Parameters
-    ----------
-    t : float
-        Time of the sample [s].
-    torque : ndarray, (n,)
-        External torque on every joint, as estimated [N m, N]; positive where the environment pushes forward. NaN where nothing
-        can be said: a sample that is not a number, and the first ones after a start, until the low-pass has settled.
-    threshold : ndarray, (n,)
-        What the model and friction at rest may explain [N m, N]; NaN alike.
-    flag : bool
-        Whether something touches the robot, or it has changed.
-    share : float
-        Largest ratio of torque to threshold; NaN alike.
-    """
-
-    t: float
+    t: float  #: Time of the sample [s]
+    #: (n,), external torque on every joint, as estimated [N m, N]; positive where the environment pushes forward. NaN
+    #: where nothing can be said: a sample that is not a number, and the first ones after a start, until the low-pass has
+    #: settled.
     torque: Array
-    threshold: Array
-    flag: bool
-    share: float
+    threshold: Array  #: (n,), what the model and friction at rest may explain [N m, N]; NaN alike
+    flag: bool  #: Whether something touches the robot, or it has changed
+    share: float  #: Largest ratio of torque to threshold; NaN alike
 
 
 @dataclass(frozen=True)

@@ -27,60 +27,29 @@ BLIND = 0.05  # part of a log without a result from which on it is said
 
 @dataclass(frozen=True)
 class Event:
-    """One stretch of time in which the flag stood.
+    """One stretch of time in which the flag stood."""
 
-    Parameters
-    ----------
-    start, end : float
-        When [s].
-    joint : str
-        Joint whose torque was farthest beyond its threshold.
-    torque : float
-        Largest external torque of that joint [N m or N].
-    share : float
-        Its ratio to the threshold.
-    """
-
-    start: float
-    end: float
-    joint: str
-    torque: float
-    share: float
+    start: float  #: When it began [s]
+    end: float  #: When it ended [s]
+    joint: str  #: Joint whose torque was farthest beyond its threshold
+    torque: float  #: Largest external torque of that joint [N m or N]
+    share: float  #: Its ratio to the threshold
 
 
 @dataclass(frozen=True, eq=False)
 class MonitorRecord(Result):
-    """A log as a monitor saw it.
+    """A log as a monitor saw it."""
 
-    Parameters
-    ----------
-    name : str
-        Name of the log.
-    joints : tuple of str
-        Joints.
-    t : ndarray, (N,)
-        Time [s].
-    q, torque, threshold : ndarray, (N, n)
-        Positions of its coordinates, external torques and what the model may explain [N m, N]; NaN where nothing can be said
-        (`Reading`).
-    flag : ndarray of bool, (N,)
-        Whether the flag stood.
-    level, false_alarms : float
-        Thresholds in standard deviations, and the rate [1/h] that was stated for them.
-    notes : tuple of str
-        How the log was read.
-    """
-
-    name: str
-    joints: tuple[str, ...]
-    t: Array
-    q: Array
-    torque: Array
-    threshold: Array
-    flag: NDArray[np.bool_]
-    level: float
-    false_alarms: float
-    notes: tuple[str, ...] = ()
+    name: str  #: Name of the log
+    joints: tuple[str, ...]  #: Joints
+    t: Array  #: (N,), time [s]
+    q: Array  #: (N, n), positions of its coordinates
+    torque: Array  #: (N, n), external torques [N m, N]; NaN where nothing can be said (`Reading`)
+    threshold: Array  #: (N, n), what the model may explain [N m, N]; NaN alike
+    flag: NDArray[np.bool_]  #: (N,), whether the flag stood
+    level: float  #: Thresholds in standard deviations
+    false_alarms: float  #: Rate [1/h] that was stated for them
+    notes: tuple[str, ...] = ()  #: How the log was read
     derived = ("duration", "blind", "numbers", "events")
 
     @property

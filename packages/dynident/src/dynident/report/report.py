@@ -107,21 +107,11 @@ File = str | os.PathLike[str]
 
 @dataclass(frozen=True, eq=False)
 class Identification(Tabular, Result):
-    """All that identifying a robot gives.
+    """All that identifying a robot gives."""
 
-    Parameters
-    ----------
-    fit : Fit
-        The identified model.
-    scores : tuple of Score
-        On the held-out logs, then on the training logs.
-    verdict : Verdict
-        Whether it can be trusted.
-    """
-
-    fit: Fit
-    scores: tuple[Score, ...]
-    verdict: Verdict
+    fit: Fit  #: The identified model
+    scores: tuple[Score, ...]  #: On the held-out logs, then on the training logs
+    verdict: Verdict  #: Whether it can be trusted
 
     def __repr__(self) -> str:
         errors = [f"'{score.name}' {100 * score.metrics.relative:.2f} %" for score in self.scores if not score.training]

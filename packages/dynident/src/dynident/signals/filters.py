@@ -347,39 +347,21 @@ FEWEST_SAMPLES = 64
 
 @dataclass(frozen=True, eq=False)
 class Cutoff:
-    """A cut-off frequency and why.
+    """A cut-off frequency and why."""
 
-    Parameters
-    ----------
-    frequency : float
-        Cut-off in Hz, one for all channels.
-    band : float
-        Frequency in Hz up to which the motion is known and worth keeping; frequency / 2.5, or the band of the motion where
-        noise keeps the cut-off closer to it.
-    motion_band : float
-        Frequency in Hz below which 99.9 % of the acceleration power of the motion lies (fastest channel).
-    valley : float
-        Frequency in Hz of the lowest acceleration density, between motion and noise.
-    moving : ndarray of bool, shape (n,)
-        Channels with a motion above the noise; only these decide.
-    explanation : str
-        The choice in words and numbers.
-    lowest, highest : float
-        Smallest and largest cut-off in Hz that may be worth trying: 2.5 times the band that holds 90 % of the acceleration
-        power, and 5 times the band of the positions; `frequency` itself where they would not be.
-    noise : float
-        Variance of noise over that of the motion in the accelerations inside the band: inertias come out too small by about
-        this share.
-    """
-
-    frequency: float
+    frequency: float  #: Cut-off in Hz, one for all channels
+    #: Frequency in Hz up to which the motion is known and worth keeping; frequency / 2.5, or the band of the motion
+    #: where noise keeps the cut-off closer to it
     band: float
-    motion_band: float
-    valley: float
-    moving: NDArray[np.bool_]
-    explanation: str
+    motion_band: float  #: Frequency in Hz below which 99.9 % of the acceleration power of the motion lies (fastest channel)
+    valley: float  #: Frequency in Hz of the lowest acceleration density, between motion and noise
+    moving: NDArray[np.bool_]  #: (n,), channels with a motion above the noise; only these decide
+    explanation: str  #: The choice in words and numbers
+    #: Smallest cut-off in Hz that may be worth trying: 2.5 times the band that holds 90 % of the acceleration power
     lowest: float = 0.0
-    highest: float = 0.0
+    highest: float = 0.0  #: Largest cut-off in Hz that may be worth trying: 5 times the band of the positions
+    #: Variance of noise over that of the motion in the accelerations inside the band: inertias come out too small by
+    #: about this share
     noise: float = 0.0
 
 

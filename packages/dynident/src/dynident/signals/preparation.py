@@ -58,55 +58,28 @@ SMALL = 0.01
 
 @dataclass(frozen=True, eq=False)
 class Prepared(Result):
-    """Motion and effort of one continuous, uniformly sampled stretch of a log.
+    """Motion and effort of one continuous, uniformly sampled stretch of a log."""
 
-    Parameters
-    ----------
-    joints : tuple of str, length n
-        Channel names of the columns.
-    motion : Motion
-        t (N,), q, v, a (N, n) at the full rate, on the side where the positions were measured.
-    effort : ndarray, shape (N, n)
-        Nm or N (effort times drive gain) at the same samples, not filtered, unless a causal filter makes the motion late.
-    filtered : ndarray, shape (N, n)
-        The same through the low-pass of the positions: what that removes from both sides of ``tau = W phi`` does no harm.
-        Without decimation nothing low-passes both sides alike, and these are the efforts as logged.
-    decimator : Decimator
-        The parallel filter to apply to regressor columns and efforts alike, axis 0.
-    rate : float
-        Sampling rate of motion and effort in Hz.
-    cutoff : Cutoff
-        The low-pass frequency of the differentiation, and why.
-    velocity_noise : ndarray, shape (n,)
-        Standard deviation of the noise left in the velocities, rad/s or m/s. ``motion.v`` is zero where a joint
-        rests, that is where its speed stays within three of these.
-    quality : Quality
-        What was found wrong with the log.
-    explanation : str
-        Every decision, one per line.
-    method : str
-        Differentiation method.
-    position_side : {"joint", "motor"}
-        As in the log.
-    temperature : ndarray, shape (N, n), optional
-        degC at the same samples, if the log has it.
-    moving : ndarray of bool, shape (N, n), optional
-        False where a joint is too slow for its samples to be used; None when all are used (``standstill=0``).
-    """
-
-    joints: tuple[str, ...]
-    motion: Motion
+    joints: tuple[str, ...]  #: Channel names of the columns
+    motion: Motion  #: t (N,), q, v, a (N, n) at the full rate, on the side where the positions were measured
+    #: (N, n), Nm or N (effort times drive gain) at the same samples, not filtered, unless a causal filter makes the
+    #: motion late
     effort: Array
+    #: (N, n), the same through the low-pass of the positions: what that removes from both sides of ``tau = W phi`` does
+    #: no harm. Without decimation nothing low-passes both sides alike, and these are the efforts as logged.
     filtered: Array
-    decimator: Decimator
-    rate: float
-    cutoff: Cutoff
+    decimator: Decimator  #: The parallel filter to apply to regressor columns and efforts alike, axis 0
+    rate: float  #: Sampling rate of motion and effort in Hz
+    cutoff: Cutoff  #: The low-pass frequency of the differentiation, and why
+    #: (n,), standard deviation of the noise left in the velocities, rad/s or m/s. ``motion.v`` is zero where a joint
+    #: rests, that is where its speed stays within three of these.
     velocity_noise: Array
-    quality: Quality
-    explanation: str
-    method: str
-    position_side: str
-    temperature: Array | None = None
+    quality: Quality  #: What was found wrong with the log
+    explanation: str  #: Every decision, one per line
+    method: str  #: Differentiation method
+    position_side: str  #: As in the log
+    temperature: Array | None = None  #: (N, n), degC at the same samples, if the log has it
+    #: (N, n), False where a joint is too slow for its samples to be used; None when all are used (``standstill=0``)
     moving: NDArray[np.bool_] | None = None
 
     def __len__(self) -> int:

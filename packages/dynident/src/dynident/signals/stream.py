@@ -19,24 +19,12 @@ FEWEST = 100
 
 @dataclass(frozen=True)
 class LogStream:
-    """A recording as pieces with one clock; iterating reads it anew. Made by `Log.stream`.
+    """A recording as pieces with one clock; iterating reads it anew. Made by `Log.stream`."""
 
-    Parameters
-    ----------
-    path : path-like
-        Bag, MCAP file, or any other file of `Log.read`, which is read at once and cut.
-    samples : int
-        Samples of a piece.
-    schema : path-like or mapping, optional
-        See `Log.read`.
-    options : mapping
-        Other arguments of `Log.read` by the names of a schema.
-    """
-
-    path: str | os.PathLike[str]
-    samples: int
-    schema: str | os.PathLike[str] | Mapping[str, object] | None
-    options: Mapping[str, object]
+    path: str | os.PathLike[str]  #: Bag, MCAP file, or any other file of `Log.read`, which is read at once and cut
+    samples: int  #: Samples of a piece
+    schema: str | os.PathLike[str] | Mapping[str, object] | None  #: See `Log.read`
+    options: Mapping[str, object]  #: Other arguments of `Log.read` by the names of a schema
 
     def __post_init__(self) -> None:
         if isinstance(self.samples, bool) or not isinstance(self.samples, int) or self.samples < FEWEST:

@@ -23,20 +23,12 @@ MOST_SAMPLES = 10_000  # test vectors of a harness
 
 @dataclass(frozen=True)
 class CSources:
-    """Generated C.
+    """Generated C."""
 
-    Parameters
-    ----------
-    name : str
-        Prefix of all functions and of the files.
-    header, source, harness : str
-        Text of ``name.h``, ``name.c`` and ``name_test.c``; the harness prints the largest relative error of every function
-        on embedded test vectors and returns 0 when all are below 1e-9.
-    """
-
-    name: str
-    header: str
-    source: str
+    name: str  #: Prefix of all functions and of the files
+    header: str  #: Text of ``name.h``
+    source: str  #: Text of ``name.c``
+    #: Text of ``name_test.c``: prints the largest relative error of every function on test vectors, returns 0 below 1e-9
     harness: str
 
     @property

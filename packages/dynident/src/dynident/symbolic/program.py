@@ -43,56 +43,28 @@ class Operations:
 
 @dataclass(frozen=True)
 class Quantity:
-    """One closed form: an array of expressions.
+    """One closed form: an array of expressions."""
 
-    Parameters
-    ----------
-    name : str
-        Name, as in ``inverse_dynamics``.
-    result : str
-        Name of the result, as in ``tau``.
-    shape : tuple of int
-        Its shape.
-    entries : tuple of Node
-        Its entries, row by row.
-    meaning : str
-        What it is, in one line.
-    """
-
-    name: str
-    result: str
-    shape: tuple[int, ...]
-    entries: tuple[Node, ...]
-    meaning: str
+    name: str  #: Name, as in ``inverse_dynamics``
+    result: str  #: Name of the result, as in ``tau``
+    shape: tuple[int, ...]  #: Its shape
+    entries: tuple[Node, ...]  #: Its entries, row by row
+    meaning: str  #: What it is, in one line
 
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """Closed forms of a robot.
+    """Closed forms of a robot."""
 
-    Parameters
-    ----------
-    name : str
-        Name of the robot.
-    graph : Graph
-        Where the expressions live; symbol ``q[3]`` is element 3 of array ``q``.
-    inputs : mapping of str to tuple of str
-        Arrays that enter: ``q``, ``v``, ``a``, ``tau`` (independent coordinates), ``phi`` (standard parameters), ``beta`` (base
-        parameters), ``geometry`` (lengths), each with the name of every element.
-    values : mapping of str to ndarray
-        The robot's own numbers for ``phi`` and ``geometry``, and points ``x`` that the tip can reach.
-    quantities : mapping of str to Quantity
-        The closed forms.
-    regrouping : Regrouping or None
-        Base parameters, when ``base_regressor`` was asked for.
-    """
-
-    name: str
-    graph: Graph = field(repr=False)
+    name: str  #: Name of the robot
+    graph: Graph = field(repr=False)  #: Where the expressions live; symbol ``q[3]`` is element 3 of array ``q``
+    #: Arrays that enter: ``q``, ``v``, ``a``, ``tau`` (independent coordinates), ``phi`` (standard parameters), ``beta``
+    #: (base parameters), ``geometry`` (lengths), each with the name of every element
     inputs: Mapping[str, tuple[str, ...]] = field(repr=False)
+    #: The robot's own numbers for ``phi`` and ``geometry``
     values: Mapping[str, Array] = field(repr=False)
-    quantities: Mapping[str, Quantity] = field(repr=False)
-    regrouping: Regrouping | None = field(default=None, repr=False)
+    quantities: Mapping[str, Quantity] = field(repr=False)  #: The closed forms
+    regrouping: Regrouping | None = field(default=None, repr=False)  #: Base parameters, when ``base_regressor`` was asked for
 
     def __getitem__(self, quantity: str) -> Quantity:
         try:

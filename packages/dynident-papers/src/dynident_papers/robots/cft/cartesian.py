@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike
 
 from dynident.arrays import Array
 from dynident.errors import DynidentError
-from dynident.mechanics.inverse_kinematics_arms import distance_to_curve
 from dynident_papers.robots.cft.data import (
     AMPLIFIER,
     CONVERSIONS,
@@ -61,15 +60,11 @@ def joint_from_cartesian(xc: ArrayLike) -> Array:
     if np.any(r > 2.0 * L4 * (1.0 + 1e-13)):
         i = int(np.argmax(r))
         # The nuts stay within the circle r = 2 L4, which the pantograph enlarges to an ellipse.
-        away = distance_to_curve(
-            lambda t: (2.0 * L4 * REACH * np.cos(t), 2.0 * L4 * UP * np.sin(t)),
-            -np.pi,
-            np.pi,
-            REACH * xr[i : i + 1],
-            UP * yr[i : i + 1],
-        )
+        t = np.linspace(-np.pi, np.pi, 100_001)
+        edge = 2.0 * L4 * REACH * np.cos(t), 2.0 * L4 * UP * np.sin(t)
+        away = float(np.min(np.hypot(edge[0] - REACH * xr[i], edge[1] - UP * yr[i])))
         raise DynidentError(
-            f"sample {i}: xc1 = {x[i, 0]:.6g}, xc2 = {x[i, 1]:.6g} m is {away[0]:.4g} m out of the pantograph's reach; stay "
+            f"sample {i}: xc1 = {x[i, 0]:.6g}, xc2 = {x[i, 1]:.6g} m is {away:.4g} m out of the pantograph's reach; stay "
             "within the limits of Table 5"
         )
     gamma, half = np.arctan2(yr, -xr), np.arccos(np.minimum(r / (2.0 * L4), 1.0))
