@@ -17,10 +17,8 @@ from benchmarks.cases import Result
 from benchmarks.hand import by_hand, random_motions
 from dynident.excitation import MotionLimits, design
 from dynident.excitation.designs import relative_sizes
-from dynident.excitation.equations import FunctionEquations, RobotEquations
-from dynident.excitation.objective import Criterion, Objective, expected_deviations
-from dynident.excitation.optimise import optimise
-from dynident.excitation.problem import Problem, feasible_start
+from dynident.excitation.objective import Criterion, FunctionEquations, Objective, RobotEquations, expected_deviations
+from dynident.excitation.optimise import Problem, feasible_start, optimise
 from dynident.parallel import one_blas_thread
 from dynident.trajectory import Fourier, Trajectory, harmonic_sines, sample
 from dynident.trajectory.family import Curve

@@ -13,9 +13,9 @@ from dynident.errors import DynidentError
 from dynident.excitation import MotionLimits
 from dynident.excitation.designs import check_motion
 from dynident.excitation.limits import Limit, State, all_excess
-from dynident.excitation.problem import Problem, posture, typical
+from dynident.excitation.optimise import Problem, posture, typical
 from dynident.parallel import one_blas_thread
-from dynident.trajectory import Multisine, Trajectory, through
+from dynident.trajectory import Moves, Multisine, Trajectory
 from dynident.trajectory.family import Curve
 
 Array = NDArray[np.float64]
@@ -122,8 +122,7 @@ def by_hand(robot: di.Mechanism, limits: MotionLimits, duration: float) -> dict[
 
 def _at_rest(points: Array, knots: list[float]) -> Curve:
     """Return quintic moves that stop at every point."""
-    family, coefficients = through(points, knots)
-    return Trajectory(family, coefficients)
+    return Moves(points, np.diff(knots))
 
 
 def random_motions(problem: Problem, many: int, samples: int = 80, kept: int = 40, seed: int = 0) -> dict[str, Array]:

@@ -11,8 +11,14 @@ from random_mechanisms import build
 from small_robots import five_bar, platform
 
 from dynident.errors import DynidentError
-from dynident.excitation.equations import FunctionEquations, RobotEquations
-from dynident.excitation.objective import Criterion, Objective, expected_deviations, prior_factor
+from dynident.excitation.objective import (
+    Criterion,
+    FunctionEquations,
+    Objective,
+    RobotEquations,
+    expected_deviations,
+    prior_factor,
+)
 from dynident.friction import TERMS
 from dynident.friction.terms import ASYMMETRIC, SYMMETRIC
 from dynident.identify import OLS, Regression, base_parameters

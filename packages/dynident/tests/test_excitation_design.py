@@ -14,11 +14,9 @@ from small_robots import five_bar
 from dynident.errors import DynidentError
 from dynident.excitation import Capsule, Collision, Plan, Polygon, design, limits_of, payload_plan, read_limits
 from dynident.excitation.designs import check_motion
-from dynident.excitation.equations import RobotEquations
 from dynident.excitation.limits import State
-from dynident.excitation.objective import Criterion, Objective
-from dynident.excitation.optimise import Optimum, at, optimise, peaks, slopes
-from dynident.excitation.problem import Problem, feasible_start
+from dynident.excitation.objective import Criterion, Objective, RobotEquations
+from dynident.excitation.optimise import Optimum, Problem, at, feasible_start, optimise, peaks, slopes
 from dynident.excitation.stages import complete_test
 from dynident.files import to_json
 from dynident.identify import Regression, base_parameters

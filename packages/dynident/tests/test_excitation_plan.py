@@ -13,9 +13,8 @@ from small_robots import five_bar
 
 from dynident.errors import DynidentError
 from dynident.excitation import Plan, Stage, ToolBox, average_log, check_plan, limits_of, payload_plan, refer, stage_logs
-from dynident.excitation.equations import RobotEquations
-from dynident.excitation.objective import Criterion, Objective
-from dynident.excitation.problem import Problem, feasible_start
+from dynident.excitation.objective import Criterion, Objective, RobotEquations
+from dynident.excitation.optimise import Problem, feasible_start
 from dynident.excitation.stages import complete_shares, complete_test, plan_within, validation_motion
 from dynident.identify import base_parameters
 from dynident.signals import Log

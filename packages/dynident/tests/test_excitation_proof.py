@@ -13,10 +13,8 @@ import dynident as di
 from dynident.errors import DynidentError
 from dynident.excitation import MotionLimits, design
 from dynident.excitation.designs import check_motion, relative_sizes
-from dynident.excitation.equations import FunctionEquations, RobotEquations
-from dynident.excitation.objective import Criterion, Objective, expected_deviations
-from dynident.excitation.optimise import Budget, Descent, quadratic_program, smoothed, update
-from dynident.excitation.problem import Problem, feasible_start, typical
+from dynident.excitation.objective import Criterion, FunctionEquations, Objective, RobotEquations, expected_deviations
+from dynident.excitation.optimise import Budget, Descent, Problem, feasible_start, quadratic_program, smoothed, typical, update
 from dynident.trajectory import Fourier, Multisine, Trajectory, sample
 
 FAMILY = Fourier(0.1, 5)

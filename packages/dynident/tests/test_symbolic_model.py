@@ -14,7 +14,7 @@ from mechanism_oracles import quietly, random_parameters
 
 import dynident as di
 from dynident.symbolic import derive, to_casadi, write_model
-from dynident.symbolic.write import model_program
+from dynident.symbolic.printers import model_program
 
 DEMO = Path(__file__).resolve().parents[3] / "examples" / "demo"
 

@@ -13,7 +13,6 @@ from dynident.trajectory import (
     BSpline,
     Fourier,
     Multisine,
-    Quintics,
     Trajectory,
     friction_plateaus,
     from_spec,
@@ -21,7 +20,6 @@ from dynident.trajectory import (
     join,
     random_multisine,
     sample,
-    through,
     to_csv,
     to_ros,
     to_ros_json,
@@ -38,7 +36,6 @@ FAMILIES = [
     BSpline(4.0, 9),
     BSpline(4.0, 3),
     BSpline(4.0, 7, degree=3),
-    Quintics.uniform(4.0, 5),
 ]
 RESTING = [family for family in FAMILIES if not (isinstance(family, Fourier) and not family.rest)]
 
@@ -95,13 +92,6 @@ def test_fourier_is_the_documents_equation():
     rest = Fourier(0.3, 4)
     _, a1, b1 = rest.amplitudes(full @ rest._free)
     assert np.abs(a1.sum(axis=1)).max() < 1e-14 and np.abs(b1 @ np.arange(1, 5)).max() < 1e-13
-
-
-def test_quintics_pass_their_points():
-    points = np.random.default_rng(0).normal(size=(4, 3))
-    family, c = through(points, [0.0, 1.0, 2.5, 3.0])
-    q, v, a = Trajectory(family, c)([0.0, 1.0, 2.5, 3.0])
-    assert np.abs(q - points).max() < 1e-12 and np.abs(v).max() < 1e-12 and np.abs(a).max() < 1e-10
 
 
 def test_plateau_and_strokes():
@@ -177,7 +167,6 @@ def test_bad_input_is_answered_in_a_sentence(subtests):
         (lambda: Multisine((1.0,), (0.0,), 1.0, 0.9), "fade"),
         (lambda: BSpline(1.0, 2), "points is 2"),
         (lambda: BSpline(1.0, 5, 2), "degree is 2"),
-        (lambda: Quintics((0.0, 1.0, 1.0)), "knots"),
         (lambda: Trajectory(BSpline(1.0, 5), np.zeros((2, 4))), "coefficients have shape"),
         (lambda: friction_plateaus([-np.inf], [1.0], 1.0, 1.0), "ranges"),
         (lambda: friction_plateaus([-0.1], [0.1], 5.0, 1.0), "cannot reach"),

@@ -75,14 +75,7 @@ def optional_model(owner: str, field: str, value: object) -> None:
 class CurrentLoop:
     """The PI loop that turns a current error into a voltage: V = gain e + integral int e dt.
 
-    Parameters
-    ----------
-    gain : float or array_like (k,)
-        Proportional gain kPC [V/A].
-    integral : float or array_like (k,)
-        Integral gain kIC [V/(A s)].
-    cycle : float
-        Cycle time [s].
+    Numbers are scalars, or one per actuator.
 
     Examples
     --------
@@ -91,9 +84,9 @@ class CurrentLoop:
     6.25e-05
     """
 
-    gain: ArrayLike
-    integral: ArrayLike
-    cycle: float
+    gain: ArrayLike  #: (k,), proportional gain kPC [V/A]
+    integral: ArrayLike  #: (k,), integral gain kIC [V/(A s)]
+    cycle: float  #: Cycle time [s]
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "gain", gain("current loop", "gain", self.gain))
@@ -107,39 +100,6 @@ class Cascade:
 
     Numbers are scalars, or one per actuator.
 
-    Parameters
-    ----------
-    position_gain : float or array_like (k,)
-        kv [1/s]: error of the actuator coordinate rho to its wanted speed, which times the gear ratio is a motor speed.
-    velocity_gain : float or array_like (k,)
-        kP [A s/rad]: error of the motor speed to current.
-    velocity_integral : float or array_like (k,)
-        kI [A/rad]: integral of the error of the motor speed to current.
-    position_cycle : float
-        Cycle time of the position loop [s], a whole multiple of the velocity loop's.
-    velocity_cycle : float
-        Cycle time of the velocity loop [s], a whole multiple of the current loop's.
-    current : CurrentLoop, optional
-        Current loop; None is an ideal one, in which the wanted current flows at once.
-    velocity_feedforward : float or array_like (k,)
-        Share of the reference velocity that is added to the wanted speed; 1 is all of it.
-    torque_feedforward : Mechanism, optional
-        Model whose inverse dynamics on the reference is added as current.
-    position_filter, velocity_filter : float or array_like (k,)
-        Corner frequency of a first-order low-pass on the output of the position loop (the wanted speed) and on that of
-        the velocity loop (the wanted current) [Hz]; 0 is none.
-    speed_limit : float or array_like (k,)
-        Largest wanted speed of rho [rad/s, m/s].
-    anti_windup : bool
-        True stops the integrators while their output is at its limit.
-    delay : float
-        Time from the sampling of the innermost loop to its command at the motor [s]: computation, transport, amplifier. In a
-        simulation a whole multiple of its step; nothing flows before the first command has arrived.
-    position_delay : float
-        Time from the sampling of the position to the use of the wanted speed in the velocity loop [s], as where one computer
-        has the position loop and a bus leads to drives with the others; a whole multiple of the velocity cycle. The torque
-        feed-forward does not take this way.
-
     Examples
     --------
     >>> from dynident.control import Cascade
@@ -148,20 +108,29 @@ class Cascade:
     20
     """
 
+    #: (k,), kv [1/s]: error of the actuator coordinate rho to its wanted speed, the motor speed over the gear ratio
     position_gain: ArrayLike
-    velocity_gain: ArrayLike
-    velocity_integral: ArrayLike
+    velocity_gain: ArrayLike  #: (k,), kP [A s/rad]: error of the motor speed to current
+    velocity_integral: ArrayLike  #: (k,), kI [A/rad]: integral of the error of the motor speed to current
     _: KW_ONLY
-    position_cycle: float
-    velocity_cycle: float
-    current: CurrentLoop | None = None
+    position_cycle: float  #: Cycle time of the position loop [s], a whole multiple of the velocity loop's
+    velocity_cycle: float  #: Cycle time of the velocity loop [s], a whole multiple of the current loop's
+    current: CurrentLoop | None = None  #: Current loop; None is an ideal one, in which the wanted current flows at once
+    #: (k,), share of the reference velocity that is added to the wanted speed; 1 is all of it
     velocity_feedforward: ArrayLike = 0.0
-    torque_feedforward: Mechanism | None = None
+    torque_feedforward: Mechanism | None = None  #: Model whose inverse dynamics on the reference is added as current
+    #: (k,), corner frequency of a first-order low-pass on the wanted speed, behind the position loop [Hz]; 0 is none
     position_filter: ArrayLike = 0.0
+    #: (k,), the same on the wanted current, behind the velocity loop
     velocity_filter: ArrayLike = 0.0
-    speed_limit: ArrayLike = float("inf")
-    anti_windup: bool = True
+    speed_limit: ArrayLike = float("inf")  #: (k,), largest wanted speed of rho [rad/s, m/s]
+    anti_windup: bool = True  #: True stops the integrators while their output is at its limit
+    #: Time from the sampling of the innermost loop to its command at the motor [s]: computation, transport, amplifier.
+    #: In a simulation a whole multiple of its step; nothing flows before the first command has arrived.
     delay: float = 0.0
+    #: Time from the sampling of the position to the use of the wanted speed in the velocity loop [s], as where one
+    #: computer has the position loop and a bus leads to drives with the others; a whole multiple of the velocity cycle.
+    #: The torque feed-forward does not take this way.
     position_delay: float = 0.0
 
     def __post_init__(self) -> None:
@@ -218,31 +187,6 @@ class PID:
 
     Numbers are scalars, or one per actuator.
 
-    Parameters
-    ----------
-    kp : float or array_like (k,)
-        Proportional gain [N m/rad, N/m].
-    kd : float or array_like (k,)
-        Gain of the error's derivative, reference velocity less measured velocity [N m s/rad, N s/m].
-    ki : float or array_like (k,)
-        Integral gain [N m/(rad s), N/(m s)].
-    cycle : float
-        Cycle time [s].
-    derivative_filter : float or array_like (k,)
-        Corner frequency of a first-order low-pass on the error's derivative [Hz]; 0 is none.
-    feedforward : Mechanism, optional
-        Model whose inverse dynamics on the reference is added.
-    project : bool
-        True removes the internal part of the torques, tau - sum (u^T tau) u [Briot2015, eq. 50], before the preload.
-    preload : float or array_like (k,)
-        Torques whose internal part is added: internal stress of an over-actuated robot [N m, N].
-    friction : mapping of str to Friction or DynamicLaw, optional
-        Laws by actuator or coordinate that the feed-forward adds at the reference's speed, u^f of [Kostic2002]; they need
-        `feedforward`, whose joint terms should not contain the same friction.
-    delay : float
-        Time from the sampling of the sensors to the command at the motors [s], a whole multiple of the simulation's step;
-        nothing flows before the first command has arrived.
-
     Examples
     --------
     >>> from dynident.control import PID
@@ -250,16 +194,22 @@ class PID:
     0.0
     """
 
-    kp: ArrayLike
-    kd: ArrayLike
-    ki: ArrayLike = 0.0
+    kp: ArrayLike  #: (k,), proportional gain [N m/rad, N/m]
+    kd: ArrayLike  #: (k,), gain of the error's derivative, reference velocity less measured velocity [N m s/rad, N s/m]
+    ki: ArrayLike = 0.0  #: (k,), integral gain [N m/(rad s), N/(m s)]
     _: KW_ONLY
-    cycle: float
+    cycle: float  #: Cycle time [s]
+    #: (k,), corner frequency of a first-order low-pass on the error's derivative [Hz]; 0 is none
     derivative_filter: ArrayLike = 0.0
-    feedforward: Mechanism | None = None
+    feedforward: Mechanism | None = None  #: Model whose inverse dynamics on the reference is added
+    #: True removes the internal part of the torques, tau - sum (u^T tau) u [Briot2015, eq. 50], before the preload.
     project: bool = False
-    preload: ArrayLike = 0.0
+    preload: ArrayLike = 0.0  #: (k,), torques whose internal part is added: internal stress of an over-actuated robot [N m, N]
+    #: Laws by actuator or coordinate that the feed-forward adds at the reference's speed, u^f of [Kostic2002]; they need
+    #: `feedforward`, whose joint terms should not contain the same friction
     friction: Mapping[str, Friction | DynamicLaw] | None = None
+    #: Time from the sampling of the sensors to the command at the motors [s], a whole multiple of the simulation's step;
+    #: nothing flows before the first command has arrived
     delay: float = 0.0
 
     def __post_init__(self) -> None:
@@ -275,30 +225,7 @@ class ComputedTorque:
     """Inverse dynamics of a model, driven by a PID that asks for accelerations.
 
     The model must hold everything that the motors move: rotor and gear inertia and friction as joint terms (ia, fv, fc)
-    too, or they are felt as a disturbance. `VirtualRobot.model` is such a model.
-
-    Parameters
-    ----------
-    model : Mechanism
-        Model of the controller; its coordinates are those of the robot.
-    kp : float or array_like (n,)
-        Gain of the position error [1/s^2], one for all coordinates or one each.
-    kd : float or array_like (n,)
-        Gain of the velocity error [1/s].
-    ki : float or array_like (n,)
-        Gain of the error's integral [1/s^3].
-    cycle : float
-        Cycle time [s].
-    derivative_filter : float or array_like (n,)
-        Corner frequency of a first-order low-pass on the velocity error [Hz]; 0 is none.
-    preload : float or array_like (k,)
-        Torques whose internal part is added [N m, N]; over-actuated robots only.
-    on : {"measurement", "reference"}
-        Where the model is evaluated: at the measured x and v, or at those of the reference. Dry friction always has the sign
-        of the wanted velocity.
-    delay : float
-        Time from the sampling of the sensors to the command at the motors [s], a whole multiple of the simulation's step;
-        nothing flows before the first command has arrived.
+    too, or they are felt as a disturbance. `VirtualRobot.model` is such a model. Gains are scalars, or one per coordinate.
 
     Examples
     --------
@@ -310,15 +237,20 @@ class ComputedTorque:
     'measurement'
     """
 
-    model: Mechanism
-    kp: ArrayLike
-    kd: ArrayLike
-    ki: ArrayLike = 0.0
+    model: Mechanism  #: Model of the controller; its coordinates are those of the robot
+    kp: ArrayLike  #: (n,), gain of the position error [1/s^2], one for all coordinates or one each
+    kd: ArrayLike  #: (n,), gain of the velocity error [1/s]
+    ki: ArrayLike = 0.0  #: (n,), gain of the error's integral [1/s^3]
     _: KW_ONLY
-    cycle: float
+    cycle: float  #: Cycle time [s]
+    #: (n,), corner frequency of a first-order low-pass on the velocity error [Hz]; 0 is none
     derivative_filter: ArrayLike = 0.0
-    preload: ArrayLike = 0.0
+    preload: ArrayLike = 0.0  #: (k,), torques whose internal part is added [N m, N]; over-actuated robots only
+    #: Where the model is evaluated: at the measured x and v, or at those of the reference. Dry friction always has the
+    #: sign of the wanted velocity.
     on: Literal["measurement", "reference"] = "measurement"
+    #: Time from the sampling of the sensors to the command at the motors [s], a whole multiple of the simulation's step;
+    #: nothing flows before the first command has arrived
     delay: float = 0.0
 
     def __post_init__(self) -> None:
@@ -331,15 +263,6 @@ class ComputedTorque:
 class OpenLoop:
     """A table of commands; give exactly one of the three.
 
-    Parameters
-    ----------
-    torque : array_like (N, k) or (k,), optional
-        Torques of the actuator coordinates, behind the gear, at the reference's own times [N m, N]; one row is held.
-    current : array_like (N, k) or (k,), optional
-        Motor currents [A].
-    voltage : array_like (N, k) or (k,), optional
-        Motor voltages [V].
-
     Examples
     --------
     >>> from dynident.control import OpenLoop
@@ -347,9 +270,11 @@ class OpenLoop:
     'voltage'
     """
 
+    #: (N, k), torques of the actuator coordinates, behind the gear, at the reference's own times [N m, N]; one row is
+    #: held
     torque: ArrayLike | None = None
-    current: ArrayLike | None = None
-    voltage: ArrayLike | None = None
+    current: ArrayLike | None = None  #: (N, k), motor currents [A]
+    voltage: ArrayLike | None = None  #: (N, k), motor voltages [V]
 
     def __post_init__(self) -> None:
         given = [name for name in ("torque", "current", "voltage") if getattr(self, name) is not None]

@@ -71,13 +71,6 @@ class Workspace(Protocol):
 class ToolSpace:
     """Pose of a link, in base axes: position, and orientation by the rotation vector of R* R^T.
 
-    Parameters
-    ----------
-    frame : str, optional
-        Link name; the only end when omitted.
-    rows : sequence of str
-        Which of x, y, z, rx, ry, rz are controlled.
-
     Examples
     --------
     >>> from dynident.control import ToolSpace
@@ -85,8 +78,8 @@ class ToolSpace:
     ('x', 'y', 'z')
     """
 
-    frame: str | None = None
-    rows: Sequence[str] = ROWS
+    frame: str | None = None  #: Link name; the only end when omitted
+    rows: Sequence[str] = ROWS  #: Which of x, y, z, rx, ry, rz are controlled
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rows", tuple(self.rows))
@@ -190,46 +183,25 @@ def _check(law: TaskPID | TaskComputedTorque) -> None:
 
 @dataclass(frozen=True)
 class TaskPID:
-    """PID in a work space of m rows, at most as many as the robot has coordinates.
-
-    Parameters
-    ----------
-    space : Workspace
-        Controlled quantities: ``ToolSpace("tool")`` or ``CoordinateSpace()``.
-    kp : float or array_like (m,)
-        Stiffness [N/m, N m/rad].
-    kd : float or array_like (m,)
-        Damping [N s/m, N m s/rad].
-    ki : float or array_like (m,)
-        Integral gain [N/(m s), N m/(rad s)]; it waits while an actuator is at its limit.
-    cycle : float
-        Cycle time [s].
-    derivative_filter : float or array_like (m,)
-        Corner frequency of a first-order low-pass on the velocity error [Hz]; 0 is none.
-    feedforward : Mechanism, optional
-        Model whose inverse dynamics on the reference is added.
-    preload : float or array_like (k,)
-        Torques whose internal part is added [N m, N]; over-actuated robots only.
-    delay : float
-        Time from the sampling of the sensors to the command at the motors [s], a whole multiple of the simulation's step.
-    posture : array_like (2,), optional
-        Gains kp [1/s^2] and kd [1/s] with which the freedoms that fewer rows than coordinates leave follow the reference's
-        posture; when omitted as fast as the slowest row where the run starts, kp = min_i kp_i (J M^-1 J^T)_ii, and
-        critically damped.
-    """
+    """PID in a work space of m rows, at most as many as the robot has coordinates; gains are scalars, or one per row."""
 
     owner: ClassVar[str] = "task PID"
 
-    space: Workspace
-    kp: ArrayLike
-    kd: ArrayLike
-    ki: ArrayLike = 0.0
+    space: Workspace  #: Controlled quantities: ``ToolSpace("tool")`` or ``CoordinateSpace()``
+    kp: ArrayLike  #: (m,), stiffness [N/m, N m/rad]
+    kd: ArrayLike  #: (m,), damping [N s/m, N m s/rad]
+    ki: ArrayLike = 0.0  #: (m,), integral gain [N/(m s), N m/(rad s)]; it waits while an actuator is at its limit
     _: KW_ONLY
-    cycle: float
+    cycle: float  #: Cycle time [s]
+    #: (m,), corner frequency of a first-order low-pass on the velocity error [Hz]; 0 is none
     derivative_filter: ArrayLike = 0.0
-    feedforward: Mechanism | None = None
-    preload: ArrayLike = 0.0
+    feedforward: Mechanism | None = None  #: Model whose inverse dynamics on the reference is added
+    preload: ArrayLike = 0.0  #: (k,), torques whose internal part is added [N m, N]; over-actuated robots only
+    #: Time from the sampling of the sensors to the command at the motors [s], a whole multiple of the simulation's step
     delay: float = 0.0
+    #: (2,), gains kp [1/s^2] and kd [1/s] with which the freedoms that fewer rows than coordinates leave follow the
+    #: reference's posture; when omitted as fast as the slowest row where the run starts, kp = min_i kp_i (J M^-1
+    #: J^T)_ii, and critically damped
     posture: ArrayLike | None = None
 
     def __post_init__(self) -> None:
@@ -243,36 +215,22 @@ class TaskComputedTorque:
 
     The model must hold everything that the motors move: rotor and gear inertia and friction as joint terms (ia, fv, fc)
     too, which [Roldan2017, section 3.3.3] leaves out. Its dry friction has the sign of the wanted velocity.
-
-    Parameters
-    ----------
-    space, cycle, derivative_filter, preload, delay
-        As of `TaskPID`.
-    model : Mechanism
-        Model of the controller, kinematics and dynamics; its coordinates are those of the robot.
-    kp : float or array_like (m,)
-        Gain of the position error [1/s^2].
-    kd : float or array_like (m,)
-        Gain of the velocity error [1/s].
-    ki : float or array_like (m,)
-        Gain of the error's integral [1/s^3]; it waits while an actuator is at its limit.
-    posture : array_like (2,), optional
-        Gains kp [1/s^2] and kd [1/s] with which the freedoms that fewer rows than coordinates leave follow the reference's
-        posture; the smallest of the task when omitted.
     """
 
     owner: ClassVar[str] = "task computed torque"
 
-    space: Workspace
-    model: Mechanism
-    kp: ArrayLike
-    kd: ArrayLike
-    ki: ArrayLike = 0.0
+    space: Workspace  #: As of `TaskPID`
+    model: Mechanism  #: Model of the controller, kinematics and dynamics; its coordinates are those of the robot
+    kp: ArrayLike  #: (m,), gain of the position error [1/s^2]
+    kd: ArrayLike  #: (m,), gain of the velocity error [1/s]
+    ki: ArrayLike = 0.0  #: (m,), gain of the error's integral [1/s^3]; it waits while an actuator is at its limit
     _: KW_ONLY
-    cycle: float
-    derivative_filter: ArrayLike = 0.0
-    preload: ArrayLike = 0.0
-    delay: float = 0.0
+    cycle: float  #: As of `TaskPID`
+    derivative_filter: ArrayLike = 0.0  #: As of `TaskPID`
+    preload: ArrayLike = 0.0  #: As of `TaskPID`
+    delay: float = 0.0  #: As of `TaskPID`
+    #: (2,), gains kp [1/s^2] and kd [1/s] with which the freedoms that fewer rows than coordinates leave follow the
+    #: reference's posture; the smallest of the task when omitted
     posture: ArrayLike | None = None
 
     def __post_init__(self) -> None:
@@ -282,25 +240,17 @@ class TaskComputedTorque:
 
 @dataclass(frozen=True)
 class TaskCascade:
-    """P position loop in a work space, PI velocity and current loops of every actuator.
-
-    Parameters
-    ----------
-    space : Workspace
-        Controlled quantities, with at most as many rows as the robot has coordinates.
-    loops : Cascade
-        Gains, cycles, filters, delays and limits. Position gain, filter and feed-forward share are per row of the work space;
-        all others per actuator.
-    posture : float, optional
-        Gain [1/s] with which the freedoms that fewer rows than coordinates leave follow the reference's posture, beside the
-        smallest share of its velocity; the smallest position gain when omitted.
-    """
+    """P position loop in a work space, PI velocity and current loops of every actuator."""
 
     owner: ClassVar[str] = "task cascade"
 
-    space: Workspace
+    space: Workspace  #: Controlled quantities, with at most as many rows as the robot has coordinates
+    #: Gains, cycles, filters, delays and limits. Position gain, filter and feed-forward share are per row of the work
+    #: space; all others per actuator.
     loops: Cascade
     _: KW_ONLY
+    #: Gain [1/s] with which the freedoms that fewer rows than coordinates leave follow the reference's posture, beside
+    #: the smallest share of its velocity; the smallest position gain when omitted
     posture: float | None = None
 
     def __post_init__(self) -> None:

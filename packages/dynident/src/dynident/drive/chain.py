@@ -25,22 +25,12 @@ def accelerations(torques: Sequence[Any], inertias: Sequence[Any]) -> list[Any]:
 
 @dataclass(frozen=True)
 class Chain:
-    """A chain of n masses (rotor first, load last) and n - 1 shafts.
+    """A chain of n masses (rotor first, load last) and n - 1 shafts."""
 
-    Parameters
-    ----------
-    inertias : sequence of float, (n,)
-        J of the masses [kg m^2].
-    stiffness, damping : sequence of float, (n - 1,)
-        k [N m/rad] and c [N m s/rad] of the shafts; damping is zero if not given.
-    viscous : sequence of float, (n,)
-        Friction b of each mass against the frame [N m s/rad]; zero if not given.
-    """
-
-    inertias: tuple[float, ...]
-    stiffness: tuple[float, ...] = ()
-    damping: tuple[float, ...] = ()
-    viscous: tuple[float, ...] = ()
+    inertias: tuple[float, ...]  #: (n,), J of the masses [kg m^2]
+    stiffness: tuple[float, ...] = ()  #: (n - 1,), k of the shafts [N m/rad]
+    damping: tuple[float, ...] = ()  #: (n - 1,), c of the shafts [N m s/rad]; zero if not given
+    viscous: tuple[float, ...] = ()  #: (n,), friction b of each mass against the frame [N m s/rad]; zero if not given
 
     def __post_init__(self) -> None:
         J = row("chain: inertias", self.inertias, above=0.0)

@@ -19,30 +19,14 @@ from dynident.friction.law import Friction
 
 @dataclass(frozen=True)
 class Drive:
-    """Drive of one actuator of a mechanism.
+    """Drive of one actuator of a mechanism."""
 
-    Parameters
-    ----------
-    actuator : str
-        Name of the actuator in the mechanism.
-    motor : Motor
-        The motor.
-    transmission : Transmission
-        Between the rotor and the actuator coordinate.
-    friction : Friction or DynamicLaw, optional
-        Acts on the rotor at the rotor's speed [N m at the motor].
-    encoder : Encoder
-        Position sensor.
-    current_sensor : CurrentSensor
-        Current sensor.
-    """
-
-    actuator: str
-    motor: Motor
-    transmission: Transmission = field(default_factory=Transmission)
-    friction: Friction | DynamicLaw | None = None
-    encoder: Encoder = field(default_factory=Encoder)
-    current_sensor: CurrentSensor = field(default_factory=CurrentSensor)
+    actuator: str  #: Name of the actuator in the mechanism
+    motor: Motor  #: The motor
+    transmission: Transmission = field(default_factory=Transmission)  #: Between the rotor and the actuator coordinate
+    friction: Friction | DynamicLaw | None = None  #: Acts on the rotor at the rotor's speed [N m at the motor]
+    encoder: Encoder = field(default_factory=Encoder)  #: Position sensor
+    current_sensor: CurrentSensor = field(default_factory=CurrentSensor)  #: Current sensor
 
     def __post_init__(self) -> None:
         if not isinstance(self.actuator, str) or not self.actuator:

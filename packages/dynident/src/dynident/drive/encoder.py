@@ -40,27 +40,14 @@ def quantise(values: ArrayLike, resolution: float) -> Array:
 
 @dataclass(frozen=True)
 class Encoder:
-    """Position sensor of a drive, and how the drive finds its velocity.
+    """Position sensor of a drive, and how the drive finds its velocity."""
 
-    Parameters
-    ----------
-    resolution : float
-        Size of a count: rad (on the motor) or the unit of the actuator coordinate (on the joint); zero is perfect.
-    side : str
-        "motor" or "joint": where it sits.
-    noise : float
-        Standard deviation of the position before it is rounded, in the unit of the resolution.
-    velocity : str
-        "difference" of two positions over a cycle, or "exact" as from an ideal tachometer.
-    filter : float
-        Corner of a first-order low-pass on the velocity [Hz]; zero is none.
-    """
-
+    #: Size of a count: rad (on the motor) or the unit of the actuator coordinate (on the joint); zero is perfect
     resolution: float = 0.0
-    side: str = "motor"
-    noise: float = 0.0
-    velocity: str = "difference"
-    filter: float = 0.0
+    side: str = "motor"  #: "motor" or "joint": where it sits
+    noise: float = 0.0  #: Standard deviation of the position before it is rounded, in the unit of the resolution
+    velocity: str = "difference"  #: "difference" of two positions over a cycle, or "exact" as from an ideal tachometer
+    filter: float = 0.0  #: Corner of a first-order low-pass on the velocity [Hz]; zero is none
 
     def __post_init__(self) -> None:
         for name in ("resolution", "noise", "filter"):
@@ -84,21 +71,11 @@ class Encoder:
 
 @dataclass(frozen=True)
 class CurrentSensor:
-    """Current sensor of a drive: ``measured = round((1 + gain_error) i + noise)``.
+    """Current sensor of a drive: ``measured = round((1 + gain_error) i + noise)``."""
 
-    Parameters
-    ----------
-    resolution : float
-        Size of a count [A]; zero is perfect.
-    noise : float
-        Standard deviation [A].
-    gain_error : float
-        Relative error of the gain, above -1.
-    """
-
-    resolution: float = 0.0
-    noise: float = 0.0
-    gain_error: float = 0.0
+    resolution: float = 0.0  #: Size of a count [A]; zero is perfect
+    noise: float = 0.0  #: Standard deviation [A]
+    gain_error: float = 0.0  #: Relative error of the gain, above -1
 
     def __post_init__(self) -> None:
         for name in ("resolution", "noise"):

@@ -30,33 +30,19 @@ def resistive_current(voltage: Any, speed: Any, resistance: Any, emf: Any) -> An
 
 @dataclass(frozen=True)
 class Motor:
-    """A motor with its limits; numbers in SI.
+    """A motor with its limits; numbers in SI."""
 
-    Parameters
-    ----------
-    torque_constant : float
-        K_t [N m/A].
-    resistance, inductance : float
-        R [ohm] and L [H] of the winding; zero where the current loop hides them.
-    back_emf : float, optional
-        K_E [V s/rad]; in SI it equals the torque constant, which is taken when it is not given.
-    inertia : float
-        Of the rotor and all that is rigid with it [kg m^2].
-    current_limit, voltage_limit : float
-        Largest absolute current [A] and voltage [V]. With a voltage limit the motor cannot push itself beyond its no-load
-        speed V / K_E; a load that drives it beyond makes it generate.
-    speed_limit : float
-        Largest speed of the rotor that bearings, encoder or gear allow [rad/s]. Nothing in the drive stops at it, so a
-        simulation goes beyond and reports which motor did, when and how long; sizing counts it as a limit.
-    """
-
-    torque_constant: float
-    resistance: float = 0.0
-    inductance: float = 0.0
-    back_emf: float | None = None
-    inertia: float = 0.0
-    current_limit: float = math.inf
+    torque_constant: float  #: K_t [N m/A]
+    resistance: float = 0.0  #: R of the winding [ohm]; zero where the current loop hides it
+    inductance: float = 0.0  #: L of the winding [H]; zero likewise
+    back_emf: float | None = None  #: K_E [V s/rad]; in SI it equals the torque constant, which is taken when it is not given
+    inertia: float = 0.0  #: Of the rotor and all that is rigid with it [kg m^2]
+    current_limit: float = math.inf  #: Largest absolute current [A]
+    #: Largest absolute voltage [V]. With it the motor cannot push itself beyond its no-load speed V / K_E; a load that
+    #: drives it beyond makes it generate.
     voltage_limit: float = math.inf
+    #: Largest speed of the rotor that bearings, encoder or gear allow [rad/s]. Nothing in the drive stops at it, so a
+    #: simulation goes beyond and reports which motor did, when and how long; sizing counts it as a limit.
     speed_limit: float = math.inf
 
     def __post_init__(self) -> None:

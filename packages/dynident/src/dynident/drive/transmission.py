@@ -55,29 +55,14 @@ class Transmission:
     ``ratio tau / efficiency`` when it drives the motor. tau is the torque that reaches the gear: that of the motor less what
     the friction of the rotor and all inertias but the last (with the rotor's) take; of an elastic transmission that of the
     last shaft. At rest the gear holds any load between the two.
-
-    Parameters
-    ----------
-    ratio : float
-        Motor angle per unit of rho [rad/rad, or rad/m of a slide]; negative when it reverses.
-    efficiency : float
-        In (0, 1].
-    inertias : sequence of float
-        Behind the rotor, seen at the motor [kg m^2].
-    stiffness : sequence of float
-        Of the shafts, one per inertia [N m/rad]; empty is rigid.
-    damping : sequence of float
-        Of the shafts, one per inertia [N m s/rad]; zero if not given.
-    backlash : float
-        Play of the last shaft, from stop to stop [rad at the motor].
     """
 
-    ratio: float = 1.0
-    efficiency: float = 1.0
-    inertias: tuple[float, ...] = ()
-    stiffness: tuple[float, ...] = ()
-    damping: tuple[float, ...] = ()
-    backlash: float = 0.0
+    ratio: float = 1.0  #: Motor angle per unit of rho [rad/rad, or rad/m of a slide]; negative when it reverses
+    efficiency: float = 1.0  #: In (0, 1]
+    inertias: tuple[float, ...] = ()  #: Behind the rotor, seen at the motor [kg m^2]
+    stiffness: tuple[float, ...] = ()  #: Of the shafts, one per inertia [N m/rad]; empty is rigid
+    damping: tuple[float, ...] = ()  #: Of the shafts, one per inertia [N m s/rad]; zero if not given
+    backlash: float = 0.0  #: Play of the last shaft, from stop to stop [rad at the motor]
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "ratio", _not_zero("ratio", self.ratio))

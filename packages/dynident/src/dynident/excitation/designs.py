@@ -12,14 +12,21 @@ from numpy.typing import ArrayLike
 from dynident.arrays import Array
 from dynident.checks import number, shown, whole
 from dynident.errors import DynidentError, require
-from dynident.excitation.equations import ExcitationEquations, RobotEquations
 from dynident.excitation.input_checks import fits, motion_curve, motion_family, per_coordinate
 from dynident.excitation.limits import ToolBox, all_names, least_margins
 from dynident.excitation.limits_file import MotionLimits, limits_of
-from dynident.excitation.objective import NAMES, Criterion, Objective, expected_deviations, information, prior_factor
-from dynident.excitation.optimise import Optimum, Progress, optimise
+from dynident.excitation.objective import (
+    NAMES,
+    Criterion,
+    ExcitationEquations,
+    Objective,
+    RobotEquations,
+    expected_deviations,
+    information,
+    prior_factor,
+)
+from dynident.excitation.optimise import Optimum, Problem, Progress, check_frequencies, optimise
 from dynident.excitation.plan import Plan, Stage
-from dynident.excitation.problem import Problem, check_frequencies
 from dynident.excitation.stages import complete_test, curve_excess, plan_within, validation_motion
 from dynident.figures import BLUE, INK, MUTED, ORANGE, label, new_figure, plain_axes, plain_decades, pretty_unit
 from dynident.identify.base import BaseParameters, base_parameters, columns_of

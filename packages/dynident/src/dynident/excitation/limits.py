@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from dynident.arrays import Array
 from dynident.checks import number, numbers, shown
 from dynident.errors import DynidentError
-from dynident.excitation.equations import inputs_of
 from dynident.excitation.input_checks import per_coordinate, text
+from dynident.excitation.objective import inputs_of
 from dynident.graph.compiled import Compiled
 from dynident.graph.elementary import either, maximum, minimum, sqrt, where
 from dynident.graph.expression import Node
@@ -74,22 +74,12 @@ class Limit(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Box(Limit):
-    """Lower and upper limits of q, v, a or jerk of each coordinate.
+    """Lower and upper limits of q, v, a or jerk of each coordinate."""
 
-    Parameters
-    ----------
-    order : int
-        0 for positions to 3 for the jerk.
-    lower, upper : ndarray, (n,)
-        Limits, infinite where there is none.
-    coordinates : tuple of str
-        Names.
-    """
-
-    order: int
-    lower: Array
-    upper: Array
-    coordinates: tuple[str, ...]
+    order: int  #: 0 for positions to 3 for the jerk
+    lower: Array  #: (n,), infinite where there is no limit
+    upper: Array  #: (n,), likewise
+    coordinates: tuple[str, ...]  #: Names
 
     def __post_init__(self) -> None:
         if not isinstance(self.order, int) or self.order not in range(len(KINDS)) or not isinstance(self.coordinates, tuple):
@@ -137,22 +127,12 @@ KINDS = ("position", "velocity", "acceleration", "jerk")
 
 @dataclass(frozen=True, eq=False)
 class TaskBox(Limit):
-    """Limits of any function of the position, such as Cartesian coordinates.
+    """Limits of any function of the position, such as Cartesian coordinates."""
 
-    Parameters
-    ----------
-    function : callable
-        ``function(q)`` with (N, n) returns (N, m).
-    lower, upper : ndarray, (m,)
-        Limits.
-    coordinates : tuple of str
-        Names of the m numbers.
-    """
-
-    function: Callable[[Array], Array]
-    lower: Array
-    upper: Array
-    coordinates: tuple[str, ...]
+    function: Callable[[Array], Array]  #: ``function(q)`` with (N, n) returns (N, m)
+    lower: Array  #: (m,)
+    upper: Array  #: (m,)
+    coordinates: tuple[str, ...]  #: Names of the m numbers
     follows = True
 
     @property
@@ -167,21 +147,11 @@ class TaskBox(Limit):
 
 @dataclass(frozen=True, eq=False)
 class Polygon(Limit):
-    """Two coordinates stay inside a polygon, convex or not.
+    """Two coordinates stay inside a polygon, convex or not."""
 
-    Parameters
-    ----------
-    pair : tuple of int
-        The two coordinates.
-    vertices : ndarray, (k, 2)
-        Corners in order.
-    label : str
-        Name.
-    """
-
-    pair: tuple[int, int]
-    vertices: Array
-    label: str = "polygon"
+    pair: tuple[int, int]  #: The two coordinates
+    vertices: Array  #: (k, 2), corners in order
+    label: str = "polygon"  #: Name
 
     def __post_init__(self) -> None:
         v = numbers(self.vertices, f"vertices of polygon '{self.label}'")
@@ -211,21 +181,11 @@ class Polygon(Limit):
 
 @dataclass(frozen=True, eq=False)
 class Effort(Limit):
-    """Torque (or force) and power of the joints, or of the motors of a robot with loops, from the robot's prior parameters.
+    """Torque (or force) and power of the joints, or of the motors of a robot with loops, from the robot's prior parameters."""
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot with prior parameters.
-    torque : ndarray, (k,)
-        Largest torques, infinite where there is none.
-    power : ndarray, (k,)
-        Largest mechanical power [W].
-    """
-
-    mechanism: Mechanism
-    torque: Array
-    power: Array
+    mechanism: Mechanism  #: Robot with prior parameters
+    torque: Array  #: (k,), largest torques, infinite where there is none
+    power: Array  #: (k,), largest mechanical power [W]
     orders = (0, 1, 2)
 
     @property
@@ -258,22 +218,12 @@ class Effort(Limit):
 
 @dataclass(frozen=True, eq=False)
 class ToolBox(Limit):
-    """A box in space for the origin of a link; a tool height is a box with a lower z only.
+    """A box in space for the origin of a link; a tool height is a box with a lower z only."""
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot.
-    frame : str
-        Link.
-    lower, upper : ndarray, (3,)
-        Corners in the base frame [m], infinite where there is none.
-    """
-
-    mechanism: Mechanism
-    frame: str
-    lower: Array
-    upper: Array
+    mechanism: Mechanism  #: Robot
+    frame: str  #: Link
+    lower: Array  #: (3,), corner in the base frame [m], infinite where there is no limit
+    upper: Array  #: (3,), the opposite corner
 
     @property
     def _box(self) -> Box:
@@ -291,21 +241,12 @@ class ToolBox(Limit):
 
 @dataclass(frozen=True, eq=False)
 class Loops(Limit):
-    """Passive joints stay inside their limits and the robot away from singularities.
+    """Passive joints stay inside their limits and the robot away from singularities."""
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot with loops.
-    lower, upper : ndarray, (n_tree,)
-        Limits of all tree coordinates, infinite where there is none.
-    least : float
-        Smallest ratio of pivots of the closure, and of singular values of the actuator Jacobian; 0 for no margin.
-    """
-
-    mechanism: Mechanism
-    lower: Array
-    upper: Array
+    mechanism: Mechanism  #: Robot with loops
+    lower: Array  #: (n_tree,), of all tree coordinates, infinite where there is no limit
+    upper: Array  #: (n_tree,), likewise
+    #: Smallest ratio of pivots of the closure, and of singular values of the actuator Jacobian; 0 for no margin
     least: float = 0.0
     follows = True
 
@@ -355,22 +296,12 @@ POINT = 1e-14  # squared length below which a segment is a point, or two segment
 
 @dataclass(frozen=True, eq=False)
 class Capsule:
-    """A segment with a radius, fixed to a link (or to the base, as an obstacle).
+    """A segment with a radius, fixed to a link (or to the base, as an obstacle)."""
 
-    Parameters
-    ----------
-    link : str
-        Link that carries it.
-    start, end : array_like, (3,)
-        Ends of the segment in the link's frame [m].
-    radius : float
-        Radius [m].
-    """
-
-    link: str
-    start: Array
-    end: Array
-    radius: float
+    link: str  #: Link that carries it
+    start: Array  #: (3,), start of the segment in the link's frame [m]
+    end: Array  #: (3,), its end
+    radius: float  #: Radius [m]
 
     def __post_init__(self) -> None:
         for label in ("start", "end"):
@@ -433,21 +364,11 @@ def segment_distance(a: tuple[Vector, Vector], b: tuple[Vector, Vector]) -> Node
 
 @dataclass(frozen=True, eq=False)
 class Floor(Limit):
-    """Capsules stay above a horizontal plane.
+    """Capsules stay above a horizontal plane."""
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot.
-    capsules : sequence of Capsule
-        Links that move.
-    height : float
-        Of the plane along the opposite of gravity, in the base frame [m].
-    """
-
-    mechanism: Mechanism
-    capsules: Sequence[Capsule]
-    height: float
+    mechanism: Mechanism  #: Robot
+    capsules: Sequence[Capsule]  #: Links that move
+    height: float  #: Of the plane along the opposite of gravity, in the base frame [m]
 
     def __post_init__(self) -> None:
         number("floor", self.height)
@@ -494,24 +415,12 @@ class Floor(Limit):
 
 @dataclass(frozen=True, eq=False)
 class Collision(Limit):
-    """Capsules keep a clearance from each other.
+    """Capsules keep a clearance from each other."""
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Robot.
-    capsules : sequence of Capsule
-        Links and obstacles.
-    clearance : float
-        Smallest distance of surfaces [m].
-    ignore : sequence of tuple of str
-        Pairs of links that may touch; links that share a joint may always.
-    """
-
-    mechanism: Mechanism
-    capsules: Sequence[Capsule]
-    clearance: float = 0.0
-    ignore: Sequence[tuple[str, str]] = ()
+    mechanism: Mechanism  #: Robot
+    capsules: Sequence[Capsule]  #: Links and obstacles
+    clearance: float = 0.0  #: Smallest distance of surfaces [m]
+    ignore: Sequence[tuple[str, str]] = ()  #: Pairs of links that may touch; links that share a joint may always
 
     def __post_init__(self) -> None:
         known = {body.name for body in self.mechanism.bodies}

@@ -256,33 +256,17 @@ TOP = ("margin", "bandwidth", "singularity", "default", "joints", "passive", "to
 
 @dataclass(frozen=True, eq=False)
 class MotionLimits:
-    """All limits of the motions of a robot.
+    """All limits of the motions of a robot."""
 
-    Parameters
-    ----------
-    coordinates : tuple of str
-        Names of the n coordinates.
-    lower, upper : ndarray, (n,)
-        Positions [rad or m].
-    velocity, acceleration, jerk : ndarray, (n,)
-        Largest rates, infinite where there is none.
-    others : tuple of Limit
-        Efforts, tool, polygons, loops, collisions.
-    margin : float
-        Share of every limit that stays unused.
-    bandwidth : float
-        Highest frequency that the drives follow [Hz].
-    """
-
-    coordinates: tuple[str, ...]
-    lower: Array
-    upper: Array
-    velocity: Array
-    acceleration: Array
-    jerk: Array
-    others: tuple[Limit, ...] = ()
-    margin: float = MARGIN
-    bandwidth: float = np.inf
+    coordinates: tuple[str, ...]  #: Names of the n coordinates
+    lower: Array  #: (n,), lowest positions [rad or m]
+    upper: Array  #: (n,), highest positions [rad or m]
+    velocity: Array  #: (n,), largest velocities, infinite where there is no limit
+    acceleration: Array  #: (n,), largest accelerations
+    jerk: Array  #: (n,), largest jerks
+    others: tuple[Limit, ...] = ()  #: Efforts, tool, polygons, loops, collisions
+    margin: float = MARGIN  #: Share of every limit that stays unused
+    bandwidth: float = np.inf  #: Highest frequency that the drives follow [Hz]
 
     def __post_init__(self) -> None:
         names = self.coordinates

@@ -42,30 +42,14 @@ BOUNDS = ("lower", "upper", "jerk")
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """One motion of a plan.
+    """One motion of a plan."""
 
-    Parameters
-    ----------
-    name : str
-        Name.
-    purpose : {"training", "validation", "friction", "warming", "payload"}
-        What the data are for.
-    curve : Curve
-        The motion.
-    repetitions : int
-        How often it is run in a row; a periodic motion is then averaged over periods.
-    payload : str
-        Name of the payload that must be mounted; empty for none.
-    record : bool
-        False for moves whose data are not needed.
-    """
-
-    name: str
-    purpose: str
-    curve: Curve
-    repetitions: int = 1
-    payload: str = ""
-    record: bool = True
+    name: str  #: Name
+    purpose: str  #: What the data are for, one of `PURPOSES`
+    curve: Curve  #: The motion
+    repetitions: int = 1  #: How often it is run in a row; a periodic motion is then averaged over periods
+    payload: str = ""  #: Name of the payload that must be mounted; empty for none
+    record: bool = True  #: False for moves whose data are not needed
 
     def __post_init__(self) -> None:
         label = f"stage {shown(text(self.name, 'name of a stage'))}"
@@ -94,45 +78,21 @@ class PlanEntry(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Plan(Result):
-    """An experiment.
+    """An experiment."""
 
-    Parameters
-    ----------
-    robot : str
-        Name of the robot.
-    coordinates : tuple of str
-        Names of the coordinates that the motions are of.
-    stages : sequence of Stage
-        What to do in a cycle, in order.
-    cycles : int
-        How often.
-    rate : float
-        Samples per second at which motions are sent and recorded [Hz].
-    speed, acceleration : array_like, (n,)
-        Limits of the joins between stages.
-    home : array_like, (n,)
-        Where the robot rests before and after each cycle.
-    period : float
-        Length of a cycle with its pause at the end [s]; 0 for no pause.
-    notes : mapping
-        Anything else: design values, conditions.
-    lower, upper, jerk : array_like (n,), optional
-        Range and largest jerk of the joins.
-    """
-
-    robot: str
-    coordinates: tuple[str, ...]
-    stages: Sequence[Stage]
-    cycles: int
-    rate: float
-    speed: Array
-    acceleration: Array
-    home: Array
-    period: float = 0.0
-    notes: Mapping[str, Any] = field(default_factory=dict)
-    lower: Array | None = None
-    upper: Array | None = None
-    jerk: Array | None = None
+    robot: str  #: Name of the robot
+    coordinates: tuple[str, ...]  #: Names of the coordinates that the motions are of
+    stages: Sequence[Stage]  #: What to do in a cycle, in order
+    cycles: int  #: How often
+    rate: float  #: Samples per second at which motions are sent and recorded [Hz]
+    speed: Array  #: (n,), speed limits of the joins between stages
+    acceleration: Array  #: (n,), acceleration limits of the joins
+    home: Array  #: (n,), where the robot rests before and after each cycle
+    period: float = 0.0  #: Length of a cycle with its pause at the end [s]; 0 for no pause
+    notes: Mapping[str, Any] = field(default_factory=dict)  #: Anything else: design values, conditions
+    lower: Array | None = None  #: (n,), lowest positions of the joins
+    upper: Array | None = None  #: (n,), highest positions of the joins
+    jerk: Array | None = None  #: (n,), largest jerk of the joins
 
     def __post_init__(self) -> None:
         names = self.coordinates

@@ -16,8 +16,8 @@ from dynident.errors import DynidentError, require
 from dynident.excitation.input_checks import fits, motion_curve, per_coordinate, text
 from dynident.excitation.limits import State, all_excess, all_names, least_margins
 from dynident.excitation.limits_file import MotionLimits
+from dynident.excitation.optimise import Problem, feasible_start
 from dynident.excitation.plan import Plan, Stage
-from dynident.excitation.problem import Problem, feasible_start
 from dynident.trajectory.family import Curve, Trajectory, positive, sample
 from dynident.trajectory.joins import resting_place
 from dynident.trajectory.moves import Strokes, cycloid_section, friction_plateaus, warming

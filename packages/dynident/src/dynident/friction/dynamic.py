@@ -228,23 +228,12 @@ class Dahl(DynamicLaw):
     """Dahl's law ``df/dx = sigma0 |1 - f sgn(v) / fc|^i sgn(1 - f sgn(v) / fc)`` with ``f = sigma0 z``, plus ``fv v``.
 
     Exact for velocities that are linear between samples: the law depends on the distance alone.
-
-    Parameters
-    ----------
-    sigma0 : float
-        Stiffness of the bristles [N m/rad or N/m].
-    fc : float
-        Coulomb friction [N m or N].
-    exponent : float
-        Shape i of the curve; 1 is the usual one.
-    fv : float
-        Viscous friction [N m s/rad or N s/m].
     """
 
-    sigma0: float
-    fc: float
-    exponent: float = 1.0
-    fv: float = 0.0
+    sigma0: float  #: Stiffness of the bristles [N m/rad or N/m]
+    fc: float  #: Coulomb friction [N m or N]
+    exponent: float = 1.0  #: Shape i of the curve; 1 is the usual one
+    fv: float = 0.0  #: Viscous friction [N m s/rad or N s/m]
 
     states = 1
 
@@ -277,30 +266,15 @@ class LuGre(DynamicLaw):
     """LuGre law: ``dz/dt = v - sigma0 |v| z / g(v)``, ``f = sigma0 z + sigma1 dz/dt + fv v``.
 
     ``g(v) = fc + (fs - fc) exp(-|v/vs|^delta)`` [Canudas1995].
-
-    Parameters
-    ----------
-    sigma0 : float
-        Stiffness of the bristles [N m/rad or N/m].
-    sigma1 : float
-        Damping of the bristles [N m s/rad or N s/m].
-    fc, fs : float
-        Coulomb and breakaway friction [N m or N].
-    vs : float
-        Stribeck speed [rad/s or m/s].
-    fv : float
-        Viscous friction [N m s/rad or N s/m].
-    exponent : float
-        delta of the Stribeck curve.
     """
 
-    sigma0: float
-    sigma1: float
-    fc: float
-    fs: float
-    vs: float
-    fv: float = 0.0
-    exponent: float = 2.0
+    sigma0: float  #: Stiffness of the bristles [N m/rad or N/m]
+    sigma1: float  #: Damping of the bristles [N m s/rad or N s/m]
+    fc: float  #: Coulomb friction [N m or N]
+    fs: float  #: Breakaway friction [N m or N]
+    vs: float  #: Stribeck speed [rad/s or m/s]
+    fv: float = 0.0  #: Viscous friction [N m s/rad or N s/m]
+    exponent: float = 2.0  #: delta of the Stribeck curve
 
     states = 1
 
@@ -354,36 +328,17 @@ class GeneralisedMaxwellSlip(DynamicLaw):
 
     The state law is that of [AlBender2005]. An element that slips and reverses remembers its
     deflection: hysteresis has non-local memory, which LuGre lacks.
-
-    Parameters
-    ----------
-    stiffness : tuple of float
-        k_i [N m/rad or N/m].
-    share : tuple of float
-        Part of the friction that each element carries; they add to one.
-    fc, fs : float
-        Coulomb and breakaway friction of all elements together [N m or N].
-    vs : float
-        Stribeck speed [rad/s or m/s].
-    attraction : float
-        C, the rate at which a slipping element goes to the Stribeck curve [N m/s or N/s].
-    damping : tuple of float
-        sigma_i [N m s/rad or N s/m]; empty for none.
-    fv : float
-        Viscous friction [N m s/rad or N s/m].
-    exponent : float
-        delta of the Stribeck curve.
     """
 
-    stiffness: tuple[float, ...]
-    share: tuple[float, ...]
-    fc: float
-    fs: float
-    vs: float
-    attraction: float
-    damping: tuple[float, ...] = ()
-    fv: float = 0.0
-    exponent: float = 2.0
+    stiffness: tuple[float, ...]  #: k_i [N m/rad or N/m]
+    share: tuple[float, ...]  #: Part of the friction that each element carries; they add to one
+    fc: float  #: Coulomb friction of all elements together [N m or N]
+    fs: float  #: Breakaway friction of all elements together [N m or N]
+    vs: float  #: Stribeck speed [rad/s or m/s]
+    attraction: float  #: C, the rate at which a slipping element goes to the Stribeck curve [N m/s or N/s]
+    damping: tuple[float, ...] = ()  #: sigma_i [N m s/rad or N s/m]; empty for none
+    fv: float = 0.0  #: Viscous friction [N m s/rad or N s/m]
+    exponent: float = 2.0  #: delta of the Stribeck curve
 
     def __post_init__(self) -> None:
         name, n = "GeneralisedMaxwellSlip", len(self.stiffness)

@@ -449,21 +449,11 @@ class Sum(FrictionLaw):
 
 @dataclass(frozen=True, eq=False)
 class Friction:
-    """A law with numbers: ``friction(v)`` is the torque.
+    """A law with numbers: ``friction(v)`` is the torque."""
 
-    Parameters
-    ----------
-    law : FrictionLaw
-        The law.
-    values : ndarray, shape (k + s,)
-        Its parameters in the order of ``law.parameters``.
-    known : tuple of str
-        Shape parameters that are not to be identified.
-    """
-
-    law: FrictionLaw
-    values: Array
-    known: tuple[str, ...] = ()
+    law: FrictionLaw  #: The law
+    values: Array  #: (k + s,), its parameters in the order of ``law.parameters``
+    known: tuple[str, ...] = ()  #: Shape parameters that are not to be identified
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", np.concatenate(self.law.split(self.values)))

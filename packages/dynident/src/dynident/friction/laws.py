@@ -309,18 +309,11 @@ class _Modulated(FrictionLaw):
 
 @dataclass(frozen=True)
 class LoadDependent(_Modulated):
-    """Friction that grows with the load: ``f = sum_p |tau|^p Phi rho_p``, by default ``(c1 |tau| + c2 tau^2) sgn(v)``.
+    """Friction that grows with the load: ``f = sum_p |tau|^p Phi rho_p``, by default ``(c1 |tau| + c2 tau^2) sgn(v)``."""
 
-    Parameters
-    ----------
-    law : FrictionLaw
-        Law that the load multiplies; its parameter ``fc`` becomes ``fc_tau1``, ``fc_tau2``.
-    powers : tuple of float
-        Powers p of the absolute load, 1 or more.
-    """
-
+    #: Law that the load multiplies; its parameter ``fc`` becomes ``fc_tau1``, ``fc_tau2``
     law: FrictionLaw = field(default_factory=Coulomb)
-    powers: tuple[float, ...] = (1.0, 2.0)
+    powers: tuple[float, ...] = (1.0, 2.0)  #: Powers p of the absolute load, 1 or more
 
     name = "load"
 
@@ -353,17 +346,11 @@ class Ripple(_Modulated):
 
     By default a torque (cogging, eccentric gears): ``torque_c1``, ``torque_s1``, .... With an inner law the harmonics
     modulate that friction: ``Ripple((1,), Coulomb())`` has ``fc_c1``, ``fc_s1``.
-
-    Parameters
-    ----------
-    harmonics : tuple of float
-        Periods per radian or metre times 2 pi; a motor before a gear of ratio r has the harmonics r, 2 r, ....
-    law : FrictionLaw
-        Law that the harmonics multiply.
     """
 
+    #: Periods per radian or metre times 2 pi; a motor before a gear of ratio r has the harmonics r, 2 r, ...
     harmonics: tuple[float, ...] = (1.0,)
-    law: FrictionLaw = field(default_factory=_Unit)
+    law: FrictionLaw = field(default_factory=_Unit)  #: Law that the harmonics multiply
 
     name = "ripple"
 
@@ -385,17 +372,10 @@ class TemperatureDependent(FrictionLaw):
     """Any law scaled by a measured temperature: ``f = [1 + alpha (T - T0)] Phi rho`` [Pagani2022, eqs. 100 and 156].
 
     The factor beta of eq. 100 is one here: with free rho it would be the same parameter twice.
-
-    Parameters
-    ----------
-    law : FrictionLaw
-        Law at the reference temperature.
-    reference : float
-        Temperature T0 [degree Celsius] at which rho holds.
     """
 
-    law: FrictionLaw
-    reference: float = 20.0
+    law: FrictionLaw  #: Law at the reference temperature
+    reference: float = 20.0  #: Temperature T0 [degree Celsius] at which rho holds
 
     name = "warm"
 

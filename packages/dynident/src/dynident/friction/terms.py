@@ -27,38 +27,19 @@ from dynident.graph.expression import Graph, Node, evaluate_nodes, substitute
 
 @dataclass(frozen=True)
 class JointTerm:
-    """One linear joint parameter and the expression that it multiplies.
+    """One linear joint parameter and the expression that it multiplies."""
 
-    Parameters
-    ----------
-    symbol : str
-        Name of the parameter, as in `fv`.
-    meaning : str
-        What it is, in a few words.
-    unit_revolute, unit_prismatic : str
-        SI unit on a rotating and on a sliding joint.
-    expression : callable
-        ``expression(q, v, a)``, written with operators and the functions of `dynident.graph`, so that it takes expressions,
-        numbers and arrays alike.
-    passive : bool
-        Whether physics keeps the parameter from being negative.
-    friction : bool
-        Whether the term takes energy out of the motion.
-    rotor : bool
-        Whether it is an inertia, proportional to the acceleration.
-    mirrored : str
-        The term that it turns into when the joint's direction is reversed; itself when empty.
-    """
-
-    symbol: str
-    meaning: str
-    unit_revolute: str
-    unit_prismatic: str
+    symbol: str  #: Name of the parameter, as in `fv`
+    meaning: str  #: What it is, in a few words
+    unit_revolute: str  #: SI unit on a rotating joint
+    unit_prismatic: str  #: SI unit on a sliding joint
+    #: ``expression(q, v, a)``, written with operators and the functions of `dynident.graph`, so that it takes
+    #: expressions, numbers and arrays alike
     expression: Callable[[Any, Any, Any], Any]
-    passive: bool = False
-    friction: bool = False
-    rotor: bool = False
-    mirrored: str = ""
+    passive: bool = False  #: Whether physics keeps the parameter from being negative
+    friction: bool = False  #: Whether the term takes energy out of the motion
+    rotor: bool = False  #: Whether it is an inertia, proportional to the acceleration
+    mirrored: str = ""  #: The term that it turns into when the joint's direction is reversed; itself when empty
 
     def __post_init__(self) -> None:
         if not self.symbol.isidentifier() or "_" in self.symbol:

@@ -453,26 +453,13 @@ class Function:
         out[s, k] = expression_k(inputs[s, :], shared[:])        for every sample s
 
     The symbol ``q[3]`` is column 3 of the input array ``q``.
-
-    Parameters
-    ----------
-    name
-        An identifier.
-    inputs
-        Arrays with one row per sample, and how many columns they have.
-    outputs
-        The expression of every column that is written; None leaves it as it is.
-    shared
-        Arrays that are the same for all samples, such as parameters.
-    rows
-        Inputs and outputs stored with samples last: entry k is a row over time.
     """
 
-    name: str
-    inputs: Mapping[str, int]
-    outputs: Mapping[str, Sequence[Node | None]]
-    shared: Mapping[str, int] = field(default_factory=dict)
-    rows: frozenset[str] = frozenset()
+    name: str  #: An identifier
+    inputs: Mapping[str, int]  #: Arrays with one row per sample, and how many columns they have
+    outputs: Mapping[str, Sequence[Node | None]]  #: The expression of every column that is written; None leaves it as it is
+    shared: Mapping[str, int] = field(default_factory=dict)  #: Arrays that are the same for all samples, such as parameters
+    rows: frozenset[str] = frozenset()  #: Inputs and outputs stored with samples last: entry k is a row over time
 
     @property
     def arrays(self) -> tuple[str, ...]:

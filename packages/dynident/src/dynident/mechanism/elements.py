@@ -61,6 +61,26 @@ def rotation_exp(r: ArrayLike) -> Array:
     return np.asarray(np.eye(3) + np.sin(angle) / angle * rx + (1.0 - np.cos(angle)) / angle**2 * rx @ rx)
 
 
+def unit_vector(x: Array, what: str) -> Array:
+    """Return a vector divided by its length, which must not be zero."""
+    length = float(np.linalg.norm(x))
+    if not 1e-12 < length < np.inf:
+        raise DescriptionError(f"{what} is {x.tolist()}; give a vector that is not zero")
+    return x / length
+
+
+def quaternion_matrix(quaternion: Array, what: str) -> Array:
+    """Return the rotation of a quaternion (w, x, y, z), which is made a unit one."""
+    w, x, y, z = unit_vector(quaternion, what)
+    return np.array(
+        [
+            [1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y - w * z), 2.0 * (x * z + w * y)],
+            [2.0 * (x * y + w * z), 1.0 - 2.0 * (x * x + z * z), 2.0 * (y * z - w * x)],
+            [2.0 * (x * z - w * y), 2.0 * (y * z + w * x), 1.0 - 2.0 * (x * x + y * y)],
+        ]
+    )
+
+
 def perpendicular(axis: Array) -> tuple[Array, Array]:
     """Return two unit vectors that make a right-handed frame with a unit axis; x and y for the axis z."""
     helper = np.eye(3)[int(np.argmin(np.abs(axis)))]

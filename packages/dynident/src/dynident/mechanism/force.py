@@ -194,25 +194,14 @@ class Force(Frozen):
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """Columns that are known by their numbers only: a regressor of one's own.
+    """Columns that are known by their numbers only: a regressor of one's own."""
 
-    Parameters
-    ----------
-    names : tuple of str
-        Names of the m parameters.
-    function : callable, optional
-        ``function(q, v, a)`` with (N, n) arrays of the robot's coordinates returns Y (N, n, m); without it nothing can be
-        predicted from a motion.
-    values : array_like (m,), optional
-        Prior values; zero when omitted.
-    units : tuple of str
-        Unit of each parameter.
-    """
-
-    names: tuple[str, ...]
+    names: tuple[str, ...]  #: Names of the m parameters
+    #: ``function(q, v, a)`` with (N, n) arrays of the robot's coordinates returns Y (N, n, m); without it nothing can be
+    #: predicted from a motion
     function: Callable[[Array, Array, Array], Array] | None = None
-    values: tuple[float, ...] = ()
-    units: tuple[str, ...] = ()
+    values: tuple[float, ...] = ()  #: (m,), prior values; zero when omitted
+    units: tuple[str, ...] = ()  #: Unit of each parameter
 
     def __post_init__(self) -> None:
         names = tuple(self.names)

@@ -17,10 +17,9 @@ import numpy as np
 
 from dynident.arrays import Array
 from dynident.errors import DescriptionError
-from dynident.mechanism.elements import Actuator, Body, Coupling, Joint, Limits, Loop, Placement
+from dynident.mechanism.elements import Actuator, Body, Coupling, Joint, Limits, Loop, Placement, quaternion_matrix
 from dynident.mechanism.inertia import check_consistency, from_com, transform
 from dynident.mechanism.mechanism import Mechanism
-from dynident.mechanism.mjcf_file import quaternion_matrix
 from dynident.mechanism.sidecar import apply_sidecar
 from dynident.mechanism.xml import (
     naming_file,

@@ -19,5 +19,3 @@ from .sines import random_motion as random_motion
 from .sines import random_multisine as random_multisine
 from .splines import BSpline as BSpline
 from .splines import Interpolated as Interpolated
-from .splines import Quintics as Quintics
-from .splines import through as through

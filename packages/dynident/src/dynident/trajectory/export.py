@@ -20,7 +20,7 @@ from dynident.trajectory.family import Curve, Family, Trajectory, sample
 from dynident.trajectory.joins import Bridge, Joined, Lead, cycle
 from dynident.trajectory.moves import Moves, Strokes
 from dynident.trajectory.sines import Fourier, Multisine
-from dynident.trajectory.splines import BSpline, Interpolated, Quintics
+from dynident.trajectory.splines import BSpline, Interpolated
 
 
 def _motion(curve: Curve | Motion, rate: float | None, names: Sequence[str]) -> Motion:
@@ -105,7 +105,6 @@ FAMILIES: dict[str, Callable[..., Family]] = {
     "fourier": Fourier,
     "multisine": Multisine,
     "bspline": BSpline,
-    "quintics": Quintics,
 }
 
 

@@ -139,20 +139,12 @@ class CurveBase(Described, ABC):
 
 @dataclass(frozen=True, eq=False)
 class Trajectory(CurveBase):
-    """A family with its parameters.
-
-    Parameters
-    ----------
-    family : Family
-        Basis functions.
-    coefficients : array_like, (n, size)
-        Parameters of each coordinate.
-    """
+    """A family with its parameters."""
 
     _kind = "trajectory"
 
-    family: Family
-    coefficients: Array
+    family: Family  #: Basis functions
+    coefficients: Array  #: (n, size), parameters of each coordinate
 
     def __post_init__(self) -> None:
         c = np.array(numbers(self.coefficients, "coefficients"))

@@ -328,23 +328,13 @@ def _unit(profile: str) -> tuple[Profile, float, float]:
 
 @dataclass(frozen=True, eq=False)
 class Moves(CurveBase):
-    """Point-to-point moves through points, with rest and no pause at each; all coordinates leave and arrive together.
-
-    Parameters
-    ----------
-    points : array_like, (k, n)
-        Where to rest [rad or m], in order.
-    durations : array_like, (k - 1,)
-        How long each move takes [s].
-    profile : {"quintic", "cycloid", "trapezoid"}
-        How the speed goes.
-    """
+    """Point-to-point moves through points, with rest and no pause at each; all coordinates leave and arrive together."""
 
     _kind = "moves"
 
-    points: Array
-    durations: Array
-    profile: str = "quintic"
+    points: Array  #: (k, n), where to rest [rad or m], in order
+    durations: Array  #: (k - 1,), how long each move takes [s]
+    profile: str = "quintic"  #: How the speed goes: "quintic", "cycloid" or "trapezoid"
 
     def __post_init__(self) -> None:
         p, T = np.array(numbers(self.points, "points")), np.array(numbers(self.durations, "durations"))

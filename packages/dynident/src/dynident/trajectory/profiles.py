@@ -113,21 +113,11 @@ class Cycloid(_Stretched):
 
 @dataclass(frozen=True)
 class Trapezoid:
-    """Constant acceleration, constant speed, constant deceleration; a triangle when the way is short.
+    """Constant acceleration, constant speed, constant deceleration; a triangle when the way is short."""
 
-    Parameters
-    ----------
-    distance : float
-        D [m or rad].
-    speed : float
-        Largest speed, reached when D >= speed^2 / acceleration.
-    acceleration : float
-        Acceleration and deceleration.
-    """
-
-    distance: float
-    speed: float
-    acceleration: float
+    distance: float  #: D [m or rad]
+    speed: float  #: Largest speed, reached when D >= speed^2 / acceleration
+    acceleration: float  #: Acceleration and deceleration
 
     def __post_init__(self) -> None:
         _at_least_zero("distance", self.distance)

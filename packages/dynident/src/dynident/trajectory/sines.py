@@ -31,29 +31,15 @@ from dynident.trajectory.family import Described, Trajectory, finite_times, posi
 
 @dataclass(frozen=True)
 class Fourier(Described):
-    """The family of finite Fourier series.
-
-    Parameters
-    ----------
-    frequency : float
-        Fundamental f [Hz]; one period is 1/f.
-    harmonics : int
-        Number of harmonics N.
-    rest : bool
-        True for series that start and end with zero velocity and acceleration; needs at least two harmonics.
-    convention : {"velocity", "position"}
-        What a and b are amplitudes of.
-    periods : int
-        How many periods the motion lasts.
-    """
+    """The family of finite Fourier series."""
 
     _kind = "fourier"
 
-    frequency: float
-    harmonics: int
-    rest: bool = True
-    convention: str = "velocity"
-    periods: int = 1
+    frequency: float  #: Fundamental f [Hz]; one period is 1/f
+    harmonics: int  #: Number of harmonics N
+    rest: bool = True  #: True for series that start and end with zero velocity and acceleration; needs at least two harmonics
+    convention: str = "velocity"  #: What a and b are amplitudes of: "velocity" or "position"
+    periods: int = 1  #: How many periods the motion lasts
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "frequency", positive("frequency", self.frequency))
@@ -149,26 +135,14 @@ RAMP = tuple(np.polyder(np.array([6.0, -15.0, 10.0, 0.0, 0.0, 0.0]), m) if m els
 
 @dataclass(frozen=True)
 class Multisine(Described):
-    """The family of faded sums of sines.
-
-    Parameters
-    ----------
-    frequencies : sequence of float
-        f_k [Hz].
-    phases : sequence of float
-        phi_k [rad].
-    duration : float
-        How long it takes, fades included [s].
-    fade : float
-        How long it takes to fade in, and out [s].
-    """
+    """The family of faded sums of sines."""
 
     _kind = "multisine"
 
-    frequencies: tuple[float, ...]
-    phases: tuple[float, ...]
-    duration: float
-    fade: float
+    frequencies: tuple[float, ...]  #: f_k [Hz]
+    phases: tuple[float, ...]  #: phi_k [rad]
+    duration: float  #: How long it takes, fades included [s]
+    fade: float  #: How long it takes to fade in, and out [s]
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "frequencies", tuple(float(f) for f in self.frequencies))

@@ -10,7 +10,7 @@ import numpy as np
 from dynident.graph import Graph
 from dynident.graph.expression import Node
 from dynident.symbolic import Program, Quantity, derive
-from dynident.symbolic.write import numeric_operations
+from dynident.symbolic.printers import numeric_operations
 from dynident_papers.robots.rrr.closed_forms import forward_kinematics, postures
 from dynident_papers.robots.rrr.data import EXAMPLE, FLOPS, JOINTS, Geometry, mechanism
 
