@@ -8,6 +8,7 @@ from small_robots import five_bar
 
 from dynident.errors import DynidentError
 from dynident.friction import Coulomb
+from dynident_lab.figures import figure
 from dynident_lab.joint_reactions import closure_conditioning
 from dynident_lab.servo import Bode, MotorLoad, Sizing
 from dynident_lab.thermal import SecondOrder, Thermal
@@ -40,3 +41,9 @@ def test_heat_is_drawn():
 def test_conditioning_of_loops_is_drawn():
     near = closure_conditioning(five_bar(), np.zeros((3, 2)))
     np.testing.assert_array_equal(drawn(near.plot()), [near.constraint, near.serial, near.parallel])
+
+
+def test_a_picture_in_a_page_is_inline_and_its_texts_are_escaped():
+    assert "<script" not in figure("data:image/png;base64,AAAA", "<script>", "<script>")
+    with pytest.raises(ValueError, match="inline"):
+        figure("https://example.org/x.png", "picture")

@@ -22,10 +22,8 @@ def test_good_values_pass() -> None:
     checks.flag("PID", "project", np.True_)
     checks.positive("law", a=1.0, b=2.0)
     checks.not_negative("law", a=0.0)
-    checks.finite("law", a=-1.0)
     assert checks.step_length(0.5) == 0.5
     np.testing.assert_array_equal(checks.per_actuator(2.0, 3, "x"), [2.0, 2.0, 2.0])
-    np.testing.assert_array_equal(checks.samples("x", [1, 2], 2), [1.0, 2.0])
     np.testing.assert_array_equal(checks.time_axis([0, 1, 3]), [0.0, 1.0, 3.0])
     np.testing.assert_array_equal(checks.signal("v", 2.0, 3), [2.0, 2.0, 2.0])
 
@@ -47,7 +45,6 @@ def test_bad_values_get_one_sentence(subtests: pytest.Subtests) -> None:
         (lambda: checks.gain("PID", "kp", True), DescriptionError, "kp is True"),
         (lambda: checks.positive("law", fc=0.0), DescriptionError, "law: fc = 0.0 must be a number above zero"),
         (lambda: checks.not_negative("law", fv=-1.0), DescriptionError, "law: fv = -1.0 must be zero or"),
-        (lambda: checks.finite("law", x=np.nan), DescriptionError, "law: x = nan is not a finite number"),
         (lambda: checks.number("x", [1.0]), DescriptionError, r"x is \[1.0\]; give a number"),
         (lambda: checks.number("x", 10**5000), DescriptionError, "x is a int that cannot be shown; give a number"),
         (lambda: checks.whole("runs", 2.0, least=1), DynidentError, "runs is 2.0; give a whole number, 1 or more"),
@@ -63,8 +60,6 @@ def test_bad_values_get_one_sentence(subtests: pytest.Subtests) -> None:
         (lambda: checks.numbers([1j], "q"), DynidentError, "q is not an array of real numbers"),
         (lambda: checks.numbers([[1.0], [1.0, 2.0]], "q"), DynidentError, "q is not an array of real numbers"),
         (lambda: checks.per_actuator([1.0, 2.0], 3, "kp"), DynidentError, r"kp has shape \(2,\); give one number, or 3"),
-        (lambda: checks.samples("x", [1.0], 2), DynidentError, r"x has the shape \(1,\); give 2 values"),
-        (lambda: checks.samples("x", [1.0, np.inf]), DynidentError, r"x\[1\] is not a finite number"),
         (lambda: checks.time_axis([0.0, 2.0, 2.0]), LogError, r"at sample 2 .2.0 s then 2.0 s, 1 such"),
         (lambda: checks.time_axis([]), LogError, "at least one time"),
         (lambda: checks.signal("v", [1.0, 2.0], 3), LogError, r"v has the shape \(2,\), but there are 3 times"),

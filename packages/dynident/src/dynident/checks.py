@@ -114,7 +114,7 @@ def gain(
     return float(array) if array.ndim == 0 else tuple(float(x) for x in array)
 
 
-def _is_finite(value: object) -> bool:
+def is_finite(value: object) -> bool:
     """True for a finite number; whatever is no number at all is refused by the sentences below too."""
     try:
         return math.isfinite(value)  # type: ignore[arg-type]
@@ -125,22 +125,15 @@ def _is_finite(value: object) -> bool:
 def positive(owner: str, **values: float) -> None:
     """Refuse fields that are not finite and above zero."""
     for name, value in values.items():
-        if not (_is_finite(value) and value > 0.0):
+        if not (is_finite(value) and value > 0.0):
             raise DescriptionError(f"{owner}: {name} = {value} must be a number above zero; check its sign and unit")
 
 
 def not_negative(owner: str, **values: float) -> None:
     """Refuse fields that are not finite or below zero."""
     for name, value in values.items():
-        if not (_is_finite(value) and value >= 0.0):
+        if not (is_finite(value) and value >= 0.0):
             raise DescriptionError(f"{owner}: {name} = {value} must be zero or a number above it; check its sign and unit")
-
-
-def finite(owner: str, **values: float) -> None:
-    """Refuse fields that are not finite."""
-    for name, value in values.items():
-        if not _is_finite(value):
-            raise DescriptionError(f"{owner}: {name} = {value} is not a finite number; give a finite one")
 
 
 def flag(owner: str, field: str, value: object) -> None:
@@ -186,17 +179,6 @@ def per_actuator(values: ArrayLike, count: int, what: str) -> Array:
     if array.shape not in ((), (count,)):
         raise DynidentError(f"{what} has shape {array.shape}; give one number, or {count} (one per actuator or coordinate)")
     return np.broadcast_to(array, (count,)).copy()
-
-
-def samples(what: str, values: ArrayLike, count: int | None = None) -> Array:
-    """Return a one-dimensional signal that is finite and has the given number of samples."""
-    array = numbers(values, what)
-    if array.ndim != 1 or array.size == 0 or (count is not None and array.size != count):
-        wanted = "a one-dimensional array" if count is None else f"{count} values, one per sample"
-        raise DynidentError(f"{what} has the shape {array.shape}; give {wanted}")
-    if not np.isfinite(array).all():
-        raise DynidentError(f"{what}[{int(np.argmin(np.isfinite(array)))}] is not a finite number; remove the sample")
-    return array
 
 
 def time_axis(t: ArrayLike) -> Array:

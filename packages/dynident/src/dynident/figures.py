@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import io
-import re
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 import numpy as np
 
@@ -28,7 +24,6 @@ WIDTH = 11.0  # inches
 BUCKETS = 600  # drawn columns per panel: about one per pixel of a laptop
 LONGEST_LABEL = 34
 MANY = 2.5  # decades above which only whole ones are labelled
-DATA_DPI = 144  # of rasterised lines inside a vector picture
 
 
 def new_figure(width: float, height: float) -> Figure:
@@ -125,28 +120,3 @@ def over_time(t: Array, panels: Mapping[str, Array], names: Sequence[str] | None
     handles, labels = figure.axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="upper right", ncols=min(len(labels), 8), frameon=False, fontsize=8.5)
     return figure
-
-
-def per_second(unit: str) -> str:
-    """Return the unit of the speed of a joint whose effort has a unit."""
-    return "rad/s" if unit == "N m" else "m/s"
-
-
-def data_address(figure: Figure) -> str:
-    """Return a figure as a ``data:`` address of a vector picture."""
-    import matplotlib as mpl  # noqa: PLC0415 - matplotlib is an extra
-
-    buffer = io.BytesIO()
-    style: dict[Any, Any] = {
-        "svg.fonttype": "none",
-        "svg.hashsalt": "dynident",
-        "text.usetex": False,
-        "font.sans-serif": ["DejaVu Sans"],
-    }
-    with mpl.rc_context(style), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph .* missing from")  # a box in a label is no reason to worry
-        figure.savefig(buffer, format="svg", dpi=DATA_DPI, metadata={"Date": None, "Creator": None})
-    # Percent-encoding keeps most of the drawing's characters as they are; base64 would add a third to all of them.
-    text = " ".join(buffer.getvalue().decode("utf-8").splitlines())
-    text = re.sub(r'(?<= d=")[^"]*', lambda path: re.sub(r"(\.\d\d)\d+", r"\1", path[0]), text)  # 1/100 point is enough
-    return "data:image/svg+xml," + quote(text[text.index("<svg") :], safe=" =:/,;'()*!~+@$&?[]{}|^`")

@@ -92,14 +92,6 @@ def section(anchor: str, title: str, *content: object) -> Html:
     return tag("section", tag("h2", title), join(content), id=anchor)
 
 
-def figure(address: str, alternative: str, caption: str = "", class_: str = "") -> Html:
-    """Return an inline picture."""
-    if not address.startswith("data:image/"):
-        raise ValueError("a figure of a report must be inline: its address must start with data:image/")
-    image = Html(f'<img src="{escape(address)}" alt="{escape(alternative)}">')
-    return tag("figure", image, tag("figcaption", caption) if caption else "", class_=class_)
-
-
 def details(summary: str, *content: object, opened: bool = False) -> Html:
     """Return content that can be folded away."""
     inside = join([tag("summary", summary), *content])

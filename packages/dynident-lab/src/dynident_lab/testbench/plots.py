@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dynident.arrays import Array
-from dynident.figures import BLUE, GREEN, INK, MUTED, ORANGE, finish, label, new_figure, one_axes, per_second
+from dynident.figures import BLUE, GREEN, INK, MUTED, ORANGE, finish, label, new_figure, one_axes
+from dynident_lab.figures import per_second
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -15,16 +15,15 @@ from dynident.figures import (
     GREEN,
     MUTED,
     ORANGE,
-    data_address,
     finish,
     label,
     new_figure,
     one_axes,
-    per_second,
     pretty_unit,
 )
 from dynident.files import write_atomic
-from dynident.pages import Html, badge, bullets, date, escape, figure, join, number, page, percent, section, several, table, tag
+from dynident.pages import Html, badge, bullets, date, escape, join, number, page, percent, section, several, table, tag
+from dynident_lab.figures import data_address, figure, per_second
 from dynident_lab.testbench.maintenance import Maintenance
 from dynident_lab.testbench.plots import draw_warmup, plot_sweeps
 from dynident_lab.testbench.repeatability_study import Repeatability

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from dynident.errors import DynidentError, IdentificationError
-from dynident.figures import per_second
 from dynident.identify.regression.matching import match
 from dynident.mechanism import Mechanism
 from dynident.results import Result
 from dynident.signals import Log
+from dynident_lab.figures import per_second
 from dynident_lab.testbench.curves import FrictionCurves, friction_curves
 from dynident_lab.testbench.history import FrictionHistory
 from dynident_lab.testbench.plateaus import Plateaus, SpeedPlateau, find_plateaus

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynident.checks import samples
 from dynident.errors import DynidentError
 from dynident.results import Result
+from dynident_lab.checks import samples
 
 
 @dataclass(frozen=True)

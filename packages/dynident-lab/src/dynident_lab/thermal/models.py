@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynident.arrays import Array
-from dynident.checks import finite, not_negative, positive, signal, step_length, time_axis
+from dynident.checks import not_negative, positive, signal, step_length, time_axis
 from dynident.errors import DescriptionError, LogError
 from dynident.friction import Friction
 from dynident.friction.law import State
@@ -32,6 +32,7 @@ from dynident.graph.expression import forward
 from dynident.graph.print_llvm import compile_routines
 from dynident.graph.routine import Routine
 from dynident.results import Result
+from dynident_lab.checks import finite
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from dynident import pages
 from dynident.errors import require
-from dynident.figures import data_address
 from dynident.files import write_atomic
+from dynident_lab.figures import data_address, figure
 from dynident_papers.reproduce.registry import Reproduction, Table, cells_of
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def _figure(caption: str, drawn: Figure) -> pages.Html:
         buffer = io.BytesIO()
         drawn.savefig(buffer, format="png", dpi=DOTS)
         address = f"data:image/png;base64,{base64.b64encode(buffer.getvalue()).decode()}"
-    return pages.figure(address, caption, caption, "narrow" if drawn.get_figwidth() < NARROW else "")
+    return figure(address, caption, caption, "narrow" if drawn.get_figwidth() < NARROW else "")
 
 
 def _section(found: Reproduction) -> pages.Html:

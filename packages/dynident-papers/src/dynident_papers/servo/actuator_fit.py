@@ -17,11 +17,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynident.arrays import Array
-from dynident.checks import number, samples
+from dynident.checks import number
 from dynident.errors import DynidentError, IdentificationError
 from dynident.friction import Coulomb, Friction, FrictionLaw, Viscous
 from dynident.results import Result
 from dynident.signals import butterworth
+from dynident_lab.checks import samples
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

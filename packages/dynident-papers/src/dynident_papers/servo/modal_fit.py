@@ -17,9 +17,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynident.arrays import Array, Complex
-from dynident.checks import choice, number, samples, whole
+from dynident.checks import choice, number, whole
 from dynident.errors import DynidentError, IdentificationError
 from dynident.results import Result
+from dynident_lab.checks import samples
 from dynident_lab.servo import TwoMass
 from dynident_lab.servo.chain import two_mass
 

@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynident.arrays import Array
-from dynident.checks import finite, positive, signal, time_axis
+from dynident.checks import positive, signal, time_axis
 from dynident.errors import DescriptionError, LogError
+from dynident_lab.checks import finite
 from dynident_lab.thermal import Warming, Weakening
 from dynident_papers.thermal.special_functions import mittag_leffler, mittag_leffler_derivatives
 

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynident.arrays import Array
-from dynident.checks import finite, positive, step_length, time_axis
+from dynident.checks import positive, step_length, time_axis
+from dynident_lab.checks import finite
 from dynident_lab.thermal import SecondOrder, ThermalModel, Warming
 
 

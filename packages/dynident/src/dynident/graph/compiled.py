@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from dynident.arrays import Array
 from dynident.errors import DynidentError
 from dynident.graph.expression import Function, Graph
-from dynident.graph.llvm_library import library
 from dynident.graph.machine import MachineCode, vector_width
-from dynident.graph.print_llvm import entry_text, function_text
+from dynident.graph.print_llvm import entry_text, function_text, library
 from dynident.parallel import over_samples
 
 WIDTHS = (1, 2, 4, 8, 16, 32, 64)  # samples per step
