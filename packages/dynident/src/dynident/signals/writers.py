@@ -9,7 +9,6 @@ import gzip
 import io
 import json
 import os
-import struct
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -102,58 +101,16 @@ def _write_parquet(log: Log, path: str | os.PathLike[str]) -> Path:
 
 
 # ---------------------------------------------------------------------- MCAP
-_STAMP = "builtin_interfaces/Time stamp\nstring frame_id\n"
-_TIME = "MSG: builtin_interfaces/Time\nint32 sec\nuint32 nanosec\n"
-_BAR = "=" * 80 + "\n"
-_HEADER = f"{_BAR}MSG: std_msgs/Header\n{_STAMP}{_BAR}{_TIME}"
-#: Message definitions of ROS 2.
-_DEFINITIONS = {
-    "sensor_msgs/msg/JointState": "std_msgs/Header header\nstring[] name\nfloat64[] position\nfloat64[] velocity\n"
-    f"float64[] effort\n{_HEADER}",
-    "control_msgs/msg/DynamicJointState": "std_msgs/Header header\nstring[] joint_names\n"
-    f"control_msgs/InterfaceValue[] interface_values\n{_BAR}MSG: control_msgs/InterfaceValue\nstring[] interface_names\n"
-    f"float64[] values\n{_HEADER}",
-    "trajectory_msgs/msg/JointTrajectory": "std_msgs/Header header\nstring[] joint_names\n"
-    f"trajectory_msgs/JointTrajectoryPoint[] points\n{_BAR}MSG: trajectory_msgs/JointTrajectoryPoint\nfloat64[] positions\n"
-    "float64[] velocities\nfloat64[] accelerations\nfloat64[] effort\nbuiltin_interfaces/Duration time_from_start\n"
-    f"{_BAR}MSG: builtin_interfaces/Duration\nint32 sec\nuint32 nanosec\n{_HEADER}",
+_STATE, _DYNAMIC, _TRAJECTORY = (
+    "sensor_msgs/msg/JointState",
+    "control_msgs/msg/DynamicJointState",
+    "trajectory_msgs/msg/JointTrajectory",
+)
+#: Messages of ROS 2 that rosbags does not have.
+_MORE = {
+    "control_msgs/msg/InterfaceValue": "string[] interface_names\nfloat64[] values\n",
+    _DYNAMIC: "std_msgs/Header header\nstring[] joint_names\ncontrol_msgs/InterfaceValue[] interface_values\n",
 }
-
-
-class _Cdr:
-    """Plain CDR, little-endian: numbers at multiples of their size, texts and arrays behind their length."""
-
-    def __init__(self) -> None:
-        self.data = bytearray(b"\0\1\0\0")
-
-    def put(self, form: str, size: int, *values: float) -> None:
-        """Add numbers of one type."""
-        self.data += bytes((4 - len(self.data)) % size)
-        self.data += struct.pack(f"<{len(values)}{form}", *values)
-
-    def texts(self, texts: tuple[str, ...]) -> None:
-        """Add an array of texts."""
-        self.put("I", 4, len(texts))
-        for text in texts:
-            self.text(text)
-
-    def text(self, text: str) -> None:
-        """Add a text, which ends with a zero."""
-        raw = text.encode() + b"\0"
-        self.put("I", 4, len(raw))
-        self.data += raw
-
-    def array(self, values: Any) -> None:
-        """Add an array of float64."""
-        self.put("I", 4, len(values))
-        if len(values):
-            self.put("d", 8, *values)
-
-    def header(self, stamp: int) -> None:
-        """Add a std_msgs/Header without a frame."""
-        self.put("i", 4, stamp // 10**9)
-        self.put("I", 4, stamp % 10**9)
-        self.text("")
 
 
 class McapWriter:
@@ -162,42 +119,50 @@ class McapWriter:
     def __init__(self, file: IO[bytes], joints: tuple[str, ...], facts: Mapping[str, Mapping[str, str]]) -> None:
         try:
             from mcap.writer import Writer  # noqa: PLC0415
+            from rosbags.typesys import Stores, get_types_from_msg, get_typestore  # noqa: PLC0415
         except ImportError as error:
-            raise missing_extra("mcap", "ros", "writing MCAP files") from error
-        self.joints, self.count = joints, 0
+            raise missing_extra(error.name or "mcap", "ros", "writing MCAP files") from error
+        self.joints, self.count = list(joints), 0
+        self.store = get_typestore(Stores.LATEST)
+        for name, text in _MORE.items():
+            self.store.register(get_types_from_msg(text, name))
         self.writer = Writer(file)
         self.writer.start(profile="ros2", library="dynident")
         for name, entry in facts.items():
             self.writer.add_metadata(name, dict(entry))
         self.channels = {}
-        for topic, type_ in zip(("/joint_states", "/dynamic_joint_states", "/joint_trajectory"), _DEFINITIONS, strict=True):
-            schema = self.writer.register_schema(type_, "ros2msg", _DEFINITIONS[type_].encode())
-            self.channels[topic] = self.writer.register_channel(topic, "cdr", schema)
+        topics = {_STATE: "/joint_states", _DYNAMIC: "/dynamic_joint_states", _TRAJECTORY: "/joint_trajectory"}
+        for type_, topic in topics.items():
+            schema = self.writer.register_schema(type_, "ros2msg", self.store.generate_msgdef(type_, ros_version=2)[0].encode())
+            self.channels[type_] = self.writer.register_channel(topic, "cdr", schema)
 
     def add(
         self, stamp: int, state: Sequence[Sequence[float]], others: Mapping[str, Sequence[float]], arrived: int | None = None
     ) -> None:
         """Write one sample."""
         when = stamp if arrived is None else arrived
-        message = self.begin(stamp)
-        for row in state:
-            message.array(row)
-        self.writer.add_message(self.channels["/joint_states"], when, bytes(message.data), stamp, self.count)
+        self._put(_STATE, when, stamp, self.joints, *(np.asarray(row, dtype=np.float64) for row in state))
         if others:
-            message = self.begin(stamp)
-            message.put("I", 4, len(self.joints))
-            for j in range(len(self.joints)):
-                message.texts(tuple(others))
-                message.array([row[j] for row in others.values()])
-            self.writer.add_message(self.channels["/dynamic_joint_states"], when, bytes(message.data), stamp, self.count)
+            value, names = self.store.types["control_msgs/msg/InterfaceValue"], list(others)
+            each = [value(names, np.array(row, dtype=np.float64)) for row in zip(*others.values(), strict=True)]
+            self._put(_DYNAMIC, when, stamp, self.joints, each)
         self.count = (self.count + 1) % (1 << 32)
 
-    def begin(self, stamp: int) -> _Cdr:
-        """Return a message with its header and the names of the joints."""
-        message = _Cdr()
-        message.header(stamp)
-        message.texts(self.joints)
-        return message
+    def add_trajectory(self, stamps: Sequence[int], rows: Array) -> None:
+        """Write the positions that were asked for, as one message at the first time."""
+        point, none = self.store.types["trajectory_msgs/msg/JointTrajectoryPoint"], np.zeros(0)
+        after = [self._time("Duration", stamp - stamps[0]) for stamp in stamps]
+        points = [point(row, none, none, none, time) for row, time in zip(rows, after, strict=True)]
+        self._put(_TRAJECTORY, stamps[0], stamps[0], self.joints, points)
+
+    def _time(self, kind: str, nanoseconds: int) -> Any:
+        return self.store.types[f"builtin_interfaces/msg/{kind}"](nanoseconds // 10**9, nanoseconds % 10**9)
+
+    def _put(self, type_: str, when: int, stamp: int, *fields: Any) -> None:
+        """Write one message with a header."""
+        header = self.store.types["std_msgs/msg/Header"](self._time("Time", stamp), "")
+        data = self.store.serialize_cdr(self.store.types[type_](header, *fields), type_)
+        self.writer.add_message(self.channels[type_], when, bytes(data), stamp, self.count)
 
     def finish(self) -> None:
         """Complete the file."""
@@ -212,14 +177,7 @@ def _write_mcap(log: Log, path: str | os.PathLike[str]) -> Path:
     buffer = io.BytesIO()
     writer = McapWriter(buffer, log.joints, {KEY: {"json": metadata(log, start_ns=start)}})
     if log.reference is not None:
-        message = writer.begin(stamps[0])
-        message.put("I", 4, len(stamps))
-        for stamp, row in zip(stamps, log.reference.tolist(), strict=True):
-            for values in (row, (), (), ()):
-                message.array(values)
-            message.put("i", 4, (stamp - stamps[0]) // 10**9)
-            message.put("I", 4, (stamp - stamps[0]) % 10**9)
-        writer.writer.add_message(writer.channels["/joint_trajectory"], stamps[0], bytes(message.data), stamps[0])
+        writer.add_trajectory(stamps, log.reference)
     others = {name: values.tolist() for name in ("acceleration", "temperature") if (values := getattr(log, name)) is not None}
     state = [None if values is None else values.tolist() for values in (log.position, log.velocity, log.effort)]
     for k, stamp in enumerate(stamps):
