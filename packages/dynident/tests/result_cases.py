@@ -16,7 +16,7 @@ from dynident.excitation.experiment import Experiment
 from dynident.friction.dynamic import Response
 from dynident.friction.passivity import Dissipation
 from dynident.identify import DriveGains, Payload, Population, Prediction, Score, choose_law, fit_axis
-from dynident.identify.estimators.bias import BiasDiagnosis
+from dynident.identify.estimators.bias import LeastSquaresBias
 from dynident.identify.estimators.output_error import Visible
 from dynident.identify.friction.axis import AxisFit
 from dynident.identify.friction.choice import Choice, FrictionChoice
@@ -97,9 +97,10 @@ def axis_fit() -> AxisFit:
     return fit_axis(np.sign(v) + 0.3 * v + 0.01 * np.cos(7.0 * v), friction.Coulomb() + friction.Viscous(), v)
 
 
-def bias() -> BiasDiagnosis:
+def bias() -> LeastSquaresBias:
     shares = {"joint_1": 0.1}
-    return BiasDiagnosis(("a", "b"), ONES, 0.1 * ONES, shares, {"joint_1": (0.5, np.nan)}, 0.1 * ONES, 2.0, 2, 0.4, ("fine",))
+    white = {"joint_1": (0.5, np.nan)}
+    return LeastSquaresBias(("a", "b"), ONES, 0.1 * ONES, shares, white, 0.1 * ONES, 2.0, 2, 0.4, ("fine",))
 
 
 def comparison() -> validate.Comparison:
@@ -121,7 +122,7 @@ CASES: dict[str, Callable[[], Any]] = {
     "Response": lambda: Response(T, WAVE[:, 0], WAVE[:, 1], WAVE),
     "AxisFit": axis_fit,
     "BaseParameters": lambda: fitted()[0].base,
-    "BiasDiagnosis": bias,
+    "LeastSquaresBias": bias,
     "Choice": choice,
     "DriveGains": lambda: DriveGains(("a", "b"), ONES, 0.01 * np.eye(2), ONES, 0.1 * ONES),
     "Fit": lambda: fitted()[0],

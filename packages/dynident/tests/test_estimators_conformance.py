@@ -27,9 +27,9 @@ from dynident.identify import (
     OutputError,
     Regression,
     base_parameters,
-    diagnose_bias,
+    least_squares_bias,
 )
-from dynident.identify.estimators.bias import BiasDiagnosis
+from dynident.identify.estimators.bias import LeastSquaresBias
 from dynident.mechanics import Motion, inverse_dynamics, regressor
 from dynident.signals import Log
 from dynident.signals.filters import Decimator
@@ -376,13 +376,13 @@ def test_encoder_noise_biases_least_squares_but_not_instruments(encoders, tmp_pa
     assert abs(mean["ML"][worst]) < 0.15 * abs(mean["WLS"][worst])
     assert abs(mean["IV"][worst]) < 0.15 * abs(mean["WLS"][worst])
     # The predicted bias is the one that happens.
-    found = [diagnose_bias(e) for e in evidence[:3]]
+    found = [least_squares_bias(e) for e in evidence[:3]]
     assert np.mean([d.bias[worst] for d in found]) == pytest.approx(mean["WLS"][worst], rel=0.15)
     assert all(d.biased for d in found)
     assert "biases least squares by" in found[0].summary()
     assert found[0].probability < 1e-6
     assert found[0].to_dict()["biased"] is True
-    again = BiasDiagnosis.load(found[0].save(tmp_path / "bias.json"))
+    again = LeastSquaresBias.load(found[0].save(tmp_path / "bias.json"))
     assert again.summary() == found[0].summary()
     assert max(found[0].noise_share.values()) > 0.5
 
@@ -400,13 +400,13 @@ def test_good_data_are_not_called_biased(case):
         effort_kind="joint_torque",
         reference=motion.q,
     )
-    found = diagnose_bias(Regression.from_log(robot, log, cutoff=10.0, keep_rows=True))
+    found = least_squares_bias(Regression.from_log(robot, log, cutoff=10.0, keep_rows=True))
     assert not found.biased
     assert np.max(np.abs(found.bias) / found.std) < 0.1
     assert "nothing to do" in found.summary()
     assert all(p > 1e-4 for _, p in found.whiteness.values())
     with pytest.raises(IdentificationError, match="give an IV"):
-        diagnose_bias(Regression.from_log(robot, log, cutoff=10.0, keep_rows=True), WLS())
+        least_squares_bias(Regression.from_log(robot, log, cutoff=10.0, keep_rows=True), WLS())
 
 
 def test_other_periods_are_instruments(encoders):

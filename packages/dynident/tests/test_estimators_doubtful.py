@@ -19,7 +19,7 @@ from dynident.identify import (
     OutputError,
     Regression,
     base_parameters,
-    diagnose_bias,
+    least_squares_bias,
 )
 from dynident.mechanics import Motion, inverse_dynamics
 from dynident.simulate import ClosedLoop, standard_machine
@@ -89,7 +89,7 @@ def test_a_reference_that_is_not_the_motion_is_no_instrument(robot, runs):
     )
     with pytest.warns(DynidentWarning, match="hardly resembles the measured one .* is it what the robot was asked to do"):
         assert IV().fit(rows).strength_ < 0.1
-    found = diagnose_bias(rows)
+    found = least_squares_bias(rows)
     assert "not tested; the motion of the instruments hardly resembles" in found.summary()
     assert "agree" not in found.summary()
     assert np.isnan(found.probability)

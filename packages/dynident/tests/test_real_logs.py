@@ -82,8 +82,8 @@ def test_emps_instruments_agree_with_least_squares(emps, shared_data):
             i = fit.base.names.index(parameter)
             assert abs(fit.values[i] - value) < 2.0 * np.hypot(fit.std[i], std)
         assert found[name].error < 0.0598
-    assert not found.diagnosis.biased
-    assert found.diagnosis.whiteness["slide"][0] > 0.5  # friction that differs between the directions colours the residuals
+    assert not found.bias.biased
+    assert found.bias.whiteness["slide"][0] > 0.5  # friction that differs between the directions colours the residuals
 
 
 def test_emps_friction_differs_between_the_directions(emps):

@@ -45,7 +45,7 @@ def test_all_that_the_logs_allow_are_compared(found):
     assert all(row.fit is not None and row.error < 0.05 and row.seconds > 0.0 for row in found.rows)
     assert all(0.85 < found[name].coverage <= 1.0 for name in LINEAR)
     assert found.best.error == min(row.error for row in found.rows)
-    assert not found.diagnosis.biased
+    assert not found.bias.biased
     assert found.description < 0.01  # it was simulated from its own description
     with pytest.raises(DynidentError, match="no estimator is called 'magic'"):
         found["magic"]
@@ -58,7 +58,7 @@ def test_it_is_told_in_words_and_in_json(found):
     data = found.table()
     assert data["best"] == found.best.name
     assert [row["name"] for row in data["estimators"]] == [row.name for row in found.rows]
-    assert data["diagnosis"]["biased"] is False
+    assert data["bias"]["biased"] is False
     assert data["estimators"][1]["error"] == pytest.approx(found["WLS"].error)
 
 
@@ -82,7 +82,7 @@ def test_a_refusal_is_a_row_and_the_end_is_held_out(robot, logs):
     assert found["IV"].fit is None
     assert "no reference" in found["IV"].note
     assert "not possible" in found.summary()
-    assert "not tested" in found.diagnosis.summary()
+    assert "not tested" in found.bias.summary()
     assert np.isfinite(found["WLS"].error)
     with pytest.raises(DynidentError, match="no estimator could be fitted"):
         di.compare(robot, bare, estimators={"IV": IV()})

@@ -1,7 +1,7 @@
 from .base import BaseParameters as BaseParameters
 from .base import base_parameters as base_parameters
 from .base import recover_standard as recover_standard
-from .estimators.bias import diagnose_bias as diagnose_bias
+from .estimators.bias import least_squares_bias as least_squares_bias
 from .estimators.direct import DIDIM as DIDIM
 from .estimators.direct import simulated_instruments as simulated_instruments
 from .estimators.entropic import Entropic as Entropic

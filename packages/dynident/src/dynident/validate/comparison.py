@@ -13,7 +13,7 @@ import numpy as np
 
 from dynident.errors import DynidentError, DynidentWarning, require
 from dynident.identify.base import base_parameters
-from dynident.identify.estimators.bias import BiasDiagnosis, diagnose_bias
+from dynident.identify.estimators.bias import LeastSquaresBias, least_squares_bias
 from dynident.identify.estimators.direct import DIDIM, simulated_instruments
 from dynident.identify.estimators.entropic import Entropic
 from dynident.identify.estimators.gls import GLS
@@ -64,7 +64,7 @@ class Comparison(Result):
         Logs of the fits, and those of the errors.
     rows : tuple of ComparisonRow
         One per estimator.
-    diagnosis : BiasDiagnosis
+    bias : LeastSquaresBias
         Whether least squares is biased.
     description : float
         Held-out error of the description as it was given.
@@ -74,7 +74,7 @@ class Comparison(Result):
     logs: tuple[str, ...]
     held_out: tuple[str, ...]
     rows: tuple[ComparisonRow, ...]
-    diagnosis: BiasDiagnosis
+    bias: LeastSquaresBias
     description: float
 
     def __getitem__(self, name: str) -> ComparisonRow:
@@ -90,7 +90,7 @@ class Comparison(Result):
         return min(self.rows, key=lambda row: row.error if np.isfinite(row.error) else np.inf)
 
     def summary(self) -> str:
-        """Return the comparison as text. Table and diagnosis."""
+        """Return the comparison as text: table, and bias of least squares."""
         width = max(len(row.name) for row in self.rows)
         lines = [
             f"{self.robot}: fitted to {', '.join(self.logs)}; errors on {', '.join(self.held_out)} (held out)",
@@ -106,7 +106,7 @@ class Comparison(Result):
             lines.append(f"{row.name:<{width}}  {numbers}" + (f"  {row.note}" if row.note else ""))
         if np.isfinite(self.description):
             lines.append(f"{'description':<{width}}  {'-':>9}  {100 * self.description:>8.2f} %")
-        return "\n".join([*lines, "", *self.diagnosis.sentences])
+        return "\n".join([*lines, "", *self.bias.sentences])
 
     def table(self) -> dict[str, Any]:
         """Return everything but the fits, ready for JSON; `to_dict` and `save` have the fits too."""
@@ -127,7 +127,7 @@ class Comparison(Result):
             ],
             "description": self.description,
             "best": self.best.name,
-            "diagnosis": self.diagnosis.to_dict(),
+            "bias": self.bias.to_dict(),
         }
 
 
@@ -187,7 +187,7 @@ def compare(
     client: Any = None,
     **options: Any,
 ) -> Comparison:
-    """Return errors, coverage, time and bias diagnosis of all estimators, fitted to the same logs and judged on others.
+    """Return errors, coverage, time and bias of all estimators, fitted to the same logs and judged on others.
 
     Parameters
     ----------
@@ -228,7 +228,7 @@ def compare(
         tuple(log.name for log in training),
         tuple(log.name for log in held_out),
         rows,
-        diagnose_bias(evidence, instruments),
+        least_squares_bias(evidence, instruments),
         _description(found, held_out),
     )
 

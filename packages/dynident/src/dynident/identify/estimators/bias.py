@@ -38,7 +38,7 @@ SMALL, LARGE = 0.5, 2.0  # bias, in standard deviations, that can be ignored; th
 
 
 @dataclass(frozen=True, eq=False)
-class BiasDiagnosis(Result):
+class LeastSquaresBias(Result):
     """What speaks for and against least squares on some evidence."""
 
     names: tuple[str, ...]  # Base parameters
@@ -71,11 +71,11 @@ class BiasDiagnosis(Result):
         return worst, float(ratio[worst])
 
     def summary(self) -> str:
-        """Return the diagnosis in words. One sentence a line."""
+        """Return the result as text, one sentence a line."""
         return "\n".join(self.sentences)
 
 
-def diagnose_bias(regression: Regression, instruments: IV | None = None) -> BiasDiagnosis:
+def least_squares_bias(regression: Regression, instruments: IV | None = None) -> LeastSquaresBias:
     """Say whether least squares can be trusted on some evidence.
 
     Parameters
@@ -87,7 +87,7 @@ def diagnose_bias(regression: Regression, instruments: IV | None = None) -> Bias
 
     Returns
     -------
-    BiasDiagnosis
+    LeastSquaresBias
         Numbers and sentences.
     """
     require(regression, Regression, "regression")
@@ -97,7 +97,7 @@ def diagnose_bias(regression: Regression, instruments: IV | None = None) -> Bias
     whiteness = _whiteness(regression, solution)
     std = np.sqrt(np.diag(coloured_covariance(regression, solution, sigma)))
     difference, hausman, degrees, probability, reason = _hausman(regression, instruments, solution, sigma)
-    diagnosis = BiasDiagnosis(
+    found = LeastSquaresBias(
         regression.base.names,
         bias,
         std,
@@ -108,7 +108,7 @@ def diagnose_bias(regression: Regression, instruments: IV | None = None) -> Bias
         degrees,
         probability,
     )
-    return replace(diagnosis, sentences=(*_noise_words(diagnosis), *_test_words(diagnosis, reason)))
+    return replace(found, sentences=(*_noise_words(found), *_test_words(found, reason)))
 
 
 def _whiteness(regression: Regression, solution: Solution) -> dict[str, tuple[float, float]]:
@@ -167,7 +167,7 @@ def _hausman(
     return every, statistic, int(keep.sum()), float(scipy.stats.chi2.sf(statistic, int(keep.sum()))), ""
 
 
-def _noise_words(found: BiasDiagnosis) -> list[str]:
+def _noise_words(found: LeastSquaresBias) -> list[str]:
     worst, size = found._largest(found.bias)
     strongest = max(found.noise_share, key=lambda name: found.noise_share[name])
     percent = 100.0 * min(found.noise_share[strongest], 1.0)
@@ -188,7 +188,7 @@ def _noise_words(found: BiasDiagnosis) -> list[str]:
     return words
 
 
-def _test_words(found: BiasDiagnosis, reason: str) -> list[str]:
+def _test_words(found: LeastSquaresBias, reason: str) -> list[str]:
     words = []
     if found.degrees == 0:
         words.append(f"instruments against least squares: not tested; {reason}")
