@@ -11,9 +11,8 @@ from benchmarks.arms import NOISE, RATE, arm, record, truth
 from benchmarks.cases import Result
 from benchmarks.timing import interleaved
 from dynident.friction import Sigmoid, Tanh, Viscous
-from dynident.identify.friction.problem import Recording, assemble
-from dynident.identify.friction.robot import fit_robot
-from dynident.identify.friction.search import Evaluator, Scale, shape_bounds
+from dynident.identify import Recording, fit_friction
+from dynident.identify.friction.problem import Evaluator, Scale, assemble, shape_bounds
 from dynident.signals.filters import Decimator
 from dynident_lab.testbench import FrictionFilter
 
@@ -31,7 +30,7 @@ def variable_projection(samples: int, repeats: int) -> list[Result]:
     laws = (Viscous() + Tanh(),) * robot.dof
     recording = Recording(data.motion, effort, Decimator(1, 1.0))
     rubbing = robot.with_friction(dict(zip(robot.joint_names, laws, strict=True)))
-    problem, _ = assemble(rubbing, [recording]).problem()
+    problem, _ = assemble(rubbing, [recording], "gls").problem()
     scale = Scale(shape_bounds(laws, list(v.T), problem.names))
     evaluator = Evaluator(problem, scale, np.array(NOISE))
     step = iter(range(1_000_000))
@@ -44,7 +43,7 @@ def variable_projection(samples: int, repeats: int) -> list[Result]:
 
     plain, bent = interleaved(linear, iteration, repeats)
     start = perf_counter()
-    fit = fit_robot(robot, data.motion, effort, Viscous() + Tanh())
+    fit = fit_friction(robot, Recording(data.motion, effort), Viscous() + Tanh())
     whole = perf_counter() - start
     names = [f"tanh.beta_{joint}" for joint in robot.joint_names]
     shown = np.array([name in fit.base.leaders for name in names])  # the others are held, because these data do not show them

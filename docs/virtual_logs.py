@@ -18,7 +18,7 @@ import dynident as di
 from dynident.control import ComputedTorque, gains_for
 from dynident.drive import Drive, Encoder, Motor, Transmission
 from dynident.friction import Coulomb, FrictionLaw, Polynomial, Tanh, Viscous
-from dynident.identify import fit_log
+from dynident.identify import fit_friction
 from dynident.mechanism import from_com
 from dynident.simulate import VirtualRobot, with_noise
 from dynident.trajectory import random_motion
@@ -57,7 +57,7 @@ def linear(robot: VirtualRobot, log: di.Log, other: di.Log, options: Mapping[str
 
 def by_law(robot: VirtualRobot, log: di.Log, other: di.Log, law: FrictionLaw, options: Mapping[str, Any]) -> str:
     """Identify bodies and a friction law together; return held-out error and the largest z of the bodies."""
-    fit = fit_log(robot.model, log, law, options)
+    fit = fit_friction(robot.model, log, law, options)
     known = dict(zip(robot.model.parameters.names, robot.model.parameters.values, strict=True))
     truth = fit.base.values([known.get(name, fit.standard[name]) for name in fit.mechanism.parameters.names])
     bodies = [i for i, name in enumerate(fit.base.leaders) if name in known]
@@ -87,8 +87,10 @@ def lines(
         ways["`standstill=0.1`"] = [linear(robot, log, other, {**options, **own}) for log, options in moving]
     if law is not None:
         label = " + ".join(type(member).__name__ for member in getattr(law, "members", (law,)))
-        ways[f"`fit_log`, {label}"] = [by_law(robot, log, other, law, {}) for log in logs]
-        ways[f"`fit_log`, {label}, `standstill=0.1`"] = [by_law(robot, log, other, law, options) for log, options in moving]
+        ways[f"`fit_friction`, {label}"] = [by_law(robot, log, other, law, {}) for log in logs]
+        ways[f"`fit_friction`, {label}, `standstill=0.1`"] = [
+            by_law(robot, log, other, law, options) for log, options in moving
+        ]
     about = f"{title} | {', '.join(f'{x:g}' for x in dict.fromkeys(box))}; {motion['duration']:g} s"
     for way, cells in ways.items():
         print(f"| {about} | {way} | {' | '.join(cells)} |", flush=True)

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from dynident.figures import BLUE, INK, ORANGE, new_figure, plain_axes
 from dynident.friction import Stribeck, Viscous
-from dynident.identify import fit_axis
+from dynident.identify import Axis, fit_friction
 from dynident_papers.robots import er3a_c60
 
 AXIS = 3  # the fourth, whose thermal model is printed
@@ -34,7 +34,7 @@ def main() -> Figure:
     left.set(xlabel="t [min]", title="friction left, in per cent of cold")
     for (name, share), colour in zip(ratio.items(), (BLUE, ORANGE), strict=True):
         torque = share * cold(v) + rng.normal(0.0, 0.8, v.size)
-        fit = fit_axis(torque, law, v)
+        fit = fit_friction(None, Axis(torque, v), law)
         friction = fit.friction["axis"]
         known = dict(zip(friction.parameters, friction.values, strict=True))
         right.plot(np.abs(v[::6]), (torque * np.sign(v))[::6], ".", color=colour, ms=2, alpha=0.35)

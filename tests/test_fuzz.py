@@ -15,7 +15,7 @@ from dynident.cli import run
 from dynident.errors import DynidentError
 from dynident.excitation import read_limits
 from dynident.files import visible
-from dynident.identify import Knowledge, fit_log
+from dynident.identify import Knowledge, fit_friction
 from dynident.mechanics.functions import function_of
 from dynident.mechanism import apply_sidecar
 from dynident_lab.fleet import read_fleet
@@ -83,7 +83,7 @@ def test_unknown_options_are_named() -> None:
     with pytest.raises(DynidentError, match="unknown option 'cutof'; options of prepare are method, cutoff"):
         di.Regression.from_log(arm.robot, arm.run, cutof=3.0)
     with pytest.raises(DynidentError, match="unknown option 'cutof'"):
-        fit_log(arm.robot, arm.run, "coulomb", {"cutof": 3.0})
+        fit_friction(arm.robot, arm.run, "coulomb", {"cutof": 3.0})
     with pytest.raises(DynidentError, match="out is a list"):
         di.regressor(ROBOT, (np.zeros((2, 2)),) * 3, out=[])
 

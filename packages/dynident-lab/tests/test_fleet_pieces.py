@@ -13,6 +13,7 @@ from identify_cases import arm
 
 import dynident as di
 from dynident.errors import DynidentError
+from dynident.identify.regression.logs import compressed_log, match
 from dynident_lab.fleet import identify
 
 CUTOFF = 4.3  # 1.5 periods at 100 Hz are 34.88 samples: not close to a whole number
@@ -48,13 +49,14 @@ def test_parts_of_a_log_between_times_add_up_to_the_whole(robot, log):
         t = prepared.motion.t[[begin, end]]
         low, high = np.searchsorted(log.t, t)
         piece = log.rows(max(0, low - overlap), min(len(log), high + 1 + overlap))
-        parts.append(di.Regression.from_log(robot, piece, whole.base, between=tuple(t), cutoff=CUTOFF, decimation=n))
+        options = {"cutoff": CUTOFF, "decimation": n}
+        parts.append(compressed_log(match(robot, piece), piece, whole.base, "gls", (), options, between=tuple(t)))
     agree(parts[0] + parts[1], whole)
     # Without the overlap the ends of the filter are seen: the proof above is one.
     bare = di.Regression.from_log(robot, log.rows(low, len(log)), whole.base, cutoff=CUTOFF, decimation=n)
     assert bare.rows < parts[1].rows
     with pytest.raises(DynidentError, match="give a longer part"):
-        di.Regression.from_log(robot, log, whole.base, between=(30.0, 30.1), cutoff=CUTOFF)
+        compressed_log(match(robot, log), log, whole.base, "gls", (), {"cutoff": CUTOFF}, between=(30.0, 30.1))
 
 
 @pytest.mark.parametrize("ending", ["parquet", "mcap"])

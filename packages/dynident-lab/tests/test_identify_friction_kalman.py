@@ -7,7 +7,7 @@ import pytest
 
 from dynident.errors import IdentificationError
 from dynident.friction import Sigmoid, dissipation
-from dynident.identify import fit_axis
+from dynident.identify import Axis, fit_friction
 from dynident_lab.testbench import FrictionFilter
 
 # [Rodriguez2002, Table 4]: inertia at mid-span, then Bv, Bf1, Bf2, w1, w2. [Kostic2002] prints none: three terms of our own.
@@ -52,7 +52,8 @@ def test_curves_of_the_sigmoid_laws_by_both_ways(name: str) -> None:
     assert curve_error(found.friction, law, p, speed) < 0.02
     assert 0.5 < found.consistency < 2.0
     assert any("(-Bf, -w)" in note for note in found.notes)
-    fit = fit_axis(tau[::4] + 0.005 * peak * rng.normal(size=tau[::4].size), law, v[::4], {"J": a[::4]})
+    noisy = tau[::4] + 0.005 * peak * rng.normal(size=tau[::4].size)
+    fit = fit_friction(None, Axis(noisy, v[::4], {"J": a[::4]}), law)
     assert curve_error(fit.friction["axis"], law, p, speed) < 0.02
     # The printed laws of q1, q4 and q5 feed energy near zero speed; what was identified must show it.
     active = name in ("q1", "q4", "q5")

@@ -7,7 +7,7 @@ import pytest
 
 from dynident.errors import IdentificationError
 from dynident.friction import LuGre, Tanh
-from dynident.identify import fit_axis
+from dynident.identify import Axis, fit_friction
 from dynident_lab.testbench import fit_lugre, fit_static
 
 TRUE = LuGre(sigma0=1e5, sigma1=300.0, fc=1.0, fs=1.5, vs=0.01, fv=0.4)
@@ -62,4 +62,4 @@ def test_bad_records(static) -> None:
     with pytest.raises(IdentificationError, match="check the sign"):
         fit_static(np.linspace(-1, 1, 50), -np.sign(np.linspace(-1, 1, 50)))
     with pytest.raises(IdentificationError, match="fit_static"):
-        fit_lugre(fit_axis(v, Tanh(), v), t, v, force)
+        fit_lugre(fit_friction(None, Axis(v, v), Tanh()), t, v, force)

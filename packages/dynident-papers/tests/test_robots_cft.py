@@ -13,7 +13,7 @@ import dynident as di
 from dynident.control import OpenLoop
 from dynident.errors import SimulationError
 from dynident.friction import Sigmoid
-from dynident.identify.friction.robot import fit_robot
+from dynident.identify import Recording, fit_friction
 from dynident_papers.robots import cft
 from dynident_papers.robots.cft import data
 from dynident_papers.robots.cft.closed_forms import _mass
@@ -510,6 +510,6 @@ def test_the_twelve_parameters_of_the_transposer_by_its_own_regressor(tmp_path: 
     # The same from a log, and with a friction law on top.
     robot = di.Mechanism.from_regressor(names, cft.regressor, cft.JOINTS)
     friction = 9.0 * np.tanh(8.0 * motion.v)
-    rubbing = fit_robot(robot, motion, tau + friction, "tanh")
+    rubbing = fit_friction(robot, Recording(motion, tau + friction), "tanh")
     for law in rubbing.friction.values():
         np.testing.assert_allclose(law.values, [9.0, 8.0], rtol=0.1)

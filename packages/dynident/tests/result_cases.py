@@ -15,11 +15,11 @@ from dynident import excitation, friction, simulate, validate
 from dynident.excitation.experiment import Experiment
 from dynident.friction.dynamic import Response
 from dynident.friction.passivity import Dissipation
-from dynident.identify import DriveGains, Payload, Population, Prediction, Score, choose_law, fit_axis
+from dynident.identify import DriveGains, Payload, Population, Prediction, Score, fit_friction
 from dynident.identify.estimators.bias import LeastSquaresBias
 from dynident.identify.estimators.output_error import Visible
-from dynident.identify.friction.axis import AxisFit
 from dynident.identify.friction.choice import Choice, FrictionChoice
+from dynident.identify.friction.fitting import Axis, AxisFit
 from dynident.identify.partitions import Partition, Partitions
 from dynident.monitor import Monitor, MonitorRecord
 from dynident.report import Identification
@@ -88,13 +88,12 @@ def payload() -> Payload:
 def choice() -> Choice:
     v = np.sin(np.linspace(0.0, 20.0, 400))
     tau = np.sign(v) + 0.3 * v + 0.01 * np.random.default_rng(0).normal(size=v.size)
-    laws = {"dry": friction.Coulomb(), "usual": friction.Coulomb() + friction.Viscous()}
-    return choose_law(tau, laws, v)
+    return fit_friction(None, Axis(tau, v), ("coulomb", "coulomb + viscous")).choice
 
 
 def axis_fit() -> AxisFit:
     v = np.sin(np.linspace(0.0, 20.0, 400))
-    return fit_axis(np.sign(v) + 0.3 * v + 0.01 * np.cos(7.0 * v), friction.Coulomb() + friction.Viscous(), v)
+    return fit_friction(None, Axis(np.sign(v) + 0.3 * v + 0.01 * np.cos(7.0 * v), v), friction.Coulomb() + friction.Viscous())
 
 
 def bias() -> LeastSquaresBias:

@@ -18,7 +18,7 @@ from dynident.errors import DescriptionError, IdentificationError, SimulationErr
 from dynident.graph import Graph
 from dynident.graph.expression import evaluate_nodes
 from dynident.graph.text import parse, write_text
-from dynident.identify.friction.robot import fit_robot
+from dynident.identify import Recording, fit_friction
 from dynident.identify.regression.rows import Rows
 from dynident.mechanics import close_motion
 from dynident.mechanism import apply_sidecar, write_sidecar
@@ -365,7 +365,7 @@ def test_a_robot_by_a_regressor_of_its_own(tmp_path: Path) -> None:
     assert (evidence + evidence).rows == 2 * evidence.rows
     # The same from a log, and with a friction law on top.
     robot = di.Mechanism.from_regressor(names, two_links, joints)
-    rubbing = fit_robot(robot, motion, tau + 3.0 * np.tanh(8.0 * motion.v), "tanh")
+    rubbing = fit_friction(robot, Recording(motion, tau + 3.0 * np.tanh(8.0 * motion.v)), "tanh")
     for law in rubbing.friction.values():
         np.testing.assert_allclose(law.values, [3.0, 8.0], rtol=0.1)
 

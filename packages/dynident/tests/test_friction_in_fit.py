@@ -12,8 +12,8 @@ import dynident as di
 from dynident.errors import DescriptionError, IdentificationError
 from dynident.friction import Asymmetric, Coulomb, Friction, FrictionLaw, Ripple, Stribeck, Tanh, Viscous, law_of
 from dynident.friction.text import law_text
-from dynident.identify import choose
-from dynident.identify.friction.robot import fit_robot
+from dynident.identify import Recording, fit_friction
+from dynident.identify.friction.choice import compare_models
 from dynident.mechanics import Motion, actuator_torques, close_motion
 from dynident.trajectory import random_motion
 from dynident.validate import judge
@@ -101,7 +101,7 @@ def test_deviations_of_linear_and_shape_parameters_are_true() -> None:
     wanted = di.inverse_dynamics(robot, fresh)
     z, inside = [], []
     for _ in range(20):
-        fit = fit_robot(arm(1), motion, clean + 0.05 * rng.normal(size=clean.shape), CURVE.law, start=[0.15])
+        fit = fit_friction(arm(1), Recording(motion, clean + 0.05 * rng.normal(size=clean.shape)), CURVE.law, start=[0.15])
         truth = fit.base.values(robot.parameters.replace({}).values)
         z.append((fit.values - truth) / fit.std)
         prediction = fit.predict(fresh)
@@ -116,14 +116,14 @@ def test_known_shapes_stay_and_shapes_that_nothing_shows_are_held() -> None:
     robot = arm(1).with_friction({"joint_1": CURVE})
     motion = smooth(1, 800, 5, 100.0)
     effort = di.inverse_dynamics(robot, motion) + 0.02 * np.random.default_rng(1).normal(size=(800, 1))
-    known = fit_robot(arm(1), motion, effort, CURVE)
+    known = fit_friction(arm(1), Recording(motion, effort), CURVE)
     assert known.friction["joint_1"].parameters["stribeck.vs"] == 0.15
     assert "stribeck.vs_joint_1" not in known.base.leaders
     fast = np.abs(motion.v[:, 0]) > 1.0  # a transition below this speed leaves no trace
     plain = di.inverse_dynamics(arm(1).with_friction({"joint_1": (Coulomb() + Viscous()).using(fc=1.0, fv=0.3)}), motion)
     part = Motion(motion.t[fast], motion.q[fast], motion.v[fast], motion.a[fast])
     noise = 0.02 * np.random.default_rng(2).normal(size=(fast.sum(), 1))
-    lost = fit_robot(arm(1), part, plain[fast] + noise, Tanh() + Viscous())
+    lost = fit_friction(arm(1), Recording(part, plain[fast] + noise), Tanh() + Viscous())
     assert lost.friction["joint_1"].known == ("tanh.beta",)
     assert any("do not determine" in note.sentence for note in lost.notes)
     assert np.isfinite(lost.predict(motion).std).all()
@@ -144,7 +144,7 @@ def test_laws_of_redundant_motors_are_found_whatever_their_preload() -> None:
     speed = close_motion(bare, motion).v @ bare.actuator_matrix[0].T
     rubbed = np.column_stack([truth[joint](v) for joint, v in zip(joints, speed.T, strict=True)])
     effort = actuator_torques(bare, motion.q, di.inverse_dynamics(bare, motion), preload=[5.0, -3.0, 2.0, 4.0]) + rubbed
-    fit = fit_robot(robot, motion, effort, laws, start=[0.05, 0.2, 0.1, 0.3])
+    fit = fit_friction(robot, Recording(motion, effort), laws, start=[0.05, 0.2, 0.1, 0.3])
     for joint in joints:
         np.testing.assert_allclose(fit.friction[joint].values, truth[joint].values, rtol=1e-4)
     at = fit.base.leaders.index("m_platform")
@@ -163,7 +163,7 @@ def test_every_joint_gets_the_simplest_law_that_is_not_worse() -> None:
     log = log_of(truth, 2500, 3, 0.03)
     told: list[tuple[str, int, int]] = []
     laws = ["coulomb + viscous", "stribeck + viscous", "polynomial(5)"]
-    fit = di.fit_log(arm(), log, laws, options={"decimation": 1}, progress=lambda *done: told.append(done))
+    fit = di.fit_friction(arm(), log, laws, options={"decimation": 1}, progress=lambda *done: told.append(done))
     assert told[:2] == [("choosing laws", 1, 2), ("choosing laws", 2, 2)]
     assert told[-1] == ("searching shapes", 2, 2)
     assert law_text(fit.friction["joint_1"].law) == "stribeck + viscous"
@@ -175,7 +175,7 @@ def test_every_joint_gets_the_simplest_law_that_is_not_worse() -> None:
     assert (
         fit.score(faster).metrics.relative
         < 1.1
-        * di.fit_log(arm(), log, {"joint_1": CURVE.law, "joint_2": simple.law}, options={"decimation": 1})
+        * di.fit_friction(arm(), log, {"joint_1": CURVE.law, "joint_2": simple.law}, options={"decimation": 1})
         .score(faster)
         .metrics.relative
     )
@@ -202,27 +202,27 @@ def test_a_model_that_fails_at_higher_speeds_is_not_chosen() -> None:
     def only(fit):
         return lambda rows: (np.where(slow, fit(rows & slow)[0], np.nan), fit(rows & slow)[1])
 
-    assert choose({name: only(fit) for name, fit in models.items()}, 1500, 5).best == "rich"
-    assert choose(models, 1500, 5, speed=np.abs(v)).best == "line"
+    assert compare_models({name: only(fit) for name, fit in models.items()}, 1500, 5).best == "rich"
+    assert compare_models(models, 1500, 5, speed=np.abs(v)).best == "line"
 
 
 def test_bad_laws_of_a_robot_are_told() -> None:
     log = log_of(arm(), 400, 1, 0.01)
     with pytest.raises(IdentificationError, match="elbow; the moving joints and motors"):
-        di.fit_log(arm(), log, {"elbow": "coulomb"})
+        di.fit_friction(arm(), log, {"elbow": "coulomb"})
     with pytest.raises(DescriptionError, match="no friction law"):
-        di.fit_log(arm(), log, "glue")
+        di.fit_friction(arm(), log, "glue")
     with pytest.raises(IdentificationError, match="no law is given"):
-        di.fit_log(arm(), log, [])
+        di.fit_friction(arm(), log, [])
     with pytest.raises(di.DynidentError, match="temperature, which was not recorded"):
-        di.fit_log(arm(), log, "warm(coulomb + viscous)")
+        di.fit_friction(arm(), log, "warm(coulomb + viscous)")
 
 
 def test_a_law_that_feeds_energy_is_in_the_verdict() -> None:
     feeding = (Tanh() + Viscous()).using(fc=-0.8, fv=1.0, beta=20.0)  # pushes below 0.8 rad/s
     for law, ok in ((feeding, False), (CURVE, True)):
         log = log_of(arm().with_friction({"joint_1": law, "joint_2": CURVE}), 2500, 3, 0.03)
-        fit = di.fit_log(arm(), log, {"joint_1": law.law, "joint_2": CURVE.law}, options={"decimation": 1})
+        fit = di.fit_friction(arm(), log, {"joint_1": law.law, "joint_2": CURVE.law}, options={"decimation": 1})
         check = next(check for check in judge(fit).checks if check.name == "passivity")
         assert check.ok == ok
         assert ("the law of joint_1 pushes with" in check.sentence) == (not ok)
@@ -245,11 +245,13 @@ def test_a_law_that_feeds_energy_is_not_chosen_however_well_it_fits():
         effort_kind="joint_torque",
         name="weak",
     )
-    fit = di.fit_log(robot, log, ["coulomb + viscous", "coulomb"], options={"cutoff": 20.0})
+    fit = di.fit_friction(robot, log, ["coulomb + viscous", "coulomb"], options={"cutoff": 20.0})
     (law,) = fit.friction.values()
     assert law.law.parameters == di.friction.law_of("coulomb").parameters
     assert any("feeds energy" in note.sentence for note in fit.notes)
-    free = di.fit_log(robot, log, "coulomb + viscous", options={"cutoff": 20.0})  # asked for by name: it is given, and judged
+    free = di.fit_friction(
+        robot, log, "coulomb + viscous", options={"cutoff": 20.0}
+    )  # asked for by name: it is given, and judged
     assert not di.friction.dissipation(next(iter(free.friction.values())), 2.0).dissipative
 
 
@@ -260,7 +262,7 @@ def test_a_belief_about_laws_is_from_before_the_data() -> None:
     told = machine.model.with_terms(("ia", "fv", "fc"))  # nothing about friction, as in the laws before the data
     told = told.with_parameters(told.parameters.replace({f"{f}_joint_{i}": 0.0 for f in ("fv", "fc") for i in (1, 2, 3)}))
     linear = di.MAP().fit(di.Regression.from_log(told, log)).result_
-    laws = di.fit_log(machine.model.with_terms(("ia",)), log, "coulomb + viscous", estimator=di.MAP())
+    laws = di.fit_friction(machine.model.with_terms(("ia",)), log, "coulomb + viscous", estimator=di.MAP())
     for i in (1, 2, 3):
         for term, law in ((f"fc_joint_{i}", f"coulomb.fc_joint_{i}"), (f"fv_joint_{i}", f"viscous.fv_joint_{i}")):
             a, b = linear.base.leaders.index(term), laws.base.leaders.index(law)

@@ -41,7 +41,7 @@ from dynident.friction import (
 from dynident.friction.law import State
 from dynident.graph import Graph, absolute, arctan2, derivative, sign, sqrt
 from dynident.graph.expression import evaluate_nodes
-from dynident.identify import fit_axis
+from dynident.identify import Axis, fit_friction
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def test_the_law_is_identified() -> None:
     rng = np.random.default_rng(1)
     v = 1.5 * np.sin(np.linspace(0.0, 40.0, 4000)) * rng.uniform(0.3, 1.0, 4000)
     torque = by_hand(v, 2.0, 0.3, 0.2) + 0.4 * v + rng.normal(0.0, 0.01, v.size)
-    fit = fit_axis(torque, Arctan() + Viscous(), v)
+    fit = fit_friction(None, Axis(torque, v), Arctan() + Viscous())
     for name, truth in {"fc": 2.0, "fr": 0.3, "fv": 0.4, "vs": 0.2}.items():
         full = next(n for n in fit.parameters if n.endswith(f".{name}"))
         assert abs(fit.parameters[full] - truth) < 4.0 * fit.std[full], full

@@ -9,30 +9,27 @@ import dynident as di
 from dynident.errors import IdentificationError
 from dynident.friction import Coulomb, Polynomial, Sigmoid, Tanh, TemperatureDependent, Viscous
 from dynident.friction.text import law_text
-from dynident.identify import choose, choose_law
-from dynident.identify.friction.choice import choose_recorded
-from dynident.identify.friction.robot import prepared_logs
+from dynident.identify import Axis, fit_friction
+from dynident.identify.friction.choice import choose_recorded, compare_models
+from dynident.identify.friction.fitting import friction_data
 from dynident.signals.dependence import effective_samples
 
-LAWS = {
-    "viscous": Viscous(),
-    "coulomb": Coulomb() + Viscous(),
-    "tanh": Tanh() + Viscous(),
-    "polynomial": Polynomial(3),
-    "sigmoid": Sigmoid(2),
-}
+LAWS = (Viscous(), Coulomb() + Viscous(), Tanh() + Viscous(), Polynomial(3), Sigmoid(2))
 
 
 def test_the_true_law_wins_although_a_richer_one_trains_better() -> None:
     k = np.arange(3000)
     v = np.sin(0.009 * k) + 0.5 * np.sin(0.0213 * k)
     tau = 0.1 * v**2 + 2 * v + 1.5 * np.tanh(12 * v) + 0.1 * np.random.default_rng(0).normal(size=v.size)
-    choice = choose_law(tau, LAWS, v, {"m": v**2}, blocks=4)
-    assert choice.best == "tanh"
-    assert choice["sigmoid"].training <= choice["tanh"].training
-    assert choice["tanh"].held_out < choice["coulomb"].held_out < choice["viscous"].held_out
-    assert min(choice.contenders, key=lambda c: c.bic).name == "tanh"
-    assert choice["tanh"].parameters == 4
+    fit = fit_friction(None, Axis(tau, v, {"m": v**2}), LAWS)
+    choice = fit.choice
+    assert choice.best == "tanh + viscous"
+    viscous, coulomb, tanh, _, sigmoid = (choice[law_text(law)] for law in LAWS)
+    assert sigmoid.training <= tanh.training
+    assert tanh.held_out < coulomb.held_out < viscous.held_out
+    assert min(choice.contenders, key=lambda c: c.bic).name == "tanh + viscous"
+    assert tanh.parameters == 4
+    assert fit.parameters["tanh.beta"] == pytest.approx(12.0, rel=0.1)
     assert "<- chosen" in choice.summary()
 
 
@@ -48,7 +45,7 @@ def test_training_error_would_choose_wrongly() -> None:
 
         return fit
 
-    choice = choose({f"degree {d}": polynomial(d) for d in (0, 1, 3, 9)}, 60, 6)
+    choice = compare_models({f"degree {d}": polynomial(d) for d in (0, 1, 3, 9)}, 60, 6)
     assert choice.best == "degree 1"
     assert min(choice.contenders, key=lambda c: c.training).name == "degree 9"
 
@@ -65,7 +62,7 @@ def test_effective_samples_of_an_autoregressive_series() -> None:
 
 
 def test_a_law_that_cannot_be_fitted_is_reported_and_the_rest_compared() -> None:
-    found = choose({"good": lambda rows: (np.ones(40), 1), "bad": _fails}, 40, 4)
+    found = compare_models({"good": lambda rows: (np.ones(40), 1), "bad": _fails}, 40, 4)
     assert found.best == "good"
     assert "too hard" in found["bad"].failed
     assert "too hard" in found.summary()
@@ -77,11 +74,11 @@ def _fails(rows):
 
 def test_bad_input() -> None:
     with pytest.raises(IdentificationError, match="at least one"):
-        choose({}, 100)
+        compare_models({}, 100)
     with pytest.raises(IdentificationError, match="fewer blocks"):
-        choose({"a": lambda rows: (np.ones(10), 1)}, 10, 5)
+        compare_models({"a": lambda rows: (np.ones(10), 1)}, 10, 5)
     with pytest.raises(IdentificationError, match="no model could be fitted"):
-        choose({"a": _fails}, 100)
+        compare_models({"a": _fails}, 100)
 
 
 def test_a_warming_is_asked_before_the_curve() -> None:
@@ -98,6 +95,6 @@ def test_a_warming_is_asked_before_the_curve() -> None:
     friction = (np.sign(v) * (4.0 + 2.0 * np.exp(-((v / 0.05) ** 2))) + 3.0 * v) * (1.0 - 0.012 * (T - 20.0))
     effort = 2.0 * a + friction + 0.1 * rng.normal(size=t.size)
     log = di.Log(t, ["rail"], q[:, None], effort[:, None], "joint_force", temperature=T[:, None])
-    chosen = choose_recorded(prepared_logs(robot, log, None, None), "auto", None, 5, 0).laws["rail"]
+    chosen = choose_recorded(friction_data(robot, log, None), "auto").laws["rail"]
     assert isinstance(chosen, TemperatureDependent)
     assert "stribeck" in law_text(chosen)

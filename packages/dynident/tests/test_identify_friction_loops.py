@@ -11,8 +11,7 @@ from small_robots import arm6_machine, five_bar_machine
 import dynident as di
 from dynident.errors import IdentificationError
 from dynident.friction import Coulomb, Tanh, Viscous
-from dynident.identify import fit_log
-from dynident.identify.friction.robot import fit_robot
+from dynident.identify import Recording, fit_friction
 from dynident.mechanics import Motion, actuator_torques, close_motion
 from dynident.trajectory import random_motion
 
@@ -35,7 +34,7 @@ def test_friction_of_motors_and_bodies_of_a_five_bar_together():
     law = (Viscous() + Tanh()).using(TRUTH)
     # The oracle does not use the projection of the fit: minimum-norm motor torques of the bodies, and friction on top.
     effort = actuator_torques(bare, motion.q, di.inverse_dynamics(bare, motion)) + law(closed.v @ N.T)
-    fit = fit_robot(robot, motion, effort, {"motor1": Viscous() + Tanh(), "motor4": Viscous() + Tanh()})
+    fit = fit_friction(robot, Recording(motion, effort), {"motor1": Viscous() + Tanh(), "motor4": Viscous() + Tanh()})
     assert list(fit.friction) == joints
     for actuator, joint in zip(robot.actuators, joints, strict=True):
         r = actuator.ratio * actuator.coupling[joint]  # the law of the joint has r f_m(r v)
@@ -77,4 +76,4 @@ def test_law_of_an_unknown_motor_names_the_motors():
     machine = five_bar_machine()
     log = machine.simulate(swinging(machine.mechanism, 1, 2.0), duration=1.0).log
     with pytest.raises(IdentificationError, match="motor1, motor4"):
-        fit_log(machine.model, log, {"motor7": Coulomb()})
+        fit_friction(machine.model, log, {"motor7": Coulomb()})

@@ -7,7 +7,8 @@ import pytest
 import dynident as di
 from dynident.friction import Asymmetric, Coulomb, Tanh, Viscous
 from dynident.friction.terms import ASYMMETRIC
-from dynident.identify import WLS, Regression, choose_law, fit_log
+from dynident.friction.text import law_text
+from dynident.identify import WLS, Axis, Regression, fit_friction
 
 pytestmark = pytest.mark.real
 
@@ -26,15 +27,15 @@ def test_emps_with_asymmetric_friction_reaches_the_published_error(emps) -> None
     robot, train, pulses = emps
     core = WLS().fit(Regression.from_log(robot.with_terms(ASYMMETRIC), train)).result_
     assert core.training_relative <= 0.032
-    fit = fit_log(robot.with_terms(("ia",)), train, Asymmetric())
+    fit = fit_friction(robot.with_terms(("ia",)), train, Asymmetric())
     assert fit.training_relative == pytest.approx(core.training_relative, rel=1e-6)
     assert fit.score(pulses).metrics.relative == pytest.approx(core.score(pulses).metrics.relative, rel=1e-3)
 
 
 def test_emps_shape_is_searched_on_real_data(emps) -> None:
     robot, train, pulses = emps
-    smooth = fit_log(robot.with_terms(("ia",)), train, Asymmetric(Tanh() + Viscous()))
-    sharp = fit_log(robot.with_terms(("ia",)), train, Asymmetric(Coulomb() + Viscous()))
+    smooth = fit_friction(robot.with_terms(("ia",)), train, Asymmetric(Tanh() + Viscous()))
+    sharp = fit_friction(robot.with_terms(("ia",)), train, Asymmetric(Coulomb() + Viscous()))
     assert smooth.training_relative <= sharp.training_relative * (1 + 1e-6)
     assert smooth.score(pulses).metrics.relative < 1.05 * sharp.score(pulses).metrics.relative
 
@@ -45,7 +46,6 @@ def test_emps_law_is_chosen_by_held_out_blocks(emps) -> None:
     rows = prepared.decimator.centres(len(prepared))
     v, a = prepared.motion.v[rows, 0], prepared.motion.a[rows, 0]
     effort = prepared.decimator.apply(prepared.effort)[:, 0]
-    laws = {"viscous": Viscous(), "symmetric": Coulomb() + Viscous(), "asymmetric": Asymmetric()}
-    choice = choose_law(effort, laws, v, {"m": a}, blocks=5)
-    assert choice.best == "asymmetric"
-    assert choice["asymmetric"].bic < choice["symmetric"].bic < choice["viscous"].bic
+    choice = fit_friction(None, Axis(effort, v, {"m": a}), (Viscous(), Coulomb() + Viscous(), Asymmetric())).choice
+    assert choice.best == law_text(Asymmetric())
+    assert choice[law_text(Asymmetric())].bic < choice["coulomb + viscous"].bic < choice["viscous"].bic

@@ -12,10 +12,8 @@ from identify_cases import smooth
 import dynident as di
 from dynident.errors import ConditionWarning, DynidentWarning, IdentificationError, SignalWarning
 from dynident.friction import Coulomb, LoadDependent, Offset, Sigmoid, Stribeck, Tanh, TemperatureDependent, Viscous
-from dynident.identify import fit_axis, fit_log
-from dynident.identify.friction.problem import Problem, Recording, assemble
-from dynident.identify.friction.robot import fit_robot
-from dynident.identify.friction.search import Evaluator, Scale, shape_bounds
+from dynident.identify import Axis, Recording, fit_friction
+from dynident.identify.friction.problem import Evaluator, Problem, Scale, assemble, shape_bounds
 from dynident.signals.filters import Decimator
 
 TABLE_4_1 = {"J": 13e-4, "c": 1.7e-3, "Fc": 0.478, "beta": 10.78}
@@ -59,7 +57,7 @@ def actuator_torque(v, a):
 def test_table_4_1_from_velocities() -> None:
     _, _, v, a = multiprofile()
     noise = 0.01 * np.random.default_rng(0).normal(size=v.size)
-    fit = fit_axis(actuator_torque(v, a) + noise, Viscous() + Tanh(), v, {"J": a})
+    fit = fit_friction(None, Axis(actuator_torque(v, a) + noise, v, {"J": a}), Viscous() + Tanh())
     found = [fit.parameters[n] for n in ("J", "viscous.fv", "tanh.fc", "tanh.beta")]
     std = [fit.std[n] for n in ("J", "viscous.fv", "tanh.fc", "tanh.beta")]
     np.testing.assert_allclose(found, list(TABLE_4_1.values()), rtol=0.02)
@@ -81,7 +79,7 @@ def test_table_4_1_from_noisy_positions_through_the_default_pipeline() -> None:
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DynidentWarning)  # 1570 rad is much for a joint
-        fit = fit_log(robot.with_terms(("ia",)), log, Viscous() + Tanh())
+        fit = fit_friction(robot.with_terms(("ia",)), log, Viscous() + Tanh())
     assert fit.base.leaders[1:] == ("viscous.fv_joint_1", "tanh.fc_joint_1", "tanh.beta_joint_1")
     np.testing.assert_allclose(fit.values, list(TABLE_4_1.values()), rtol=0.02)
     assert fit.sources[0]["name"] == "log"
@@ -134,7 +132,7 @@ def truth_of(fitted: di.Mechanism, robot: di.Mechanism, phi: np.ndarray) -> di.m
 
 def test_bodies_and_shapes_of_all_joints_together() -> None:
     robot, motion, effort, _, phi = arm_data()
-    fit = fit_robot(robot, motion, effort, LAWS)
+    fit = fit_friction(robot, Recording(motion, effort), LAWS)
     true = fit.mechanism.with_parameters(truth_of(fit.mechanism, robot, phi)).with_friction(NUMBERS).parameters
     assert np.all(np.abs(fit.values - fit.base.values(true.values)) < 4.5 * fit.std)
     shapes = [fit.base.leaders.index(name) for name in ("tanh.beta_joint_1", "stribeck.vs_joint_2")]
@@ -161,7 +159,7 @@ def test_gradient_is_exact_with_filter_masks_and_weights() -> None:
         recording = Recording(motion, tau, filter_, (), None, warm, effort)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SignalWarning)
-            problem, _ = assemble(robot, [recording]).problem()
+            problem, _ = assemble(robot, [recording], "gls").problem()
         scale = Scale(shape_bounds(laws, list(motion.v.T), ("a", "b")))
         evaluator = Evaluator(problem, scale, np.array([0.3, 0.05]))
         u = scale.u(np.array([5.0, -0.01, 0.3, 1.5]))
@@ -178,7 +176,7 @@ def test_full_jacobian_of_golub_and_pereyra() -> None:
     rng = np.random.default_rng(3)
     v = rng.uniform(-1, 1, 400)
     fixed, law, tau = rng.normal(size=(400, 2)), Viscous() + Stribeck(None), np.sin(3 * v) + rng.normal(size=400)
-    fit = fit_axis(tau, law, v, {"a": fixed[:, 0], "b": fixed[:, 1]}, start=[0.3, 1.4], passes=1)
+    fit = fit_friction(None, Axis(tau, v, {"a": fixed[:, 0], "b": fixed[:, 1]}), law, start=[0.3, 1.4], passes=1)
     eta = fit.eta
 
     def residual(e):
@@ -200,7 +198,7 @@ def test_full_jacobian_of_golub_and_pereyra() -> None:
 
 def test_linear_laws_give_the_core_estimate() -> None:
     robot, motion, effort, _, _ = arm_data(2000)
-    fit = fit_robot(robot, motion, effort, Coulomb() + Viscous())
+    fit = fit_friction(robot, Recording(motion, effort), Coulomb() + Viscous())
     reference = di.WLS().fit(di.Regression.from_motion(robot, motion, effort)).result_
     predicted = reference.predict(motion).effort
     assert np.linalg.norm(fit.predict(motion).effort - predicted) < 1e-9 * np.linalg.norm(predicted)
@@ -210,7 +208,9 @@ def test_linear_laws_give_the_core_estimate() -> None:
 def test_temperature_is_found_and_unnamed_joints_keep_their_terms() -> None:
     robot, motion, effort, warm, _ = arm_data()
     effort = effort + -0.01 * (warm[:, :1] - 20.0) * np.array([1.0, 0.0]) * (0.7 * motion.v + 1.3 * np.tanh(9.0 * motion.v))
-    fit = fit_robot(robot, motion, effort, {"joint_1": TemperatureDependent(Viscous() + Tanh(), 20.0)}, temperature=warm)
+    fit = fit_friction(
+        robot, Recording(motion, effort, temperature=warm), {"joint_1": TemperatureDependent(Viscous() + Tanh(), 20.0)}
+    )
     row = next(row for row in fit.observability() if row.name == "alpha_joint_1")
     assert row.value == pytest.approx(-0.01, abs=4 * row.std)
     assert row.std < 1e-3
@@ -222,8 +222,8 @@ def test_temperature_is_found_and_unnamed_joints_keep_their_terms() -> None:
 
 def test_thinned_starts_find_what_all_samples_find() -> None:
     robot, motion, effort, _, _ = arm_data(20000)
-    fit = fit_robot(robot, motion, effort, LAWS)
-    known = fit_robot(robot, motion, effort, LAWS, start=SHAPES)
+    fit = fit_friction(robot, Recording(motion, effort), LAWS)
+    known = fit_friction(robot, Recording(motion, effort), LAWS, start=SHAPES)
     for joint in robot.joint_names:
         np.testing.assert_allclose(fit.friction[joint].values, known.friction[joint].values, rtol=1e-4)
 
@@ -235,19 +235,19 @@ def test_saturated_efforts_are_left_out_and_said() -> None:
     v = np.sin(np.arange(3000) * 0.01)
     tau = 2.0 * v + 1.0 * np.tanh(10 * v) + 0.01 * np.random.default_rng(0).normal(size=v.size)
     with pytest.warns(SignalWarning, match="saturated in"):
-        fit = fit_axis(np.clip(tau, -2.5, 2.5), Viscous() + Tanh(), v)
+        fit = fit_friction(None, Axis(np.clip(tau, -2.5, 2.5), v), Viscous() + Tanh())
     assert fit.parameters["viscous.fv"] == pytest.approx(2.0, rel=0.01)
     assert np.isnan(fit.residuals).sum() > 100
     robot, motion, effort, _, _ = arm_data(3000)
     limit = 0.7 * np.abs(effort[:, 0]).max()
     clipped = np.clip(effort, [-limit, -1e9], [limit, 1e9])
     with pytest.warns(SignalWarning, match="joint_1.*left out"):
-        fit_robot(robot, motion, clipped, LAWS)
+        fit_friction(robot, Recording(motion, clipped), LAWS)
 
 
 def test_one_direction_is_a_partial_result() -> None:
     v = 1.0 + 0.5 * np.sin(np.arange(500) * 0.05)
-    fit = fit_axis(2.0 * v + 3.0, Viscous() + Coulomb() + Offset(), v)
+    fit = fit_friction(None, Axis(2.0 * v + 3.0, v), Viscous() + Coulomb() + Offset())
     assert any("one direction" in note and "both ways" in note for note in fit.notes)
     assert fit.parameters["viscous.fv"] == pytest.approx(2.0)
     assert fit.parameters["coulomb.fc"] + fit.parameters["offset.off"] == pytest.approx(3.0)
@@ -256,25 +256,25 @@ def test_one_direction_is_a_partial_result() -> None:
 
 def test_a_shape_that_the_data_do_not_show_is_said() -> None:
     v = np.where(np.arange(800) % 40 < 20, 1.0, -1.0) * np.linspace(0.8, 1.0, 800)
-    fit = fit_axis(2.0 * np.sign(v) + 0.5 * v, Viscous() + Tanh(), v)
+    fit = fit_friction(None, Axis(2.0 * np.sign(v) + 0.5 * v, v), Viscous() + Tanh())
     assert np.isinf(fit.std["tanh.beta"]) or fit.std["tanh.beta"] > fit.parameters["tanh.beta"]
 
 
 def test_sigmoid_values_are_said_not_to_be_identifiable() -> None:
     v = np.sin(np.arange(600) * 0.05)
-    fit = fit_axis(Sigmoid(2).value(v, [1.0, 2.0, -1.0, 5.0, 20.0]), Sigmoid(2), v)
+    fit = fit_friction(None, Axis(Sigmoid(2).value(v, [1.0, 2.0, -1.0, 5.0, 20.0]), v), Sigmoid(2))
     assert any("(-Bf, -w)" in note for note in fit.notes)
 
 
 def test_bad_axis_input(subtests: pytest.Subtests) -> None:
     for call, message in [
-        (lambda v: fit_axis(v[:3], Viscous() + Tanh(), v[:3]), "cannot determine"),
-        (lambda v: fit_axis(v[:-1], Viscous(), v), "one-dimensional"),
-        (lambda v: fit_axis(v * np.nan, Viscous(), v), "not finite"),
-        (lambda v: fit_axis(v, Viscous(), v, {"J": v[:5]}), "fixed column 'J'"),
-        (lambda v: fit_axis(v, Tanh(), 0 * v), "never moves"),
-        (lambda v: fit_axis(v, Tanh(), v, start=[-1.0]), "start is"),
-        (lambda v: fit_axis(v, Tanh(), v, {"J": v**2}).predict(v, {}), "columns J are missing"),
+        (lambda v: fit_friction(None, Axis(v[:3], v[:3]), Viscous() + Tanh()), "cannot determine"),
+        (lambda v: fit_friction(None, Axis(v[:-1], v), Viscous()), "one-dimensional"),
+        (lambda v: fit_friction(None, Axis(v * np.nan, v), Viscous()), "not finite"),
+        (lambda v: fit_friction(None, Axis(v, v, {"J": v[:5]}), Viscous()), "fixed column 'J'"),
+        (lambda v: fit_friction(None, Axis(v, 0 * v), Tanh()), "never moves"),
+        (lambda v: fit_friction(None, Axis(v, v), Tanh(), start=[-1.0]), "start is"),
+        (lambda v: fit_friction(None, Axis(v, v, {"J": v**2}), Tanh()).predict(v, {}), "columns J are missing"),
     ]:
         with subtests.test(str(message)), pytest.raises(IdentificationError, match=message):
             call(np.sin(np.arange(200) * 0.1))
@@ -283,20 +283,20 @@ def test_bad_axis_input(subtests: pytest.Subtests) -> None:
 def test_bad_robot_input() -> None:
     robot, motion, effort, _, _ = arm_data(300)
     with pytest.raises(IdentificationError, match="elbow"):
-        fit_robot(robot, motion, effort, {"elbow": Tanh()})
+        fit_friction(robot, Recording(motion, effort), {"elbow": Tanh()})
     with pytest.raises(IdentificationError, match="must be finite"):
-        fit_robot(robot, motion, effort[:10], Tanh())
+        fit_friction(robot, Recording(motion, effort[:10]), Tanh())
     with pytest.raises(di.DynidentError, match="needs its temperature"):
-        fit_robot(robot, motion, effort, TemperatureDependent(Tanh()))
+        fit_friction(robot, Recording(motion, effort), TemperatureDependent(Tanh()))
     with pytest.raises(IdentificationError, match="temperature has shape"):
-        fit_robot(robot, motion, effort, TemperatureDependent(Tanh()), temperature=np.zeros(3))
+        fit_friction(robot, Recording(motion, effort, temperature=np.zeros(3)), TemperatureDependent(Tanh()))
     with pytest.raises(IdentificationError, match="dead or skipped"):
-        fit_robot(robot, motion, effort, Tanh(), skip=robot.joint_names)
+        fit_friction(robot, Recording(motion, effort, skip=robot.joint_names), Tanh())
     with pytest.raises(IdentificationError, match="too few for a decimation"):
-        fit_robot(robot, motion, effort, Tanh(), decimator=Decimator(100, 500.0))
+        fit_friction(robot, Recording(motion, effort, Decimator(100, 500.0)), Tanh())
     with pytest.raises(IdentificationError, match="at least one"):
-        fit_log(robot, [], Tanh())
-    fit = fit_robot(robot, motion, effort, Coulomb() + Viscous(), skip=("joint_2",))
+        fit_friction(robot, [], Tanh())
+    fit = fit_friction(robot, Recording(motion, effort, skip=("joint_2",)), Coulomb() + Viscous())
     assert list(fit.friction) == ["joint_1"]
     assert fit.groups == ("joint_1",)
 
@@ -311,7 +311,7 @@ def test_temperatures_that_hardly_change_are_told_and_taken_as_no_effect():
         tau = di.inverse_dynamics(robot, motion) + (1.0 - 0.014 * (T - 20.0)) * (2.0 * np.sign(motion.v) + motion.v) + noise
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
-            fit = fit_robot(robot, motion, tau, TemperatureDependent(Coulomb() + Viscous()), temperature=T)
+            fit = fit_friction(robot, Recording(motion, tau, temperature=T), TemperatureDependent(Coulomb() + Viscous()))
         assert fit.friction["joint_1"].parameters["alpha"] == pytest.approx(found, abs=0.0 if span < 1.0 else 2e-3)
         said = [str(w.message) for w in told if issubclass(w.category, ConditionWarning)]
         assert bool(said) == (span < 1.0) and all(

@@ -10,9 +10,9 @@ import pytest
 import dynident as di
 from dynident.errors import DynidentWarning
 from dynident.friction.text import law_text
-from dynident.identify import choose, fit_axis
-from dynident.identify.friction.choice import choose_recorded
-from dynident.identify.friction.robot import prepared_logs
+from dynident.identify import Axis, fit_friction
+from dynident.identify.friction.choice import choose_recorded, compare_models
+from dynident.identify.friction.fitting import friction_data
 
 
 def waves(t, seed, size, speed):
@@ -56,8 +56,8 @@ def test_logs_of_a_fit_with_laws_share_one_band_and_dead_efforts_cost_only_their
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DynidentWarning)  # dead channels
         plain = di.MAP().fit(di.Regression.from_logs(robot, logs)).result_
-        fit = di.fit_log(robot, logs[:2], "coulomb + viscous", None, None, di.MAP())  # no run has both efforts
-        whole = di.fit_log(robot, logs, "coulomb + viscous", None, None, di.MAP())
+        fit = di.fit_friction(robot, logs[:2], "coulomb + viscous", None, None, di.MAP())  # no run has both efforts
+        whole = di.fit_friction(robot, logs, "coulomb + viscous", None, None, di.MAP())
     bands = {(source["cutoff"], round(source["bandwidth"], 6)) for source in whole.sources}
     assert bands == {(source["cutoff"], round(source["bandwidth"], 6)) for source in plain.sources}
     assert len({cutoff for cutoff, _ in bands}) == 1
@@ -73,7 +73,7 @@ def test_the_laws_of_the_terms_are_the_default_fit(runs) -> None:
     """Coulomb and viscous friction as laws: same columns, same belief, same signs, and so the same model."""
     robot, (_, _, log) = runs
     plain = di.MAP().fit(di.Regression.from_logs(robot, [log])).result_
-    laws = di.fit_log(robot, log, "coulomb + viscous", None, None, di.MAP())
+    laws = di.fit_friction(robot, log, "coulomb + viscous", None, None, di.MAP())
     t = np.arange(0.0, 5.0, 0.01)
     other = di.Motion(t, *waves(t, 9, 2, 2.0))
     np.testing.assert_allclose(laws.predict(other).effort, plain.predict(other).effort, atol=1e-6)
@@ -106,7 +106,7 @@ def test_a_law_that_noise_does_not_show_stays_possible_and_is_scored_as_exported
     q, v, a = np.sin(x) @ size, np.cos(x) @ (size * w), -np.sin(x) @ (size * w**2)
     effort = 2.0 * a + 0.3 * np.sign(v) + 0.2 * v + 0.3 * rng.normal(size=t.size)
     log = di.Log(t, ["rail"], q[:, None], effort[:, None], "joint_force")
-    fit = di.fit_log(slide(), log, "stribeck + viscous", None, None, di.MAP())
+    fit = di.fit_friction(slide(), log, "stribeck + viscous", None, None, di.MAP())
     numbers = fit.friction["rail"].parameters
     assert numbers["viscous.fv"] >= 0.0
     assert 0.0 <= numbers["stribeck.fs"] < 3.0
@@ -121,7 +121,7 @@ def test_a_hump_below_the_speeds_that_were_seen_is_not_fitted() -> None:
     v = np.sin(0.01 * k + 0.003)
     tau = 0.5 * np.sign(v) + 0.2 * v + 0.02 * np.random.default_rng(0).normal(size=v.size)
     tau[np.argsort(np.abs(v))[:4]] += 5.0 * np.sign(v[np.argsort(np.abs(v))[:4]])
-    fit = fit_axis(tau, di.friction.law_of("stribeck + viscous"), v)
+    fit = fit_friction(None, Axis(tau, v), "stribeck + viscous")
     assert abs(fit.parameters["stribeck.fs"]) < 3.0
 
 
@@ -140,7 +140,7 @@ def test_laws_are_chosen_by_friction_not_by_bodies_that_a_joint_alone_invents() 
     tau = di.inverse_dynamics(true, (q, v, a)) + size * hump * np.sign(v) + 0.3 * v
     tau += 0.03 * np.random.default_rng(1).normal(size=tau.shape)
     log = di.Log(t=t, joints=described.joint_names, position=q, effort=tau, effort_kind="joint_torque")
-    choice = choose_recorded(prepared_logs(described, log, None, None), ["coulomb + viscous", "stribeck + viscous"], None, 5, 0)
+    choice = choose_recorded(friction_data(described, log, None), ["coulomb + viscous", "stribeck + viscous"])
     assert [law_text(law).split()[0] for law in choice.laws.values()] == ["coulomb", "stribeck", "coulomb"]
     for own in choice.choices.values():
         best = own[own.best]
@@ -164,8 +164,8 @@ def made_up(errors, slow=1.0, fast=1.0, parameters=2):
 def test_a_law_that_is_worse_on_slower_or_faster_motion_than_the_simplest_is_out(worse: str) -> None:
     speed = np.linspace(0.1, 1.0, 100)
     rich = made_up(0.5, **{worse: 2.5}, parameters=4)
-    assert choose({"plain": made_up(1.0), "rich": made_up(0.5, parameters=4)}, 100, 5, speed).best == "rich"
-    found = choose({"plain": made_up(1.0), "rich": rich}, 100, 5, speed)
+    assert compare_models({"plain": made_up(1.0), "rich": made_up(0.5, parameters=4)}, 100, 5, speed).best == "rich"
+    found = compare_models({"plain": made_up(1.0), "rich": rich}, 100, 5, speed)
     assert found.best == "plain"
     assert found["rich"].held_out < found["plain"].held_out
     assert max(found["rich"].slower, found["rich"].extrapolated) == pytest.approx(1.25)
@@ -180,7 +180,7 @@ def test_what_rests_or_does_not_count_is_neither_fast_nor_slow() -> None:
         seen.append(~rows)
         return np.ones(rows.size), 2
 
-    choose({"one": fit}, 200, 5, speed)
+    compare_models({"one": fit}, 200, 5, speed)
     fast, slow = seen[5], seen[6]
     assert not slow[:40].any()
     assert not (fast | slow)[140:].any()

@@ -99,7 +99,7 @@ def test_bands_at_rest_are_as_wide_with_a_friction_law_as_with_terms(law):
     log = simulated_log(robot, noise=0.02)
     standing = di.Motion([0.0], [[0.3, 0.2]], [[0.0, 0.0]], [[0.0, 0.0]])
     terms = MAP().fit(Regression.from_logs(wrong(robot), [log])).result_.predict(standing).std
-    fit = di.fit_log(wrong(robot), [log], law)
+    fit = di.fit_friction(wrong(robot), [log], law)
     np.testing.assert_allclose(terms[0], [robot.parameters[f"fc_{joint}"] / np.sqrt(3.0) for joint in log.joints], rtol=0.1)
     share = fit.predict(standing).std / terms
     assert np.all((share > 0.95) & (share < 1.3))  # the step of a smooth law about standstill has some of the viscous friction

@@ -8,7 +8,7 @@ from identify_cases import DOWN_Y, PLANAR, arm
 
 import dynident as di
 from dynident.identify import MAP, Regression
-from dynident.identify.regression.stretches import _lowest, period_of, stretches_of
+from dynident.identify.regression.factor import _lowest, period_of, stretches_of
 from dynident.mechanics import inverse_dynamics
 
 RATE, BASE = 100.0, 0.2

@@ -10,6 +10,7 @@ import dynident as di
 from dynident.errors import DynidentError, IdentificationError, SignalWarning
 from dynident.identify import OLS, WLS, Regression, base_parameters
 from dynident.identify.regression import factor
+from dynident.identify.regression.rows import CompiledRows
 from dynident.mechanics import Motion, inverse_dynamics
 from dynident.signals import Log, prepare, split_at_gaps
 from dynident.signals.filters import Decimator
@@ -174,6 +175,46 @@ def test_a_log_is_prepared_and_then_compressed():
     assert r.sources[0]["samples"] == len(prepared)
     told = Regression.from_log(robot, log, like=prepared)
     assert "like" not in told.options  # it could not be stored, and the band is in the source
+
+
+@pytest.mark.parametrize("keep_rows", [False, True])
+@pytest.mark.parametrize(("noise", "options"), [(0.05, {}), (1.0, {}), (0.05, {"cutoff": 20.0}), (0.05, {"standstill": 0.05})])
+def test_one_log_gives_the_same_data_alone_and_as_a_list(noise, options, keep_rows):
+    robot = arm(RRR)
+    log = simulated_log(robot, seconds=20.0, noise=noise)
+    alone = Regression.from_log(robot, log, keep_rows=keep_rows, **options)
+    listed = Regression.from_logs(robot, [log], keep_rows=keep_rows, **options)
+    for a, b in zip(alone.groups, listed.groups, strict=True):
+        np.testing.assert_array_equal(a.R, b.R)
+        np.testing.assert_array_equal(a.products, b.products)
+        assert (a.name, a.count, a.counts, a.phases, a.independence) == (b.name, b.count, b.counts, b.phases, b.independence)
+    assert (alone.sources, alone.options, alone.notes) == (listed.sources, listed.options, listed.notes)
+    assert len(alone.stretches) == len(listed.stretches) == keep_rows
+    for mine, theirs in zip(alone.stretches, listed.stretches, strict=True):
+        np.testing.assert_array_equal(mine.W[0], theirs.W[0])
+
+
+def test_rows_are_evaluated_once_in_a_plain_fit(monkeypatch):
+    robot = arm(RRR)
+    log = simulated_log(robot, seconds=20.0, noise=0.05)
+    base, evaluated, over = base_parameters(robot), [], CompiledRows.over
+
+    def counting(self, motion, effort, first=0, signals=None):
+        into = over(self, motion, effort, first, signals)
+
+        def counted(out):
+            write = into(out)
+            return lambda piece, start: (evaluated.append((piece.start, piece.stop)), write(piece, start))[1]
+
+        return counted
+
+    monkeypatch.setattr(CompiledRows, "over", counting)
+    data = Regression.from_log(robot, log, base, cutoff=20.0, decimation=1)
+    WLS().fit(data)
+    covered = sorted(evaluated)
+    assert [start for start, _ in covered[1:]] == [stop for _, stop in covered[:-1]]  # every sample once, none twice
+    assert (covered[0][0], covered[-1][1]) == (0, data.sources[0]["samples"])
+    assert data.sources[0]["resting"] is not None
 
 
 def test_save_and_load_are_exact(tmp_path):

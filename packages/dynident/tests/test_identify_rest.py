@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import dynident as di
-from dynident.identify.regression.stretches import shares
+from dynident.identify.regression.factor import shares
+from dynident.identify.regression.logs import compressed_log, match
 
 RATE, MOVE, REST = 200.0, 1.0, 0.5
 
@@ -70,7 +71,10 @@ def test_bands_in_motion_are_not_those_at_rest(robot: di.Mechanism) -> None:
 def test_pieces_of_a_log_add(robot: di.Mechanism) -> None:
     log = log_of(robot, moves(1, True), 1, 0.2, 1.0)
     base = di.base_parameters(robot)
-    one, other = (di.Regression.from_log(robot, log, base, between=own, cutoff=10.0) for own in ((0.0, 12.0), (12.0, 40.0)))
+    one, other = (
+        compressed_log(match(robot, log), log, base, "gls", (), {"cutoff": 10.0}, between=own)
+        for own in ((0.0, 12.0), (12.0, 40.0))
+    )
     whole = one + other
     (joined,) = whole.joined().sources
     assert joined["samples"] == sum(source["samples"] for source in whole.sources)

@@ -253,11 +253,11 @@ def test_friction_follows_a_logged_temperature() -> None:
 
 
 def test_a_fit_of_friction_laws_is_monitored_too(arm) -> None:
-    from dynident.identify import fit_log
+    from dynident.identify import fit_friction
 
     machine, _ = arm
     log = machine.simulate(excitation(3, 10.0), seed=1).log
-    monitor = Monitor(fit_log(machine.model, log, Coulomb() + Viscous()))
+    monitor = Monitor(fit_friction(machine.model, log, Coulomb() + Viscous()))
     assert not monitor.run(machine.simulate(excitation(3, 6.0, seed=3), seed=2).log).events
 
 

@@ -9,7 +9,7 @@ from identify_cases import arm, simulated_log
 import dynident as di
 from dynident.errors import DynidentError
 from dynident.friction import Tanh, Viscous
-from dynident.identify import RLS, Prediction, Regression, fit_axis
+from dynident.identify import RLS, Axis, Prediction, Regression, fit_friction
 from dynident.simulate import Sweep
 from dynident.trajectory import Fourier, Trajectory
 from dynident.validate import CrossValidation
@@ -59,7 +59,7 @@ def test_preparation_is_drawn():
 
 def test_fits_and_estimators_show_their_curves():
     v = 2.0 * np.sin(3.0 * T)
-    fit = fit_axis(2.0 * v + 3.0 * np.tanh(8.0 * v), Viscous() + Tanh(), v)
+    fit = fit_friction(None, Axis(2.0 * v + 3.0 * np.tanh(8.0 * v), v), Viscous() + Tanh())
     measured, *law = fit.plot().axes[0].lines
     np.testing.assert_allclose(measured.get_ydata(), 2.0 * v + 3.0 * np.tanh(8.0 * v), atol=1e-9)
     for side in law:

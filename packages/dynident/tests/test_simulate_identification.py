@@ -13,7 +13,7 @@ from dynident.control import ComputedTorque, gains_for
 from dynident.drive import Drive, Encoder, Motor, Transmission
 from dynident.errors import IdentificationError, LogError, SignalWarning
 from dynident.friction import Coulomb, Friction, Polynomial, Tanh, Viscous
-from dynident.identify import fit_log
+from dynident.identify import fit_friction
 from dynident.mechanism import from_com
 from dynident.signals.filters import Decimator
 from dynident.simulate import VirtualRobot, with_noise
@@ -95,10 +95,10 @@ def test_five_bar_by_linear_terms_and_by_its_own_law(five_bar_logs):
     assert np.abs(deviations(machine.model, moving)).max() < 4.0
     assert moving.score(other).metrics.relative < 0.01
     assert moving.score(other).all_samples.relative > 0.05  # what is left out is still told
-    law = fit_log(machine.model, noisy, Viscous() + Tanh())
+    law = fit_friction(machine.model, noisy, Viscous() + Tanh())
     assert np.abs(body_deviations(machine.model, law)).max() < 4.0
     assert law.score(other).metrics.relative < 0.02
-    sharp = fit_log(machine.model, clean, Viscous() + Tanh())
+    sharp = fit_friction(machine.model, clean, Viscous() + Tanh())
     ratio = machine.drives[0].transmission.ratio  # a law of the joint turns as much faster as the motor
     assert sharp.friction["alpha1"].parameters["tanh.beta"] == pytest.approx(ratio * 10.0, rel=1e-3)
     assert sharp.score(other).metrics.relative < 1e-3
@@ -108,7 +108,7 @@ def test_arm_with_cubic_friction_by_its_own_law():
     machine = arm6_machine(noise=False)
     train, test = (random_motion([0.0] * 6, [0.6] * 3 + [1.0] * 3, seed=s, duration=4.0, periods=2) for s in (1, 2))
     log, other = machine.simulate(train).log, machine.simulate(test, duration=4.0).log
-    fit = fit_log(machine.model, log, Polynomial(3), options={"standstill": STANDSTILL})
+    fit = fit_friction(machine.model, log, Polynomial(3), options={"standstill": STANDSTILL})
     assert np.abs(body_deviations(machine.model, fit)).max() < 4.0
     for joint, friction in machine.friction.items():
         for name, value in zip(("a0", "a1", "a2", "a3"), friction.values, strict=True):

@@ -27,7 +27,7 @@ from .identify.estimators.least_squares import OLS as OLS
 from .identify.estimators.least_squares import WLS as WLS
 from .identify.estimators.map import MAP as MAP
 from .identify.fit import Fit as Fit
-from .identify.friction.robot import fit_log as fit_log
+from .identify.friction.fitting import fit_friction as fit_friction
 from .identify.posterior.prior import Knowledge as Knowledge
 from .identify.regression.regression import Regression as Regression
 from .identify.score import Score as Score

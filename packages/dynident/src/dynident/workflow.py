@@ -43,7 +43,7 @@ def identify(
     effort : str, optional
         Effort kind of logs that are given as files, as in `Log.read`.
     laws : friction laws, optional
-        As in `fit_log`, such as "auto"; the joint terms of the robot when omitted.
+        As in `fit_friction`, such as "auto"; the joint terms of the robot when omitted.
     estimator : estimator, optional
         Such as ``di.WLS()``; ``di.MAP()`` when omitted.
     data : Regression, optional
@@ -89,7 +89,7 @@ def identify(
     solver: Any = di.MAP() if estimator is None else estimator
     step("estimating")
     if laws is not None:
-        fit = di.fit_log(mechanism, runs, laws, options, None if projection == "gls" else projection, solver)
+        fit = di.fit_friction(mechanism, runs, laws, options, None if projection == "gls" else projection, solver)
     else:
         if data is None:
             rows = isinstance(solver, Estimator) and not isinstance(solver, di.MAP | di.WLS | di.OLS | Entropic)

@@ -22,7 +22,7 @@ import numpy as np
 
 from dynident.errors import DynidentError, LogError, missing_extra
 from dynident.identify import BaseParameters, Regression
-from dynident.identify.regression.matching import match
+from dynident.identify.regression.logs import compressed_log, match
 from dynident.mechanism import Mechanism
 from dynident.signals import Log, prepare
 from dynident.signals.formats import open_parquet
@@ -103,7 +103,7 @@ def piece_evidence(
             log = reader.log(low, high)
             log = replace(log, name=Path(path).name, provenance={**log.provenance, "sha256": layout.content})
             between = (float(log.t[begin - low]), float(log.t[min(stop - low, len(log)) - 1]))
-            own = Regression.from_log(robot, log, base, stretches=1, between=between, **fixed)
+            own = compressed_log(match(robot, log), log, base, "gls", (), fixed, 1, between)
             whole = own if whole is None else whole + own
     assert whole is not None
     kept = max(1, -(-STRETCHES // len(layout.tasks)))  # stretches of time of this piece whose evidence is kept apart

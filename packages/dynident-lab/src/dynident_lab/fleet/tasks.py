@@ -21,6 +21,7 @@ import numpy as np
 from dynident.arrays import Array
 from dynident.errors import DynidentError, DynidentWarning, IdentificationError
 from dynident.identify import MAP, WLS, BaseParameters, Regression, base_parameters
+from dynident.identify.regression.logs import compressed_log, match
 from dynident.mechanism import Mechanism
 from dynident.parallel import one_core
 from dynident.signals import Log
@@ -110,7 +111,7 @@ def log_evidence(job: Job, path: str) -> dict[str, Any]:
         warnings.simplefilter("ignore", DynidentWarning)  # they are in the notes
         log = read(path, job.reading)
         options = options_at(job.options, log.rate)
-        evidence = Regression.from_log(job.robot, log, base, stretches=STRETCHES, **options)
+        evidence = compressed_log(match(job.robot, log), log, base, "gls", (), options, STRETCHES)
         content = evidence.to_bytes()
     content_sum = hashlib.sha256(log.checksum().encode()).hexdigest()
     return _receipt(evidence, content, content_sum, len(log), started)

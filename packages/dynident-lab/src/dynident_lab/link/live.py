@@ -11,7 +11,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from dynident.arrays import Array
 from dynident.errors import LinkError
 from dynident.identify import RLS
-from dynident.identify.regression.matching import match
+from dynident.identify.regression.logs import match
 from dynident.mechanics import Motion
 from dynident.mechanism import Mechanism
 from dynident.monitor import Monitor, Reading

@@ -13,7 +13,7 @@ import numpy as np
 from dynident.arrays import Array
 from dynident.errors import IdentificationError
 from dynident.friction import FrictionLaw, Polynomial
-from dynident.identify import Fit, fit_log
+from dynident.identify import Fit, fit_friction
 from dynident.mechanism import Mechanism
 from dynident.results import Result
 from dynident.signals import Log
@@ -120,7 +120,7 @@ def identify_cycles(
         if cycles is not None and number not in cycles:
             continue
         training, held_out = cycle_parts(part)
-        fit = fit_log(mechanism, training, chosen, {"standstill": STANDSTILL, **options}, None, estimator)
+        fit = fit_friction(mechanism, training, chosen, {"standstill": STANDSTILL, **options}, None, estimator)
         found = fit.observability()
         if names and names != tuple(row.name for row in found):
             raise IdentificationError(

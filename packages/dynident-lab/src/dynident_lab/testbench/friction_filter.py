@@ -21,8 +21,8 @@ from dynident.arrays import Array
 from dynident.checks import real, signal, step_length, time_axis
 from dynident.errors import DynidentError, IdentificationError
 from dynident.friction import Friction, Offset, Sigmoid
-from dynident.identify import fit_axis
-from dynident.identify.friction.axis import SIGMOID_NOTE
+from dynident.identify import Axis, fit_friction
+from dynident.identify.friction.fitting import SIGMOID_NOTE
 from dynident.identify.friction.problem import direction_note
 from dynident_lab.testbench.friction_filter_steps import Steps, steps_of
 
@@ -277,7 +277,7 @@ class FrictionFilter:
         rest = effort - first[0] * a - first[1] * np.cos(place) + first[2] * np.sin(place)
         thin = max(1, rest.size // SAMPLES)
         try:
-            found = fit_axis(rest[::thin], Sigmoid(self.terms), v[::thin]).friction["axis"].parameters
+            found = fit_friction(None, Axis(rest[::thin], v[::thin]), Sigmoid(self.terms)).friction["axis"].parameters
         except (DynidentError, ValueError, np.linalg.LinAlgError):
             return None
         for i in range(self.terms):

@@ -17,7 +17,7 @@ import numpy as np
 
 from dynident.arrays import Array
 from dynident.errors import DynidentError, IdentificationError
-from dynident.identify.regression.matching import match
+from dynident.identify.regression.logs import match
 from dynident.mechanism import Mechanism
 from dynident.results import Result
 from dynident.signals import Log

@@ -20,8 +20,8 @@ from dynident.arrays import Array
 from dynident.checks import signal, time_axis
 from dynident.errors import IdentificationError
 from dynident.friction import LuGre, Stribeck, Viscous
-from dynident.identify import fit_axis
-from dynident.identify.friction.axis import AxisFit
+from dynident.identify import Axis, fit_friction
+from dynident.identify.friction.fitting import AxisFit
 from dynident.results import Result
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def fit_static(v: ArrayLike, force: ArrayLike, exponent: float = 2.0) -> AxisFit
         raise IdentificationError(
             f"the static curve has {np.unique(np.abs(speed)).size} different speeds; its four parameters need at least five"
         )
-    fit = fit_axis(force, Stribeck(exponent) + Viscous(), speed, name="static")
+    fit = fit_friction(None, Axis(force, speed, name="static"), Stribeck(exponent) + Viscous())
     values = fit.parameters
     if not (values["stribeck.fc"] > 0.0 and values["stribeck.fs"] > 0.0):
         raise IdentificationError(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from dynident.errors import DynidentError, IdentificationError
-from dynident.identify.regression.matching import match
+from dynident.identify.regression.logs import match
 from dynident.mechanism import Mechanism
 from dynident.results import Result
 from dynident.signals import Log

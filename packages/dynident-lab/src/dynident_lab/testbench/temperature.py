@@ -10,7 +10,7 @@ import numpy as np
 
 from dynident.errors import IdentificationError
 from dynident.friction import Coulomb, FrictionLaw, TemperatureDependent, Viscous
-from dynident.identify import Fit, Metrics, fit_log
+from dynident.identify import Fit, Metrics, fit_friction
 from dynident.mechanism import Mechanism
 from dynident.results import Result
 from dynident.signals import Log
@@ -88,8 +88,8 @@ def compare_temperature(
         )
     reference = float(np.mean([np.nanmean(log.temperature) for log in training]))  # type: ignore[arg-type]
     inner = law or Coulomb() + Viscous()
-    plain = fit_log(mechanism, training, inner)
-    warm = fit_log(mechanism, training, TemperatureDependent(inner, reference))
+    plain = fit_friction(mechanism, training, inner)
+    warm = fit_friction(mechanism, training, TemperatureDependent(inner, reference))
     return TemperatureComparison(
         plain, warm, {log.name: (plain.score(log).metrics, warm.score(log).metrics) for log in held_out}, reference
     )

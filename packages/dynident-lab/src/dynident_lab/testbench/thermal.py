@@ -25,8 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynident.arrays import Array
 from dynident.errors import IdentificationError, SignalWarning, warn
-from dynident.identify import choose
-from dynident.identify.friction.choice import Choice
+from dynident.identify.friction.choice import Choice, compare_models
 from dynident_lab.testbench.thermal_data import ThermalFit, ThermalTest
 from dynident_lab.thermal.models import AdvancedSecondOrder, FirstOrder, SecondOrder, ThermalModel, Weakening
 
@@ -358,4 +357,4 @@ def choose_thermal(tests: Sequence[ThermalTest], models: Sequence[Kind] = (First
         found = fit_thermal(series, kind, rows=np.split(rows, ends[:-1]))
         return np.where(seen, np.concatenate(found.predicted) - measured, 0.0), found.parameters
 
-    return choose({kind.__name__: partial(fit, kind) for kind in models}, int(ends[-1]), blocks)
+    return compare_models({kind.__name__: partial(fit, kind) for kind in models}, int(ends[-1]), blocks)

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import reduce
-from operator import add
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -76,7 +74,7 @@ def identify_machine(
     robot = prior or catalogue_model(machine.model)
     base = base_parameters(robot)
     logs = _logs(machine, training, seed)
-    evidence = reduce(add, [Regression.from_log(robot, log, base, projection, **options) for log in logs])
+    evidence = Regression.from_logs(robot, logs, base, projection, **options)
     return fit_of(WLS() if estimator is None else estimator, evidence)
 
 
@@ -87,9 +85,9 @@ def identify_friction(
 
     `training` is a motion, trajectory or plan, or a list of them; `prior` is `catalogue_model` of the machine when omitted.
     """
-    from dynident.identify import fit_log  # noqa: PLC0415 - only proofs with a law of their own need it
+    from dynident.identify import fit_friction  # noqa: PLC0415 - only proofs with a law of their own need it
 
-    fit = fit_log(prior or catalogue_model(machine.model), _logs(machine, training, seed), law, starts=starts, seed=seed)
+    fit = fit_friction(prior or catalogue_model(machine.model), _logs(machine, training, seed), law, starts=starts, seed=seed)
     return Known(fit.model.without_friction(), fit.friction)
 
 

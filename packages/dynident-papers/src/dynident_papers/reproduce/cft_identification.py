@@ -195,7 +195,7 @@ def cft_log() -> Reproduction:
     machine = cft.machine(added_inertia=0.2)
     t = np.linspace(0.0, 10.0, 2001)
     run = machine.simulate(cft.cartesian_reference(t, *cft.excitation(t)))
-    fit = di.fit_log(machine.model, run.log, dict.fromkeys(cft.JOINTS, "viscous + tanh"))
+    fit = di.fit_friction(machine.model, run.log, dict.fromkeys(cft.JOINTS, "viscous + tanh"))
     top = np.abs(run.truth.motion.v).max(axis=0)
     rows, drawn, share = [], {}, np.linspace(-1.0, 1.0, 201)
     for i, (joint, unit) in enumerate(zip(cft.JOINTS, UNITS, strict=True)):

@@ -47,7 +47,7 @@ def later_test(robot: int, test: int) -> list[Estimate]:
         t, seed = k * plan().period, 1000 * robot + 100 * test + k
         warm = warm_robot(t)
         logs = [warm.simulate(stage.curve, log_cycle=0.004, seed=seed + i).log for i, stage in enumerate(stages)]
-        fit = di.fit_log(er3a_c60.mechanism(), logs, Polynomial(), {"standstill": 0.1})
+        fit = di.fit_friction(er3a_c60.mechanism(), logs, Polynomial(), {"standstill": 0.1})
         found.append(Estimate.of(fit, f"Robot {robot}", f"test {test}", t))
     return found
 
@@ -177,8 +177,8 @@ def fig_37() -> Reproduction:
             logs[part.recordings[0].cycle] = part.stages()
     robot, options = er3a_c60.mechanism(), {"standstill": 0.1}
     law = TemperatureDependent(Polynomial(), study().heating[0].best.model.reference)
-    warm = di.fit_log(robot, [with_estimated_temperature(x) for k in logs for x in logs[k]["excitation"]], law, options)
-    cold = di.fit_log(robot, logs[0]["excitation"], Polynomial(), options)
+    warm = di.fit_friction(robot, [with_estimated_temperature(x) for k in logs for x in logs[k]["excitation"]], law, options)
+    cold = di.fit_friction(robot, logs[0]["excitation"], Polynomial(), options)
     rows = []
     for k, name in ((0, "cold"), (CYCLES - 1, "hot")):
         test = logs[k]["validation"][0]

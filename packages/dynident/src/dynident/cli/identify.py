@@ -52,7 +52,7 @@ from dynident.cli.options import (
 from dynident.cli.progress import progress
 from dynident.cli.words import in_options
 from dynident.errors import DescriptionError, DynidentError, MissingExtraError
-from dynident.identify.regression.matching import match
+from dynident.identify.regression.logs import match
 from dynident.mechanism.files import is_mjcf
 from dynident.mechanism.sidecar import write_sidecar
 from dynident.outputs import output_set

@@ -19,10 +19,9 @@ from .estimators.recursive import RLS as RLS
 from .estimators.robust import IRLS as IRLS
 from .estimators.total import TLS as TLS
 from .fit import Fit as Fit
-from .friction.axis import fit_axis as fit_axis
-from .friction.choice import choose as choose
-from .friction.choice import choose_law as choose_law
-from .friction.robot import fit_log as fit_log
+from .friction.fitting import Axis as Axis
+from .friction.fitting import fit_friction as fit_friction
+from .friction.problem import Recording as Recording
 from .partitions import rank_partitions as rank_partitions
 from .payload.efforts import payload_of as payload_of
 from .payload.efforts import payload_on_arm as payload_on_arm

@@ -12,7 +12,7 @@ from dynident.arrays import Array
 from dynident.errors import DynidentError
 from dynident.figures import BLUE, SKY, finish, label, new_figure
 from dynident.friction.law import State
-from dynident.identify.regression.stretches import SLOW, nearness, shares
+from dynident.identify.regression.factor import SLOW, nearness, shares
 from dynident.mechanics.closure import closure_starts
 from dynident.mechanics.motion import Motion
 from dynident.results import Result

@@ -13,8 +13,7 @@ from dynident.arrays import Array
 from dynident.errors import DynidentError, IdentificationError, SignalWarning, warn
 from dynident.identify.base import columns_of
 from dynident.identify.figures import plot_score
-from dynident.identify.regression.matching import match, robot_motion
-from dynident.identify.regression.regression import dead_efforts, prepared_for, same_band, source_of
+from dynident.identify.regression.logs import dead_efforts, match, prepared_for, robot_motion, same_band, source_of
 from dynident.identify.regression.rows import Rows, motor_map
 from dynident.mechanics.motion import Motion
 from dynident.results import Result

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dynident.identify.regression.stretches import shares
+from dynident.identify.regression.factor import shares
 
 if TYPE_CHECKING:
     from dynident.identify.fit import Fit

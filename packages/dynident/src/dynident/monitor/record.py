@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dynident.arrays import Array
 from dynident.errors import LogError
 from dynident.figures import BLUE, ORANGE, SKY, WIDTH, extremes, label, new_figure
-from dynident.identify.regression.matching import match
+from dynident.identify.regression.logs import match
 from dynident.mechanics.closure import coordinates_from_actuators
 from dynident.results import Result
 from dynident.signals.log import Log

@@ -27,7 +27,7 @@ from dynident.identify.estimators.recursive import RLS
 from dynident.identify.estimators.robust import IRLS
 from dynident.identify.estimators.total import TLS
 from dynident.identify.fit import Fit
-from dynident.identify.regression.matching import match
+from dynident.identify.regression.logs import match
 from dynident.identify.regression.regression import Regression
 from dynident.mechanism.mechanism import Mechanism
 from dynident.parallel import gathered

@@ -18,7 +18,7 @@ from dynident.identify.base import base_parameters
 from dynident.identify.estimators.least_squares import OLS, WLS, fit_of
 from dynident.identify.estimators.map import MAP
 from dynident.identify.fit import Fit
-from dynident.identify.regression.matching import match
+from dynident.identify.regression.logs import match
 from dynident.identify.regression.regression import Regression
 from dynident.identify.score import Score
 from dynident.mechanism.mechanism import Mechanism

@@ -26,8 +26,8 @@ from dynident.identify.estimators.map import MAP
 from dynident.identify.estimators.statistics import EDGE, coloured_covariance
 from dynident.identify.fit import Fit
 from dynident.identify.regression.factor import Solution
-from dynident.identify.regression.regression import Regression
-from dynident.identify.regression.sampled import Stretch, differentiated, rows_along, sampled
+from dynident.identify.regression.logs import differentiated
+from dynident.identify.regression.regression import Regression, Stretch, rows_along, sampled
 from dynident.mechanics.motion import Motion
 from dynident.mechanism.mechanism import Mechanism
 

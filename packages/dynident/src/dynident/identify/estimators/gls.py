@@ -21,8 +21,7 @@ from dynident.errors import DynidentWarning, warn
 from dynident.identify.estimators.least_squares import WLS, LeastSquares
 from dynident.identify.estimators.statistics import ORDER, coloured_covariance, noise_filters
 from dynident.identify.regression.factor import Solution, free_rows, group_sigma, solve
-from dynident.identify.regression.regression import Regression
-from dynident.identify.regression.sampled import Stretch, sampled
+from dynident.identify.regression.regression import Regression, Stretch, sampled
 
 BLOCKS = 6  # stretches of time that are left out in turn
 WORSE = 1.1  # squared error of left-out stretches over that of WLS, from which on a filter does harm

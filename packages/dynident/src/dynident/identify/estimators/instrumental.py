@@ -20,9 +20,8 @@ from dynident.errors import DynidentWarning, IdentificationError, warn
 from dynident.identify.estimators.least_squares import WLS, LeastSquares
 from dynident.identify.estimators.statistics import embedded, influence_covariance
 from dynident.identify.regression.factor import RowGroup, Solution, group_sigma, solve
-from dynident.identify.regression.matching import robot_motion
-from dynident.identify.regression.regression import Regression
-from dynident.identify.regression.sampled import Stretch, rows_along, sampled
+from dynident.identify.regression.logs import robot_motion
+from dynident.identify.regression.regression import Regression, Stretch, rows_along, sampled
 from dynident.mechanics.motion import Motion
 
 Instruments = str | Motion | Callable[[int, Stretch], Motion]

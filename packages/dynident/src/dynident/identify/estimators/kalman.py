@@ -28,9 +28,8 @@ from dynident.identify.estimators.statistics import effort_share, jumping
 from dynident.identify.posterior.posterior import inflation
 from dynident.identify.posterior.prior import prior_of
 from dynident.identify.regression.factor import Solution, group_sigma
-from dynident.identify.regression.regression import Regression
+from dynident.identify.regression.regression import Regression, Stretch, sampled
 from dynident.identify.regression.rows import Rows
-from dynident.identify.regression.sampled import Stretch, sampled
 from dynident.mechanics.motion import Motion
 
 KINDS = ("extended", "unscented")

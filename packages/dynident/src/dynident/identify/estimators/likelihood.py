@@ -20,9 +20,8 @@ from dynident.identify.estimators.least_squares import LeastSquares
 from dynident.identify.estimators.statistics import EDGE, effort_share, embedded, influence_covariance
 from dynident.identify.estimators.total import TLS
 from dynident.identify.regression.factor import Solution
-from dynident.identify.regression.matching import robot_motion
-from dynident.identify.regression.regression import Regression
-from dynident.identify.regression.sampled import Stretch, differentiated, rows_along, sampled
+from dynident.identify.regression.logs import differentiated, robot_motion
+from dynident.identify.regression.regression import Regression, Stretch, rows_along, sampled
 from dynident.mechanics.motion import Motion
 
 SMALL = 1e-5

@@ -30,8 +30,7 @@ from dynident.identify.estimators.least_squares import LeastSquares
 from dynident.identify.estimators.statistics import ENOUGH, ORDER, RING, autocovariance, autoregression
 from dynident.identify.fit import Fit
 from dynident.identify.regression.factor import RowGroup, Solution, group_sigma, solve, triangle
-from dynident.identify.regression.regression import Regression
-from dynident.identify.regression.sampled import Stretch, rows_along, sampled
+from dynident.identify.regression.regression import Regression, Stretch, rows_along, sampled
 from dynident.mechanism.mechanism import Mechanism
 from dynident.results import Result
 from dynident.signals.quality import note

@@ -23,9 +23,8 @@ from dynident.figures import BLUE, SKY, finish, label, new_figure
 from dynident.identify.base import BaseParameters
 from dynident.identify.estimators.least_squares import WLS, LeastSquares
 from dynident.identify.regression.factor import RowGroup, Solution, solve, triangle
-from dynident.identify.regression.regression import Regression
+from dynident.identify.regression.regression import Regression, sampled
 from dynident.identify.regression.rows import Rows
-from dynident.identify.regression.sampled import sampled
 from dynident.mechanics.motion import Motion
 
 if TYPE_CHECKING:

@@ -18,8 +18,7 @@ from dynident.arrays import Array
 from dynident.errors import IdentificationError
 from dynident.identify.estimators.least_squares import WLS, LeastSquares
 from dynident.identify.regression.factor import Solution, free_rows, solve
-from dynident.identify.regression.regression import Regression
-from dynident.identify.regression.sampled import sampled
+from dynident.identify.regression.regression import Regression, sampled
 
 CONSTANTS = {"huber": 1.345, "tukey": 4.685}  # 95 % efficiency where the noise is normal
 MAD = 1.4826  # standard deviation over median absolute value of normal noise

@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from dynident.arrays import Array
 from dynident.friction.terms import JointTerm, term_of
 from dynident.identify.regression.factor import Solution
-from dynident.identify.regression.matching import robot_motion
-from dynident.identify.regression.regression import Regression
-from dynident.identify.regression.sampled import Stretch, differentiated, rows_along
+from dynident.identify.regression.logs import differentiated, robot_motion
+from dynident.identify.regression.regression import Regression, Stretch, rows_along
 from dynident.mechanics.motion import Motion
 
 

@@ -18,8 +18,7 @@ from dynident.arrays import Array
 from dynident.identify.estimators.least_squares import WLS, LeastSquares
 from dynident.identify.estimators.statistics import DRAWS, coloured_covariance, row_noise
 from dynident.identify.regression.factor import Solution, group_sigma, solve
-from dynident.identify.regression.regression import Regression
-from dynident.identify.regression.sampled import sampled
+from dynident.identify.regression.regression import Regression, sampled
 
 SAFE = 0.8  # part of the smallest eigenvalue that mu may reach
 

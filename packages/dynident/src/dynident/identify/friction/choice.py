@@ -15,28 +15,34 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, reduce
 from itertools import pairwise
+from operator import add
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.arrays import Array
-from dynident.errors import DynidentError, IdentificationError, SignalWarning
-from dynident.friction.law import FrictionLaw, State
+from dynident.errors import ConditionWarning, DynidentError, IdentificationError, SignalWarning
+from dynident.friction.law import Friction, FrictionLaw
 from dynident.friction.laws import TemperatureDependent
 from dynident.friction.passivity import dissipation
 from dynident.friction.text import law_of, law_text
+from dynident.identify.base import BaseParameters, base_parameters
+from dynident.identify.estimators.least_squares import WLS
 from dynident.identify.fit import Fit
-from dynident.identify.friction.axis import fit_axis
-from dynident.identify.friction.problem import assemble, skipped
-from dynident.identify.friction.robot import PreparedLogs, driven, with_laws
-from dynident.identify.friction.search import Progress, search, shape_bounds
+from dynident.identify.friction.problem import Progress, Recording, assemble, search, shape_bounds, skipped
+from dynident.identify.posterior.posterior import estimate
+from dynident.identify.posterior.prior import Knowledge, prior_of
+from dynident.identify.regression.regression import Regression
 from dynident.identify.regression.rows import Projection, Rows
 from dynident.mechanics.functions import tree_motion
+from dynident.mechanism.mechanism import Mechanism
+from dynident.parallel import one_blas_thread
 from dynident.results import Result
 from dynident.signals.dependence import effective_samples
+from dynident.signals.log import Log
 
 BEYOND = 0.2  # share of the record that is held out for its high, and for its low speed
 MOVING = 0.5  # share of its rows that must move for a stretch to be fast or slow
@@ -87,7 +93,7 @@ class Choice(Result):
         return "\n".join(lines)
 
 
-def choose(candidates: Mapping[str, Candidate], count: int, blocks: int = 5, speed: ArrayLike | None = None) -> Choice:
+def compare_models(candidates: Mapping[str, Candidate], count: int, blocks: int = 5, speed: ArrayLike | None = None) -> Choice:
     """Compare models by held-out error over blocks of time, and over the fastest and the slowest stretches.
 
     Parameters
@@ -227,28 +233,6 @@ ROOM = 20.0  # degree Celsius, at which laws of temperature are looked at
 WARM = 2.0  # range of temperatures [K] from which a law that knows of them is tried
 
 
-def choose_law(
-    effort: ArrayLike,
-    laws: Mapping[str, FrictionLaw],
-    state: State | ArrayLike,
-    fixed: Mapping[str, ArrayLike] | None = None,
-    blocks: int = 5,
-) -> Choice:
-    """Return the friction law of one axis with the least error on `blocks` of time that were not fitted, and the errors of all.
-
-    `effort` (N,) is in the order of time, `laws` are the candidates by name, `state` is the `State` or the velocity (N,);
-    `fixed` are further columns of the fit by name, such as the acceleration.
-    """
-    tau, given = np.asarray(effort, dtype=np.float64), State.of(state)
-    columns = {name: np.asarray(values, dtype=np.float64) for name, values in (fixed or {}).items()}
-
-    def fit(law: FrictionLaw, rows: NDArray[np.bool_]) -> tuple[Array, int]:
-        found = fit_axis(tau[rows], law, given.take(rows), {n: values[rows] for n, values in columns.items()})
-        return tau - found.predict(given, columns), len(found.linear) + len(found.shape)
-
-    return choose({name: partial(fit, law) for name, law in laws.items()}, tau.size, blocks)
-
-
 @dataclass(frozen=True)
 class FrictionChoice(Result):
     """The law of every joint, and how it was chosen."""
@@ -266,33 +250,135 @@ class FrictionChoice(Result):
         return "\n".join(parts)
 
 
+Law = FrictionLaw | Friction | str
+Laws = Law | Mapping[str, Law]
+
+
+@dataclass(frozen=True, eq=False)
+class FrictionData:
+    """Recordings of a robot, and regression data of the same with its linear terms."""
+
+    robot: Mechanism  # The robot whose joints the data move
+    recordings: tuple[Recording, ...]
+    projection: Projection
+    known: Knowledge | None = None  # beside the description
+    logs: tuple[Log, ...] = ()
+    of_logs: Regression | None = None
+
+    @cached_property
+    def evidence(self) -> Regression:
+        """Regression data of the robot with its linear terms."""
+        if self.of_logs is not None:
+            return self.of_logs
+        rows, base = Rows(self.robot, self.projection), base_parameters(self.robot)
+        return reduce(add, [each.compressed(rows, base)[0] for each in self.recordings])
+
+    @cached_property
+    def belief(self) -> Belief:
+        """What is believed about the bodies while laws are searched."""
+        return Belief(self.evidence, self.known)
+
+
+SHARPEST = 1e-6  # of the deviation of a typical combination: none is believed more sharply, so that all can be inverted
+
+
+class Belief:
+    """The belief of the default estimator, without the data of some row groups."""
+
+    def __init__(self, evidence: Regression, known: Knowledge | None = None) -> None:
+        self.evidence, self.prior = evidence, prior_of(evidence, known)
+        with one_blas_thread(), warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConditionWarning)  # the fit says it
+            found = estimate(evidence, self.prior, WLS().fit(evidence).sigma_)
+        self.spread = self.prior.unit * found.scale
+        self.weights = 1.0 / (found.sigma**2 * found.inflation)
+
+    def rows(self, base: BaseParameters, without: Sequence[str]) -> tuple[Array, Array]:
+        """Return T (b, b) and t (b,) for base parameters of the robot without its friction laws.
+
+        `without` names the row groups whose data are not used, since they enter the search themselves.
+        """
+        K, rank = self.evidence.base.regrouping, self.evidence.base.rank
+        H, h = np.zeros((rank, rank)), np.zeros(rank)
+        for group, weight in zip(self.evidence.groups, self.weights, strict=True):
+            if group.name not in without:
+                W, y = group.R[:, :-1], group.R[:, -1]
+                H[np.ix_(group.columns, group.columns)] += weight * (W.T @ W)
+                h[group.columns] += weight * (W.T @ y)
+        mean, S = self.prior.mean, self.spread
+        told, values = self.prior.rows * S, self.prior.values - self.prior.rows @ mean
+        M = K * S
+        inverse = np.linalg.inv(np.eye(S.size) + M.T @ H @ M + told.T @ told)
+        phi = mean + S * (inverse @ (M.T @ (h - H @ (K @ mean)) + told.T @ values))
+        names = self.evidence.mechanism.parameters.names
+        own = [names.index(name) for name in base.mechanism.parameters.names]
+        L = base.regrouping * S[own]
+        return _rows(base.values(phi[own]), L @ inverse[np.ix_(own, own)] @ L.T)
+
+
+def _rows(mean: Array, covariance: Array) -> tuple[Array, Array]:
+    """Return T and t with ||T x - t||^2 = (x - mean)^T covariance^-1 (x - mean)."""
+    size = np.sqrt(np.diag(covariance))
+    size = np.where(size > 0.0, size, SHARPEST * np.max(size, initial=1.0))
+    w, V = np.linalg.eigh(covariance / np.outer(size, size))
+    T = V.T / np.sqrt(np.maximum(w, SHARPEST**2))[:, None] / size
+    return T, T @ mean
+
+
+def with_laws(mechanism: Mechanism, laws: Laws) -> Mechanism:
+    """Return the robot with the laws to be fitted, by joint or one for all driven joints."""
+    _ = mechanism.dof  # how loops close is found once, for all copies
+    if isinstance(laws, Mapping):
+        given = dict(laws)
+        known = [*mechanism.tree.coordinates, *(actuator.name for actuator in mechanism.actuators)]
+        unknown = [name for name in given if name not in known]
+        if unknown:
+            raise IdentificationError(
+                f"laws are given for {', '.join(unknown)}; the moving joints and motors are {', '.join(dict.fromkeys(known))}"
+            )
+    else:
+        given = dict.fromkeys(driven(mechanism), laws)
+    return mechanism.with_friction({name: _known_shape(law) for name, law in given.items()})
+
+
+def driven(mechanism: Mechanism) -> tuple[str, ...]:
+    """Return the coordinates that motors drive: all of a tree, those of the motors with loops."""
+    if not mechanism.loops:
+        return mechanism.coordinate_names
+    return tuple(dict.fromkeys(name for actuator in mechanism.actuators for name in actuator.coupling))
+
+
+def _known_shape(law: Law) -> Friction | FrictionLaw:
+    """Return a law; one that has numbers keeps its shape."""
+    return replace(law, known=law.law.shape) if isinstance(law, Friction) else law_of(law)
+
+
 def choose_recorded(
-    prepared: PreparedLogs,
+    data: FrictionData,
     laws: Any,
-    projection: Projection | None,
-    blocks: int,
-    seed: int,
+    seed: int = 0,
     progress: Progress | None = None,
+    blocks: int = 5,
 ) -> FrictionChoice:
     """Choose the law of every joint by blocks of time that were held out; bodies are fitted along with every law.
 
     Joints of a tree are judged each by its own rows; motors of a robot with loops one after the other by all rows, the others
     with the law that they have so far.
     """
-    robot = prepared.robot
+    robot = data.robot
     given = dict(laws) if isinstance(laws, Mapping) else dict.fromkeys(driven(robot), laws)
     motors = {actuator.name: list(actuator.coupling) for actuator in robot.actuators}
     named = {
         name if name in robot.tree.coordinates else next(iter(motors.get(name, [name]))): law for name, law in given.items()
     }
-    dead = skipped(prepared.recordings)
-    options = {name: _candidates(law) for name, law in named.items() if name not in dead}
+    dead = skipped(data.recordings)
+    options = {name: candidates_of(law) for name, law in named.items() if name not in dead}
     chosen = {name: next(iter(own.values())) for name, own in options.items()}
     choices: dict[str, Choice] = {}
-    warm = dict(_warm_joints(prepared, [name for name, law in named.items() if law == "auto" and name in chosen]))
+    warm = dict(_warm_joints(data, [name for name, law in named.items() if law == "auto" and name in chosen]))
 
     def choose(name: str, own: Mapping[str, FrictionLaw], what: str = "") -> None:
-        choices[f"{name}{what}"] = choice = _chosen(prepared, chosen, name, own, projection, blocks, seed)
+        choices[f"{name}{what}"] = choice = _chosen(data, chosen, name, own, blocks, seed)
         chosen[name] = own[choice.best]
 
     for done, (name, own) in enumerate(options.items(), 1):
@@ -315,7 +401,7 @@ def _scaled_or_not(law: FrictionLaw, reference: float) -> dict[str, FrictionLaw]
     return {law_text(each): each for each in (law, TemperatureDependent(law, reference))}
 
 
-def _candidates(laws: Any) -> dict[str, FrictionLaw]:
+def candidates_of(laws: Any) -> dict[str, FrictionLaw]:
     """Return laws by their text."""
     if isinstance(laws, str) and laws == "auto":
         laws = USUAL
@@ -326,13 +412,13 @@ def _candidates(laws: Any) -> dict[str, FrictionLaw]:
     return {law_text(law): law for law in found}
 
 
-def _warm_joints(prepared: PreparedLogs, joints: Sequence[str]) -> list[tuple[str, float]]:
+def _warm_joints(data: FrictionData, joints: Sequence[str]) -> list[tuple[str, float]]:
     """Return the joints whose temperature was recorded and changed, with its mean."""
-    if any(recording.temperature is None for recording in prepared.recordings):
+    if any(recording.temperature is None for recording in data.recordings):
         return []
-    channels = Rows(prepared.robot).efforts
-    T = np.concatenate([recording.temperature for recording in prepared.recordings if recording.temperature is not None])
-    motor = {name: a.name for a in prepared.robot.actuators for name in a.coupling} if prepared.robot.loops else {}
+    channels = Rows(data.robot).efforts
+    T = np.concatenate([recording.temperature for recording in data.recordings if recording.temperature is not None])
+    motor = {name: a.name for a in data.robot.actuators for name in a.coupling} if data.robot.loops else {}
     found = []
     for name in joints:
         own = T[:, channels.index(motor.get(name, name))]
@@ -342,41 +428,38 @@ def _warm_joints(prepared: PreparedLogs, joints: Sequence[str]) -> list[tuple[st
 
 
 def _chosen(
-    prepared: PreparedLogs,
+    data: FrictionData,
     laws: Mapping[str, FrictionLaw],
     joint: str,
     candidates: Mapping[str, FrictionLaw],
-    projection: Projection | None,
     blocks: int,
     seed: int,
 ) -> Choice:
     """Compare laws of one joint, the others being given."""
-    trials = {text: _Joint(prepared, {**laws, joint: law}, joint, projection, seed).errors for text, law in candidates.items()}
-    at = list(prepared.robot.tree.coordinates).index(joint)
-    bare = prepared.robot.altered(friction={}, forces=())
+    trials = {text: _Joint(data, {**laws, joint: law}, joint, seed).errors for text, law in candidates.items()}
+    at = list(data.robot.tree.coordinates).index(joint)
+    bare = data.robot.altered(friction={}, forces=())
     speeds = []
-    for r in prepared.recordings:
+    for r in data.recordings:
         used = np.nan if joint in r.skip else 1.0  # where its effort is dead, a joint is neither fast nor slow
         speeds.append(used * np.abs(tree_motion(bare, r.motion).v[:, at])[r.decimator.centres(len(r.motion))])
-    return choose(trials, sum(speed.size for speed in speeds), blocks, np.concatenate(speeds))
+    return compare_models(trials, sum(speed.size for speed in speeds), blocks, np.concatenate(speeds))
 
 
 class _Joint:
     """Errors of the rows that see the law of one joint, after a fit to some of them."""
 
-    def __init__(
-        self, prepared: PreparedLogs, laws: Mapping[str, FrictionLaw], joint: str, projection: Projection | None, seed: int
-    ) -> None:
+    def __init__(self, data: FrictionData, laws: Mapping[str, FrictionLaw], joint: str, seed: int) -> None:
         self.law, self.seed = laws[joint], seed
-        robot = with_laws(prepared.robot, dict(laws))
-        assembly = assemble(robot, prepared.recordings, projection)
+        robot = with_laws(data.robot, dict(laws))
+        assembly = assemble(robot, data.recordings, data.projection)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SignalWarning)  # what is wrong with the data is said by the fit
             problem, _ = assembly.problem()
         at = list(robot.friction).index(joint)
         seen = [g for g, i in enumerate(assembly.used) if i in assembly.laws[at].seen]
         own = problem.only(seen)
-        self.problem = replace(own, belief=prepared.belief.rows(assembly.base, own.names))
+        self.problem = replace(own, belief=data.belief.rows(assembly.base, own.names))
         self.bounds = shape_bounds([f.law for f in robot.friction.values()], assembly.speeds(), list(robot.friction))
         # Rows of a tree's joint see its own friction only: the shapes of others do not matter, wherever they are.
         others = set() if robot.loops else set(range(problem.shapes)) - set(problem.families[at])

@@ -22,8 +22,8 @@ from dynident.errors import IdentificationError, require
 from dynident.identify.base import BaseParameters, base_parameters, columns_of
 from dynident.identify.fit import Fit
 from dynident.identify.payload.load import Payload, believed
-from dynident.identify.regression.matching import match
-from dynident.identify.regression.regression import Regression, same_band
+from dynident.identify.regression.logs import match, same_band
+from dynident.identify.regression.regression import Regression
 from dynident.mechanism.mechanism import Mechanism
 from dynident.signals.log import Log
 from dynident.signals.quality import Finding

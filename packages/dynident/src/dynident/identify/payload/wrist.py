@@ -19,7 +19,7 @@ from dynident.checks import choice, numbers, time_axis
 from dynident.errors import IdentificationError, LogError
 from dynident.identify.payload.load import Payload, believed
 from dynident.identify.posterior.posterior import at_least_jackknife
-from dynident.identify.regression.stretches import BLOCKS
+from dynident.identify.regression.factor import BLOCKS
 from dynident.mechanics.functions import at_rest
 from dynident.mechanics.kinematics import forward_kinematics, frame_motion
 from dynident.mechanics.motion import Motion

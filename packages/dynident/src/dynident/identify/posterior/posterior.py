@@ -23,9 +23,8 @@ from numpy.typing import NDArray
 
 from dynident.arrays import Array
 from dynident.identify.posterior.prior import DESCRIBED, UNDESCRIBED, Prior
-from dynident.identify.regression.factor import RowGroup, triangle
+from dynident.identify.regression.factor import FEWEST_BLOCKS, FEWEST_ROWS, RowGroup, triangle
 from dynident.identify.regression.regression import Regression
-from dynident.identify.regression.stretches import FEWEST_BLOCKS, FEWEST_ROWS
 from dynident.mechanism.parameters import Parameters
 
 FLOOR = 1e-6  # of the torque: smaller residuals are not believed

@@ -7,9 +7,6 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import reduce
-from inspect import signature
-from operator import add
 from pathlib import Path
 from typing import Any, NamedTuple
 from zipfile import is_zipfile
@@ -19,22 +16,21 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynident.arrays import Array
 from dynident.checks import numbers
-from dynident.errors import DynidentError, IdentificationError, SignalWarning, require, warn
+from dynident.errors import DynidentError, IdentificationError, require
 from dynident.files import read_regular, write_atomic
 from dynident.identify.base import BaseParameters, base_parameters, columns_of
 from dynident.identify.partitions import warn_of_projection
-from dynident.identify.regression.factor import RowGroup, factors_of, triangle
-from dynident.identify.regression.matching import Matched, match, robot_motion, shortened
+from dynident.identify.regression.factor import Repeats, RowGroup, added, factors_of, triangle
 from dynident.identify.regression.rows import Projection, Rows, check_projection, checked_efforts
-from dynident.identify.regression.sampled import Stretch, positions_at, stretch_of, with_log
-from dynident.identify.regression.stretches import Repeats, added, resting_of
-from dynident.mechanics.motion import MotionLike, as_motion
+from dynident.mechanics.closure import closure_starts
+from dynident.mechanics.motion import Motion, MotionLike, as_motion
 from dynident.mechanism.mechanism import Mechanism
 from dynident.signals.filters import Decimator
 from dynident.signals.log import Log
-from dynident.signals.preparation import Prepared, prepare
-from dynident.signals.quality import Finding, note, read_notes, split_at_gaps
+from dynident.signals.quality import Finding, read_notes
 from dynident.signals.stream import LogStream
+
+TILE = 4096  # samples whose regressor is held at once
 
 
 class Recorded(NamedTuple):
@@ -42,6 +38,31 @@ class Recorded(NamedTuple):
 
     log: Log
     absent: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Stretch:
+    """Rows of one log, in the order of time."""
+
+    motion: Motion  # N samples of the robot's coordinates before decimation
+    measured: Motion  # The same of the channels that were measured; motors of a robot with loops
+    decimator: Decimator  # Filter of the rows
+    rows: Rows  # The equations
+    t: Array  # Time of the rows [s]
+    W: tuple[Array, ...]  # Rows of every group; zero where they are not used
+    y: tuple[Array, ...]  # What they should give
+    used: tuple[NDArray[np.bool_], ...]  # Which rows are used
+    positions: Array  # Measured positions before any filter, and efforts [rad, m, N m, N]
+    effort: Array  # Measured positions before any filter, and efforts [rad, m, N m, N]
+    noise: Array
+    cutoff: float = 0.0  # Low-pass of the differentiation [Hz]; 0 when the motion did not come from a log
+    options: Mapping[str, Any] | None = None  # Options of `prepare`
+    reference: Motion | None = None  # The motion that was asked for, filtered alike
+
+    @property
+    def rate(self) -> float:
+        """Rate of the motion [Hz]."""
+        return float((len(self.motion) - 1) / (self.motion.t[-1] - self.motion.t[0]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,10 +142,7 @@ class Regression:
         motion = as_motion(motion)
         rows = Rows(mechanism, check_projection(projection), tuple(columns_of(mechanism, absent)) if absent else ())
         tau = checked_efforts(rows, effort, len(motion))
-        if mechanism.loops and skip:
-            raise IdentificationError(f"efforts of {', '.join(skip)} are missing; a projection needs the efforts of all motors")
-        if mechanism.loops and not isinstance(rows.projection, str) and len(mechanism.actuators) > mechanism.dof:
-            warn_of_projection(mechanism, motion, rows.projection)
+        check_projection_of(rows, motion, skip)
         if base is None:
             base = base_parameters(mechanism)
         elif not same_robot(base, mechanism):
@@ -134,12 +152,7 @@ class Regression:
             raise IdentificationError(f"{len(motion)} samples are too few for a decimation by {filter_.factor}")
         if moving is not None and moving.shape != tau.shape:
             raise IdentificationError(f"moving has shape {moving.shape} but effort has {tau.shape}; they must agree")
-        signals = rows.signals(temperature, load, len(motion))
-        groups = factors_of(rows, base, motion, tau, filter_, skip, moving, signals, stretches)
-        for group in groups:
-            check_finite(group.R, group.name)
-        kept = (stretch_of(rows, motion, tau, base, groups, filter_, moving),) if keep_rows else ()
-        return cls(base, groups, projection=rows.projection, stretches=kept)
+        return compressed(rows, base, motion, tau, filter_, skip, moving, temperature, load, stretches, keep_rows)[0]
 
     @classmethod
     def from_log(
@@ -149,12 +162,10 @@ class Regression:
         base: BaseParameters | None = None,
         projection: Projection | Sequence[str] = "gls",
         absent: Sequence[str] = (),
-        stretches: int | Repeats | None = None,
-        between: tuple[float, float] | None = None,
         keep_rows: bool = False,
         **options: Any,
     ) -> Regression:
-        """Prepare a log (check, filter, differentiate, decimate) and compress it.
+        """Prepare a log (check, filter, differentiate, decimate) and compress it: `from_logs` of one log.
 
         Parameters
         ----------
@@ -168,11 +179,6 @@ class Regression:
             Equations of a robot with loops, see `from_motion`.
         absent : sequence of str
             Bodies that were not there, see `from_motion`.
-        stretches : int or Stretches, optional
-            See `from_motion`.
-        between : tuple of float, optional
-            First and last time [s] of the samples whose rows are used; what the log has around them serves the filters only.
-            Pieces of a long log that overlap by 16 periods of the cut-off give the evidence of the whole.
         keep_rows : bool
             Whether to keep the rows, for estimators that look at single ones.
         **options
@@ -181,62 +187,33 @@ class Regression:
         Returns
         -------
         Regression
-            The evidence, with the notes of every decision.
+            The regression data; `notes` lists the decisions made.
         """
-        matched = Matched(mechanism, log, ()) if _speaks_of(log, mechanism) else match(mechanism, log)
-        prepared = prepared_for(Rows(matched.mechanism, check_projection(projection)), matched.log, options)
-        if between is not None:
-            prepared = part_of(prepared, *between)
-        skip = dead_efforts(prepared)
-        notes = [*matched.notes, *preparation_notes(prepared)]
-        if skip:
-            notes.append(note("dead_effort", f"efforts of {', '.join(skip)} are dead and their rows are not used", "warning"))
-        if len(skip) == len(prepared.joints):
-            raise IdentificationError(f"log '{log.name}': all effort channels are dead; nothing can be identified")
-        if not (np.any(prepared.motion.v) or np.any(prepared.motion.a)):
-            raise IdentificationError(
-                f"log '{log.name}': no joint moves, all positions are constant but for rounding; nothing can be identified, "
-                "record a log in which the joints move"
-            )
-        robot = matched.mechanism
-        motion = robot_motion(robot, prepared.motion)
-        beside = (prepared.moving, prepared.temperature, prepared.effort)
-        evidence = cls.from_motion(
-            robot, motion, prepared.filtered, base, prepared.decimator, skip, projection, absent, *beside, stretches, keep_rows
-        )
-        source = source_of(log, prepared)
-        if not robot.loops:
-            rows = Rows(evidence.mechanism, absent=tuple(columns_of(evidence.mechanism, tuple(absent))))
-            signals = rows.signals(prepared.temperature, prepared.effort, len(motion))
-            source["resting"] = resting_of(rows, evidence.base, motion, prepared.filtered, signals, skip)
-        rows_of_log = tuple(with_log(part, matched, prepared.cutoff.frequency, options) for part in evidence.stretches)
-        kept = {name: value for name, value in options.items() if name != "like"}  # the band is in the source
-        return replace(
-            evidence,
-            sources=(source,),
-            options=kept,
-            notes=tuple(notes),
-            logs=(Recorded(log, tuple(absent)),),
-            stretches=rows_of_log,
-        )
+        require(log, Log, "log")
+        return cls.from_logs(mechanism, [log], base, projection, absent, keep_rows, **options)
+
+    @classmethod
+    def from_logs(
+        cls,
+        mechanism: Mechanism,
+        logs: Sequence[Log] | LogStream,
+        base: BaseParameters | None = None,
+        projection: Projection | Sequence[str] = "gls",
+        absent: Sequence[str] = (),
+        keep_rows: bool = False,
+        **options: Any,
+    ) -> Regression:
+        """Prepare and compress the logs of one fit, all in one band that is chosen for them together."""
+        from dynident.identify.regression.logs import regression_of_logs  # noqa: PLC0415 - it builds this class
+
+        return regression_of_logs(mechanism, logs, base, projection, absent, keep_rows, options)
 
     @classmethod
     def without_effort(cls, mechanism: Mechanism, log: Log, base: BaseParameters | None = None, **options: Any) -> Regression:
         """Take the positions of a log that has no usable efforts, for `OutputError(outputs=("position",))`; rows are kept."""
-        if mechanism.loops:
-            raise IdentificationError(f"robot '{mechanism.name}' has loops; logs without efforts are fitted for trees only")
-        # Preparation refuses dead efforts; these are never used.
-        kind = "motor_torque" if log.position_side == "motor" else "joint_torque"
-        matched = match(mechanism, replace(log, effort=log.position, effort_kind=kind, gain=None))
-        prepared = prepare(matched.log, **options)
-        zero = np.zeros_like(prepared.effort)
-        evidence = cls.from_motion(matched.mechanism, prepared.motion, zero, base, prepared.decimator, keep_rows=True)
-        (stretch,) = evidence.stretches
-        raw = positions_at(matched.log, stretch.motion.t)
-        source = {**source_of(log, prepared), "effort_kind": "none"}
-        notes = (*matched.notes, *preparation_notes(prepared), note("no_effort", "efforts are not used"))
-        found = replace(stretch, positions=raw, cutoff=prepared.cutoff.frequency, options=options)
-        return replace(evidence, sources=(source,), options=dict(options), notes=notes, stretches=(found,))
+        from dynident.identify.regression.logs import regression_without_effort  # noqa: PLC0415 - it builds this class
+
+        return regression_without_effort(mechanism, log, base, options)
 
     @classmethod
     def from_rows(
@@ -254,40 +231,13 @@ class Regression:
         base, groups = evidence_of_rows(Y, tau, names, joints, regressor, name, units, independence)
         return cls(base, groups)
 
-    @classmethod
-    def from_logs(
-        cls,
-        mechanism: Mechanism,
-        logs: Sequence[Log] | LogStream,
-        base: BaseParameters | None = None,
-        projection: Projection | Sequence[str] = "gls",
-        absent: Sequence[str] = (),
-        keep_rows: bool = False,
-        **options: Any,
-    ) -> Regression:
-        """Prepare and compress the logs of one fit, all in one band that is chosen for them together."""
-        from dynident.identify.regression.band import evidence_in_one_band  # noqa: PLC0415 - it stands on this class
-
-        if isinstance(logs, LogStream):
-            if keep_rows:
-                raise IdentificationError("rows of a stream are not kept; give logs, or an estimator that needs no rows")
-            return evidence_in_one_band(mechanism, logs, base, projection, absent, options)
-        pieces, notes = long_pieces(logs)
-        for gap in notes:
-            warn(gap.sentence, SignalWarning)
-        found = evidence_in_one_band(mechanism, pieces, base, projection, absent, options)
-        if notes:
-            found = replace(found.joined(), notes=(*found.notes, *notes))
-        if not keep_rows:
-            return found
-        band = {key: found.sources[0][name] for key, name in (("cutoff", "cutoff"), ("band", "bandwidth"))}
-        own = {**band, **{key: value for key, value in options.items() if value != "auto"}, "keep_rows": True}
-        parts = [cls.from_log(mechanism, piece, found.base, projection, absent, **own) for piece in pieces]
-        return replace(found, stretches=reduce(add, parts).stretches)
-
     def joined(self) -> Regression:
         """Return the evidence with pieces of a log, which have the same checksum, as one source: times and samples of all."""
-        return replace(self, sources=joined_sources(self.sources))
+        found: dict[str, Mapping[str, Any]] = {}
+        for source in self.sources:
+            key = str(source["sha256"])
+            found[key] = joined_source(found[key], source) if key in found else dict(source)
+        return replace(self, sources=tuple(found.values()))
 
     def __add__(self, other: Regression) -> Regression:
         """Return the evidence of both; they must belong to the same robot."""
@@ -330,6 +280,37 @@ class Regression:
         return load_regression(content, mechanism, base)
 
 
+def compressed(
+    rows: Rows,
+    base: BaseParameters,
+    motion: Motion,
+    tau: Array,
+    decimator: Decimator,
+    skip: Sequence[str] = (),
+    moving: NDArray[np.bool_] | None = None,
+    temperature: Array | None = None,
+    load: Array | None = None,
+    stretches: int | Repeats | None = None,
+    keep_rows: bool = False,
+) -> tuple[Regression, dict[str, list[float]]]:
+    """Return checked data compressed, and the residuals at rest; `Regression.from_motion` is the public way."""
+    signals = rows.signals(temperature, load, len(motion))
+    groups, rests = factors_of(rows, base, motion, tau, decimator, skip, moving, signals, stretches)
+    for group in groups:
+        check_finite(group.R, group.name)
+    kept = (stretch_of(rows, motion, tau, base, groups, decimator, moving),) if keep_rows else ()
+    return Regression(base, groups, projection=rows.projection, stretches=kept), rests
+
+
+def check_projection_of(rows: Rows, motion: Motion, skip: Sequence[str]) -> None:
+    """Refuse motors without efforts where motors are projected on, and warn of a projection that amplifies noise."""
+    robot = rows.mechanism
+    if robot.loops and skip:
+        raise IdentificationError(f"efforts of {', '.join(skip)} are missing; a projection needs the efforts of all motors")
+    if robot.loops and not isinstance(rows.projection, str) and len(robot.actuators) > robot.dof:
+        warn_of_projection(robot, motion, rows.projection)
+
+
 def check_finite(values: Array, joint: str) -> None:
     """Refuse equations that a user's expression makes NaN or infinite."""
     if not np.isfinite(values).all():
@@ -346,52 +327,6 @@ def same_robot(base: BaseParameters, mechanism: Mechanism) -> bool:
     if base.mechanism.parameters.names != mechanism.parameters.names or base.mechanism.dof != mechanism.dof:
         return False
     return base.fits(replace(base, mechanism=mechanism).fingerprint())
-
-
-def _speaks_of(log: Log, robot: Mechanism) -> bool:
-    """Return whether a log has generalised efforts of a tree robot's own coordinates, in their order."""
-    on_joints = (log.effort_kind, log.position_side) == ("joint_torque", "joint") and log.gain is None
-    return on_joints and not robot.loops and log.joints == robot.coordinate_names
-
-
-def preparation_notes(prepared: Prepared) -> list[Finding]:
-    """Return what the preparation of a log decided."""
-    return [note("preparation", line) for line in prepared.explanation.splitlines()]
-
-
-def prepared_for(rows: Rows, log: Log, options: Mapping[str, Any]) -> Prepared:
-    """Return a prepared log; rows are shortened where few of the long ones have no standing joint in them."""
-    known = [name for name in signature(prepare).parameters if name != "log"]
-    if unknown := sorted(set(options) - set(known)):
-        raise IdentificationError(f"unknown option {', '.join(map(repr, unknown))}; options of prepare are {', '.join(known)}")
-    found = prepare(log, **options)
-    if found.moving is not None and options.get("decimation", "auto") == "auto":
-        return shortened(rows, log, found, options)
-    return found
-
-
-def dead_efforts(prepared: Prepared) -> tuple[str, ...]:
-    """Return the channels whose effort says nothing."""
-    dead = {finding.channel for finding in prepared.quality.findings if finding.kind == "dead"}
-    return tuple(joint for joint in prepared.joints if f"effort:{joint}" in dead)
-
-
-def source_of(log: Log, prepared: Prepared) -> dict[str, Any]:
-    """Return what identifies the samples used: file, time span, rows."""
-    return {
-        "name": log.name,
-        "sha256": log.checksum(),
-        "start": float(prepared.motion.t[0]),
-        "end": float(prepared.motion.t[-1]),
-        "samples": len(prepared),
-        "rate": prepared.rate,
-        "cutoff": prepared.cutoff.frequency,
-        "bandwidth": prepared.decimator.cutoff,
-        "effort_kind": log.effort_kind,
-    }
-
-
-WORTH = 0.25  # of the longest piece of a log with gaps: a shorter one would widen the band of all
 
 
 def merged(one: Regression, other: Regression) -> Regression:
@@ -435,66 +370,11 @@ def merged(one: Regression, other: Regression) -> Regression:
     )
 
 
-def joined_sources(sources: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:
-    """Return sources of which pieces of the same log are one."""
-    found: dict[str, Mapping[str, Any]] = {}
-    for source in sources:
-        key = str(source["sha256"])
-        found[key] = joined_source(found[key], source) if key in found else dict(source)
-    return tuple(found.values())
-
-
 def joined_source(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
     """Return two pieces of a log as one source."""
     start, end = min(one["start"], other["start"]), max(one["end"], other["end"])
     samples = one["samples"] + other["samples"]
     return {**one, "start": start, "end": end, "samples": samples, "resting": added(one, other)}
-
-
-def long_pieces(logs: Sequence[Log]) -> tuple[list[Log], list[Finding]]:
-    """Return logs of which those with gaps are cut into their long pieces, and notes about what is used of these."""
-    found, notes = [], list[Finding]()
-    for log in logs:
-        require(log, Log, "log")
-        pieces = split_at_gaps(log)
-        longest = max((len(piece) for piece in pieces), default=0)
-        worth = [piece for piece in pieces if len(piece) >= WORTH * longest]
-        if len(worth) < 2:
-            found.append(log)
-            continue
-        found += worth
-        used = sum(piece.duration for piece in worth)
-        text = f"log '{log.name}' has gaps: {len(worth)} pieces, {used:.4g} s of {log.duration:.4g} s, are used"
-        notes.append(note("gaps", text, "warning"))
-    return found, notes
-
-
-def part_of(prepared: Prepared, first: float, last: float) -> Prepared:
-    """Return what was prepared of the samples between two times."""
-    t, half = prepared.motion.t, 0.5 / prepared.rate
-    own = slice(int(np.searchsorted(t, first - half)), int(np.searchsorted(t, last + half)))
-    if prepared.decimator.length(own.stop - own.start) < 1:
-        raise IdentificationError(
-            f"between {first:.6g} s and {last:.6g} s {own.stop - own.start} samples can be used, fewer than the "
-            f"{prepared.decimator.taps.size} that a row of the decimation needs; give a longer part"
-        )
-    return replace(
-        prepared,
-        motion=prepared.motion[own],
-        effort=prepared.effort[own],
-        filtered=prepared.filtered[own],
-        temperature=None if prepared.temperature is None else prepared.temperature[own],
-        moving=None if prepared.moving is None else prepared.moving[own],
-    )
-
-
-def same_band(sources: tuple[Mapping[str, Any], ...], rate: float) -> dict[str, Any]:
-    """Return the options of `prepare` that put another log into the band in which the evidence was taken."""
-    if not sources:
-        return {}
-    cutoff = max(float(s["cutoff"]) for s in sources)
-    bandwidth = max(float(s["bandwidth"]) for s in sources)
-    return {"cutoff": min(cutoff, 0.4 * rate), "band": min(bandwidth, 0.5 * rate), "decimation": "auto"}
 
 
 def evidence_of_rows(
@@ -543,6 +423,78 @@ def own_rows(Y: ArrayLike, tau: ArrayLike, count: int) -> tuple[Array, Array]:
                 f"{label} is not finite at sample {int(np.argwhere(~np.isfinite(values))[0][0])}; remove it"
             )
     return rows, effort
+
+
+def stretch_of(
+    rows: Rows,
+    motion: Motion,
+    effort: Array,
+    base: BaseParameters,
+    groups: Sequence[RowGroup],
+    decimator: Decimator,
+    moving: NDArray[np.bool_] | None,
+) -> Stretch:
+    """Return the rows of a motion and its efforts, those of resting joints unused."""
+    W, y = filtered_rows(rows, motion, effort, base, groups, decimator)
+    usable = np.ones((y[0].size, len(W)), dtype=bool)
+    if moving is not None:
+        usable = decimator.usable(rows.usable(moving)[:, [rows.names.index(group.name) for group in groups]])
+    return Stretch(
+        motion,
+        motion,
+        decimator,
+        rows,
+        motion.t[decimator.centres(len(motion))],
+        tuple(w * usable[:, [g]] for g, w in enumerate(W)),
+        tuple(v * usable[:, g] for g, v in enumerate(y)),
+        tuple(usable.T),
+        motion.q,
+        effort,
+        np.zeros(len(rows.efforts)),
+    )
+
+
+def sampled(regression: Regression, name: str) -> Regression:
+    """Return regression data that have their rows, or say how to get them."""
+    if not regression.stretches:
+        raise IdentificationError(
+            f"{name} needs single rows, which these regression data do not have; "
+            "build them with Regression.from_log(robot, log, keep_rows=True)"
+        )
+    return regression
+
+
+def filtered_rows(
+    rows: Rows,
+    motion: Motion,
+    effort: Array | None,
+    base: BaseParameters,
+    groups: Sequence[RowGroup],
+    decimator: Decimator,
+) -> tuple[list[Array], list[Array]]:
+    """Return W (M, k_g) and y (M,) of every group, decimated; y is empty without efforts."""
+    spans = list(decimator.tiles(len(motion), max(TILE // decimator.factor, 96)))
+    starts: Sequence[Array | None] = [None] * len(spans)
+    if rows.mechanism.loops:
+        starts = closure_starts(rows.mechanism, motion.q, [piece.start for piece, _ in spans])
+    order = [rows.names.index(group.name) for group in groups]
+    W: list[list[Array]] = [[] for _ in groups]
+    y: list[list[Array]] = [[] for _ in groups]
+    for (piece, _), start in zip(spans, starts, strict=True):
+        tile, target = rows.equations(
+            motion[piece], None if effort is None else effort[piece], base.columns, start, piece.start
+        )
+        for g, (i, group) in enumerate(zip(order, groups, strict=True)):
+            W[g].append(decimator.apply(np.ascontiguousarray(tile[i, group.columns].T)))
+            if target is not None:
+                y[g].append(decimator.apply(target[i]))
+    return [np.concatenate(parts) for parts in W], [np.concatenate(parts) if parts else np.empty(0) for parts in y]
+
+
+def rows_along(regression: Regression, stretch: Stretch, motion: Motion) -> list[Array]:
+    """Return the rows W of a stretch as they would be along another motion, zero where rows are not used."""
+    W, _ = filtered_rows(stretch.rows, motion, None, regression.base, regression.groups, stretch.decimator)
+    return [w * used[:, None] for w, used in zip(W, stretch.used, strict=True)]
 
 
 MOST = 1 << 30  # bytes that the arrays of a file may fill; a robot of a hundred joints needs a tenth

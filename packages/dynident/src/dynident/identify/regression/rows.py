@@ -128,12 +128,7 @@ class Rows:
         near the first sample of a robot with loops, `first` the number of that sample, for messages.
         """
         compiled = self.compiled(columns)
-        flat = compiled.whole(motion, effort, start, first, signals)
-        W = np.zeros((len(compiled.seen), len(columns), len(motion)))
-        y = np.empty((len(compiled.seen), len(motion)))
-        for i, (own, at) in enumerate(zip(compiled.seen, compiled.first, strict=True)):
-            W[i, own] = flat[at : at + own.size]
-            y[i] = flat[at + own.size]
+        W, y = compiled.unpacked(compiled.whole(motion, effort, start, first, signals), len(columns))
         W[:, np.isin(columns, self.absent)] = 0.0
         return W, y
 
@@ -222,6 +217,15 @@ class CompiledRows:
         other = copy(self)
         other.rows = rows
         return other
+
+    def unpacked(self, flat: Array, columns: int) -> tuple[Array, Array]:
+        """Return W (n, columns, N) and y (n, N) of rows (height, N)."""
+        W = np.zeros((len(self.seen), columns, flat.shape[1]))
+        y = np.empty((len(self.seen), flat.shape[1]))
+        for i, (own, at) in enumerate(zip(self.seen, self.first, strict=True)):
+            W[i, own] = flat[at : at + own.size]
+            y[i] = flat[at + own.size]
+        return W, y
 
     def relation(self, i: int, columns: NDArray[np.int64], states: Callable[[], Motion]) -> Relation:
         """Return which columns of equation i are independent along unrelated states, and what the others are of them."""

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.arrays import Array
-from dynident.identify.regression.stretches import BLOCKS
+from dynident.identify.regression.factor import BLOCKS
 from dynident.signals.preparation import Prepared
 from dynident.signals.quality import Finding
 from dynident.validate.diagnosis.sample import Sample

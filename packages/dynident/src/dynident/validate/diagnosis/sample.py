@@ -10,8 +10,8 @@ import numpy as np
 
 from dynident.arrays import Array
 from dynident.identify.base import BaseParameters
+from dynident.identify.regression.factor import REST_SAMPLES as SAMPLES
 from dynident.identify.regression.rows import Rows, Signals
-from dynident.identify.regression.stretches import REST_SAMPLES as SAMPLES
 from dynident.mechanics.motion import Motion
 from dynident.signals.log import Log
 from dynident.signals.quality import Finding, Quality

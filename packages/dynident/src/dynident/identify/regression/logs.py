@@ -1,0 +1,696 @@
+"""From logs to regression data: names, motor side to joint side, preparation, and one band for all logs of a fit.
+
+The spectra of all positions give a cut-off that holds the motion and that noise does not reach (`common_cutoff`). It is
+confirmed by the model itself: a narrower band (drives and sensors are late at high frequencies) and, where noise was the limit,
+wider ones are fitted too, each stretch of time is predicted by the model of the others, and the errors are compared in
+the same, narrowest band. Another band is taken only if it is better by more than a standard error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from inspect import signature
+from operator import add
+from typing import Any
+
+import numpy as np
+
+from dynident import signals
+from dynident.arrays import Array
+from dynident.errors import IdentificationError, LogError, SignalWarning, require, warn
+from dynident.identify.base import BaseParameters, base_parameters, columns_of
+from dynident.identify.regression.factor import BLOCKS, FEW, Repeats, RowGroup, repeated_stretches
+from dynident.identify.regression.regression import (
+    Recorded,
+    Regression,
+    Stretch,
+    check_projection_of,
+    compressed,
+    joined_source,
+    same_robot,
+)
+from dynident.identify.regression.rows import Projection, Rows, check_projection
+from dynident.mechanics.closure import motion_from_actuators
+from dynident.mechanics.motion import Motion
+from dynident.mechanism.mechanism import Mechanism
+from dynident.signals.filters import Cutoff
+from dynident.signals.log import Log
+from dynident.signals.preparation import Prepared, common_cutoff, prepare
+from dynident.signals.quality import Finding, note, split_at_gaps
+from dynident.signals.stream import LogStream
+
+AGREE = 0.02  # of the largest motor position, up to which redundant motors agree (shafts twist)
+MOVED = 1e-3  # rad or m: a joint that is left out and moved by more is named
+MOTOR_EFFORTS = ("motor_torque", "motor_current", "voltage")
+WORTH = 0.25  # of the longest piece of a log with gaps: a shorter one would widen the band of all
+STEP = 1.6  # ratio of neighbouring cut-offs that are tried
+FEWEST = 7.0  # band times length of the shortest log: some rows are left when the ends are gone
+RATIO, EDGE = 2.5, 1.25  # cut-off over band: as wanted, and at least
+REPEATED = "the motion repeats itself: what it does again counts once, since an error of the model is the same every time"
+
+
+@dataclass(frozen=True, eq=False)
+class Matched:
+    """A robot and a log that speak of the same joints."""
+
+    mechanism: Mechanism  # The robot with only the logged joints moving
+    log: Log  # Joint-side positions and generalised efforts, columns in the order of ``mechanism.coordinate_names``
+    notes: tuple[Finding, ...]  # What was converted or held fixed
+
+
+def match(mechanism: Mechanism, log: Log) -> Matched:
+    """Convert a log to the joint side and hold the joints still that it does not have.
+
+    q = N^-1 (q_motor - n0),        tau = N^T (gain effort)
+    """
+    require(mechanism, Mechanism, "mechanism")
+    require(log, Log, "log")
+    if _speaks_of(log, mechanism):
+        return Matched(mechanism, log, ())
+    motor_effort = log.effort_kind in MOTOR_EFFORTS
+    motor_side = bool(mechanism.loops) or motor_effort or log.position_side == "motor"
+    motors = tuple(actuator.name for actuator in mechanism.actuators)
+    named = log.named_like(*((motors, mechanism.coordinate_names) if motor_side else (mechanism.coordinate_names,)))
+    notes = [] if named is log else [note("numbered", str(named.provenance["conversions"][-1]))]  # type: ignore[index]
+    log = named
+    if mechanism.loops:
+        return _match_motors(mechanism, log, notes)
+    joints = _driven(mechanism, log) if motor_side else log.joints
+    unknown = [name for name in joints if name not in mechanism.coordinate_names]
+    unmeasured = not any(np.any(log.effort[:, log.joints.index(name)]) for name in unknown if name in log.joints)
+    if unknown and not motor_side and (set(mechanism.coordinate_names) <= set(joints) or unmeasured):
+        joints = tuple(name for name in joints if name not in unknown)
+        notes.append(_left_out(mechanism, log, unknown))
+    elif unknown:
+        raise LogError(
+            f"log '{log.name}' has channels {', '.join(unknown)} that robot '{mechanism.name}' does not have; its joints are "
+            f"{', '.join(mechanism.coordinate_names)} (rename the columns, or give the channels' names in order, other joints' "
+            "too: joints=, --joints)"
+        )
+    missing = [name for name in mechanism.coordinate_names if name not in joints]
+    if missing:
+        notes.append(_held(mechanism, missing))
+        mechanism = mechanism.keep([name.split(".")[0] if name not in mechanism.joint_names else name for name in joints])
+    if not set(mechanism.coordinate_names) <= set(joints):
+        raise LogError(
+            f"log '{log.name}' has only some coordinates of a joint; it needs {', '.join(mechanism.coordinate_names)}"
+        )
+
+    gains = _gain(mechanism, log)
+    position, effort = log.position, (log if gains is None else replace(log, gain=gains)).torque()
+    velocity, acceleration, reference = log.velocity, log.acceleration, log.reference
+    if motor_side:
+        N, n0 = mechanism.actuator_matrix
+        order = [_channel(mechanism, log, actuator.name) for actuator in mechanism.actuators]
+        if motor_effort:
+            effort = effort[:, order] @ N
+            text = "motor efforts brought to the joints by the actuators' gear and coupling matrix"
+            if np.array_equal(N, np.eye(len(N))):
+                text = "motor efforts are taken for joint efforts, because the robot's actuators have no gear ratios"
+            notes.append(note("motor_side", text))
+        else:
+            effort = effort[:, _joint_channels(mechanism, log, "efforts")]
+        if log.position_side == "motor":
+            inverse = _joints_of_motors(mechanism, log, N, position[:, order] - n0)
+            position = (position[:, order] - n0) @ inverse
+            reference = None if reference is None else (reference[:, order] - n0) @ inverse
+            velocity, acceleration = (None if x is None else x[:, order] @ inverse for x in (velocity, acceleration))
+            notes.append(note("motor_side", "motor positions brought to the joints by the actuators' gear and coupling matrix"))
+        else:
+            columns = _joint_channels(mechanism, log, "positions")
+            position = position[:, columns]
+            velocity, acceleration, reference = (
+                None if x is None else x[:, columns] for x in (velocity, acceleration, reference)
+            )
+        temperature = None if log.temperature is None else log.temperature[:, order]
+        if temperature is not None and N.shape[0] != N.shape[1]:  # several motors on a joint: their mean
+            drives = np.where(N != 0.0, 1.0, 0.0)
+            temperature = temperature @ (drives / drives.sum(axis=0))
+    else:
+        columns = [log.joints.index(name) for name in mechanism.coordinate_names]
+        position, effort = position[:, columns], effort[:, columns]
+        velocity, acceleration, reference, temperature = (
+            None if x is None else x[:, columns] for x in (velocity, acceleration, reference, log.temperature)
+        )
+    converted = replace(
+        log,
+        joints=mechanism.coordinate_names,
+        position=position,
+        effort=effort,
+        velocity=velocity,
+        acceleration=acceleration,
+        temperature=temperature,
+        effort_kind="joint_torque",
+        gain=None,
+        position_side="joint",
+        reference=reference,
+    )
+    return Matched(mechanism, converted, tuple(notes))
+
+
+def _speaks_of(log: Log, robot: Mechanism) -> bool:
+    """Return whether a log has generalised efforts of a tree robot's own coordinates, in their order."""
+    on_joints = (log.effort_kind, log.position_side) == ("joint_torque", "joint") and log.gain is None
+    return on_joints and not robot.loops and log.joints == robot.coordinate_names
+
+
+def _left_out(mechanism: Mechanism, log: Log, names: list[str]) -> Finding:
+    """Return the note about channels of joints that the robot does not have: mimic and locked joints, a gripper, a base."""
+    moved = [name for name in names if np.ptp(log.position[:, log.joints.index(name)]) > MOVED]
+    warning = f"; {', '.join(moved)} moved, and the model knows nothing of it" if moved else ""
+    text = f"channels left out, because robot '{mechanism.name}' has no such free joints: {', '.join(names)}{warning}"
+    return note("channels_left_out", text, "warning" if moved else "info")
+
+
+def _held(mechanism: Mechanism, names: list[str]) -> Finding:
+    """Return the note about joints that the log does not have, and how to say where they stood."""
+    example = next((joint.name for joint in mechanism.joints if names[0] in joint.coordinates), names[0])
+    beyond = [j.name for j in mechanism.joints if j.name in names and not j.limits.lower <= 0.0 <= j.limits.upper]
+    doubt = f"; zero is beyond the limits of {', '.join(beyond)}, which stood elsewhere" if beyond else ""
+    text = (
+        f"joints not in the log are held at zero: {', '.join(names)}{doubt}; if they stood elsewhere bodies become "
+        f"wrong, so say where: robot.lock({{'{example}': 0.5}}) (--lock {example}=0.5)"
+    )
+    return note("joints_held", text, "warning" if beyond else "info")
+
+
+def _joints_of_motors(mechanism: Mechanism, log: Log, N: Array, turned: Array) -> Array:
+    """Return the matrix that brings motor positions (N, k) to the joints; redundant motors must agree about them."""
+    if np.linalg.matrix_rank(N) < N.shape[1]:
+        raise LogError(
+            f"log '{log.name}' has motor positions, but robot '{mechanism.name}' has {N.shape[0]} motors for "
+            f"{N.shape[1]} joints; log joint positions instead"
+        )
+    inverse = np.linalg.pinv(N).T
+    apart = turned - turned @ inverse @ N.T
+    if N.shape[0] > N.shape[1]:
+        worst, size = np.nanmax(np.abs(apart), initial=0.0), np.nanmax(np.abs(turned), initial=0.0)
+        if worst > AGREE * size:
+            i = int(np.argmax(np.nanmax(np.abs(apart), axis=0)))
+            raise LogError(
+                f"log '{log.name}': motor positions do not agree, that of '{mechanism.actuators[i].name}' by {worst:.3g}; "
+                "check ratios, offsets and signs of the motors that drive the same joint"
+            )
+    return np.asarray(inverse)
+
+
+def _match_motors(mechanism: Mechanism, log: Log, notes: list[Finding]) -> Matched:
+    """Return the log of a robot with loops on the motor side, one channel per actuator: rho and motor torques."""
+    order = [_channel(mechanism, log, actuator.name) for actuator in mechanism.actuators]
+    if len(order) < mechanism.dof:
+        raise LogError(
+            f"robot '{mechanism.name}' has {mechanism.dof} degrees of freedom but {len(order)} actuators; declare them"
+        )
+    if any(len(actuator.coupling) > 1 for actuator in mechanism.actuators):
+        raise LogError(f"robot '{mechanism.name}' has loops and motors that turn with several joints; this is not supported")
+    ratio = np.array([a.ratio * next(iter(a.coupling.values())) for a in mechanism.actuators])
+    gains = _gain(mechanism, log)
+    effort = (log if gains is None else replace(log, gain=gains)).torque()[:, order]
+    if log.effort_kind not in MOTOR_EFFORTS:
+        effort = effort / ratio
+    position, offset = log.position[:, order], mechanism.actuator_matrix[1]
+    reference = None if log.reference is None else log.reference[:, order]
+    velocity, acceleration = (None if x is None else x[:, order] for x in (log.velocity, log.acceleration))
+    if log.position_side == "joint":
+        position = position * ratio + offset
+        reference = None if reference is None else reference * ratio + offset
+        velocity, acceleration = (None if x is None else x * ratio for x in (velocity, acceleration))
+    converted = replace(
+        log,
+        joints=tuple(actuator.name for actuator in mechanism.actuators),
+        position=position,
+        effort=effort,
+        velocity=velocity,
+        acceleration=acceleration,
+        temperature=None if log.temperature is None else log.temperature[:, order],
+        effort_kind="motor_torque",
+        gain=None,
+        position_side="motor",
+        reference=reference,
+    )
+    loops = note("motor_side", "robot with loops: motor positions and torques are used, the loops give the rest")
+    return Matched(mechanism, converted, (*notes, loops))
+
+
+def _driven(mechanism: Mechanism, log: Log) -> tuple[str, ...]:
+    """Return the joints that the log's motors drive."""
+    motors = {actuator.name: actuator for actuator in mechanism.actuators}
+    joints: list[str] = []
+    for channel in log.joints:
+        if channel in motors:
+            joints += motors[channel].coupling
+        elif channel in mechanism.coordinate_names:
+            joints.append(channel)
+        else:
+            raise LogError(
+                f"log '{log.name}' has a motor channel '{channel}' that robot '{mechanism.name}' does not have; its actuators "
+                f"are {', '.join(motors) or 'none'}"
+            )
+    return tuple(dict.fromkeys(joints))
+
+
+def _channel(mechanism: Mechanism, log: Log, actuator: str) -> int:
+    """Return the log column of an actuator, named after it or after the only joint it drives."""
+    if actuator in log.joints:
+        return log.joints.index(actuator)
+    motor = next(a for a in mechanism.actuators if a.name == actuator)
+    if len(motor.coupling) == 1 and next(iter(motor.coupling)) in log.joints:
+        return log.joints.index(next(iter(motor.coupling)))
+    raise LogError(f"log '{log.name}' has no channel for actuator '{actuator}'; its channels are {', '.join(log.joints)}")
+
+
+def _joint_channels(mechanism: Mechanism, log: Log, quantity: str) -> list[int]:
+    """Return the log column of every joint's own positions or efforts, named after it or after a motor of it alone."""
+    columns = []
+    for joint in mechanism.coordinate_names:
+        names = [joint, *(a.name for a in mechanism.actuators if list(a.coupling) == [joint])]
+        found = [log.joints.index(name) for name in names if name in log.joints]
+        if not found:
+            other = "position_side = 'motor'" if quantity == "positions" else "effort = 'motor_torque'"
+            raise LogError(
+                f"log '{log.name}' has {quantity} of joints, but no channel is named after joint '{joint}' or after a motor "
+                f"that drives it alone; its channels are {', '.join(log.joints)}. Rename them (joints=, --joints), or say "
+                f"{other} if they were measured at the motors"
+            )
+        columns.append(found[0])
+    return columns
+
+
+def _gain(mechanism: Mechanism, log: Log) -> Array | None:
+    """Return drive gains (N m per A or V) from the actuators when the log has none and its efforts are not torques yet."""
+    if log.gain is not None or log.effort_kind not in ("motor_current", "voltage"):
+        return None
+    gains = {}
+    for actuator in mechanism.actuators:
+        if actuator.gain is not None:
+            gains[actuator.name] = actuator.gain
+            if len(actuator.coupling) == 1:
+                gains.setdefault(next(iter(actuator.coupling)), actuator.gain)
+    return np.array([gains[c] for c in log.joints]) if all(c in gains for c in log.joints) else None
+
+
+# ---- preparation -------------------------------------------------------------------------------------------------------
+
+
+def preparation_notes(prepared: Prepared) -> list[Finding]:
+    """Return what the preparation of a log decided."""
+    return [note("preparation", line) for line in prepared.explanation.splitlines()]
+
+
+def prepared_for(rows: Rows, log: Log, options: Mapping[str, Any]) -> Prepared:
+    """Return a prepared log; rows are shortened where few of the long ones have no standing joint in them."""
+    known = [name for name in signature(prepare).parameters if name != "log"]
+    if unknown := sorted(set(options) - set(known)):
+        raise IdentificationError(f"unknown option {', '.join(map(repr, unknown))}; options of prepare are {', '.join(known)}")
+    found = prepare(log, **options)
+    if found.moving is not None and options.get("decimation", "auto") == "auto":
+        return shortened(rows, log, found, options)
+    return found
+
+
+def shortened(rows: Rows, log: Log, found: Prepared, options: Mapping[str, Any]) -> Prepared:
+    """Return a log, of which standing joints are left out, prepared again with shorter rows where few of the long ones hold.
+
+    All motors of a robot with loops must move for a row to hold, which they rarely do for as long as a decimated row averages
+    over: its rows are then single samples. Those of other robots are halved until enough hold, so that they still average.
+    """
+    first, long = _usable(rows, found), found.decimator.taps.size / found.decimator.rate
+    share = first
+    while share < FEW and found.decimator.factor > 1:
+        shorter = 1 if rows.mechanism.loops else found.decimator.factor // 2
+        found = prepare(log, **{**options, "decimation": shorter})
+        share = _usable(rows, found)
+    if share == first:
+        return found
+    now = found.decimator.taps.size / found.decimator.rate
+    how = "rows are single samples" if found.decimator.factor == 1 else f"rows average over {now:.2g} s"
+    text = f"{how}: only {first:.0%} of rows of {long:.2g} s have no standing joint in them (decimation= decides otherwise)"
+    return replace(found, explanation=f"{found.explanation}\n{text}")
+
+
+def _usable(rows: Rows, prepared: Prepared) -> float:
+    """Return the share of decimated rows without standing joints, of the joint that has fewest."""
+    assert prepared.moving is not None
+    return float(prepared.decimator.usable(rows.usable(prepared.moving)).mean(axis=0).min())
+
+
+def dead_efforts(prepared: Prepared) -> tuple[str, ...]:
+    """Return the channels whose effort says nothing."""
+    dead = {finding.channel for finding in prepared.quality.findings if finding.kind == "dead"}
+    return tuple(joint for joint in prepared.joints if f"effort:{joint}" in dead)
+
+
+def robot_motion(mechanism: Mechanism, measured: Motion) -> Motion:
+    """Return the motion of the robot's coordinates from what was measured: the same for a tree, from the motors with loops."""
+    return motion_from_actuators(mechanism, measured) if mechanism.loops else measured
+
+
+def source_of(log: Log, prepared: Prepared) -> dict[str, Any]:
+    """Return what identifies the samples used: file, time span, rows."""
+    return {
+        "name": log.name,
+        "sha256": log.checksum(),
+        "start": float(prepared.motion.t[0]),
+        "end": float(prepared.motion.t[-1]),
+        "samples": len(prepared),
+        "rate": prepared.rate,
+        "cutoff": prepared.cutoff.frequency,
+        "bandwidth": prepared.decimator.cutoff,
+        "effort_kind": log.effort_kind,
+    }
+
+
+def long_pieces(logs: Sequence[Log]) -> tuple[list[Log], list[Finding]]:
+    """Return logs of which those with gaps are cut into their long pieces, and notes about what is used of these."""
+    found, notes = [], list[Finding]()
+    for log in logs:
+        require(log, Log, "log")
+        pieces = split_at_gaps(log)
+        longest = max((len(piece) for piece in pieces), default=0)
+        worth = [piece for piece in pieces if len(piece) >= WORTH * longest]
+        if len(worth) < 2:
+            found.append(log)
+            continue
+        found += worth
+        used = sum(piece.duration for piece in worth)
+        text = f"log '{log.name}' has gaps: {len(worth)} pieces, {used:.4g} s of {log.duration:.4g} s, are used"
+        notes.append(note("gaps", text, "warning"))
+    return found, notes
+
+
+def part_of(prepared: Prepared, first: float, last: float) -> Prepared:
+    """Return what was prepared of the samples between two times."""
+    t, half = prepared.motion.t, 0.5 / prepared.rate
+    own = slice(int(np.searchsorted(t, first - half)), int(np.searchsorted(t, last + half)))
+    if prepared.decimator.length(own.stop - own.start) < 1:
+        raise IdentificationError(
+            f"between {first:.6g} s and {last:.6g} s {own.stop - own.start} samples can be used, fewer than the "
+            f"{prepared.decimator.taps.size} that a row of the decimation needs; give a longer part"
+        )
+    return replace(
+        prepared,
+        motion=prepared.motion[own],
+        effort=prepared.effort[own],
+        filtered=prepared.filtered[own],
+        temperature=None if prepared.temperature is None else prepared.temperature[own],
+        moving=None if prepared.moving is None else prepared.moving[own],
+    )
+
+
+def same_band(sources: tuple[Mapping[str, Any], ...], rate: float) -> dict[str, Any]:
+    """Return the options of `prepare` that put another log into the band in which the evidence was taken."""
+    if not sources:
+        return {}
+    cutoff = max(float(s["cutoff"]) for s in sources)
+    bandwidth = max(float(s["bandwidth"]) for s in sources)
+    return {"cutoff": min(cutoff, 0.4 * rate), "band": min(bandwidth, 0.5 * rate), "decimation": "auto"}
+
+
+# ---- rows of single logs -----------------------------------------------------------------------------------------------
+
+
+def compressed_log(
+    matched: Matched,
+    log: Log,
+    base: BaseParameters,
+    projection: Projection,
+    absent: Sequence[str],
+    options: Mapping[str, Any],
+    stretches: int | Repeats | None = None,
+    between: tuple[float, float] | None = None,
+    keep_rows: bool = False,
+) -> Regression:
+    """Return the regression data of a log, which `matched` has in terms of the robot, in the band that `options` give.
+
+    With `between`, first and last time [s], only rows of samples between them are used; what the log has around them serves the
+    filters. Pieces of a long log that overlap by 16 periods of the cut-off give the data of the whole.
+    """
+    robot = matched.mechanism
+    rows = Rows(robot, projection, tuple(columns_of(robot, absent)) if absent else ())
+    prepared = prepared_for(rows, matched.log, options)
+    if between is not None:
+        prepared = part_of(prepared, *between)
+    skip = dead_efforts(prepared)
+    notes = [*matched.notes, *preparation_notes(prepared)]
+    if skip:
+        notes.append(note("dead_effort", f"efforts of {', '.join(skip)} are dead and their rows are not used", "warning"))
+    if len(skip) == len(prepared.joints):
+        raise IdentificationError(f"log '{log.name}': all effort channels are dead; nothing can be identified")
+    if not (np.any(prepared.motion.v) or np.any(prepared.motion.a)):
+        raise IdentificationError(
+            f"log '{log.name}': no joint moves, all positions are constant but for rounding; nothing can be identified, "
+            "record a log in which the joints move"
+        )
+    motion = robot_motion(robot, prepared.motion)
+    check_projection_of(rows, motion, skip)
+    beside = (prepared.moving, prepared.temperature, prepared.effort)
+    found, resting = compressed(rows, base, motion, prepared.filtered, prepared.decimator, skip, *beside, stretches, keep_rows)
+    source = source_of(log, prepared)
+    if not robot.loops:
+        source["resting"] = resting
+    return replace(
+        found,
+        sources=(source,),
+        options={name: value for name, value in options.items() if name != "like"},  # the band is in the source
+        notes=tuple(notes),
+        logs=(Recorded(log, tuple(absent)),),
+        stretches=tuple(with_log(part, matched, prepared.cutoff.frequency, options) for part in found.stretches),
+    )
+
+
+def regression_without_effort(
+    mechanism: Mechanism, log: Log, base: BaseParameters | None, options: Mapping[str, Any]
+) -> Regression:
+    """Return the rows of a log without usable efforts; `Regression.without_effort` is the public way."""
+    if mechanism.loops:
+        raise IdentificationError(f"robot '{mechanism.name}' has loops; logs without efforts are fitted for trees only")
+    # Preparation refuses dead efforts; these are never used.
+    kind = "motor_torque" if log.position_side == "motor" else "joint_torque"
+    matched = match(mechanism, replace(log, effort=log.position, effort_kind=kind, gain=None))
+    prepared = prepare(matched.log, **options)
+    zero = np.zeros_like(prepared.effort)
+    found = Regression.from_motion(matched.mechanism, prepared.motion, zero, base, prepared.decimator, keep_rows=True)
+    (stretch,) = found.stretches
+    raw = positions_at(matched.log, stretch.motion.t)
+    source = {**source_of(log, prepared), "effort_kind": "none"}
+    notes = (*matched.notes, *preparation_notes(prepared), note("no_effort", "efforts are not used"))
+    stretch = replace(stretch, positions=raw, cutoff=prepared.cutoff.frequency, options=options)
+    return replace(found, sources=(source,), options=dict(options), notes=notes, stretches=(stretch,))
+
+
+def with_log(stretch: Stretch, matched: Matched, cutoff: float, options: Mapping[str, Any]) -> Stretch:
+    """Return a stretch with what only its log has: measured positions, their noise and the motion that was asked for."""
+    log, t = matched.log, stretch.motion.t
+    measured = _differentiated(log.t, log.position, t, cutoff, options)
+    raw = positions_at(log, t)
+    # What the low-pass took away is noise above the cut-off; white noise has as much density below it.
+    share = max(1.0 - 2.0 * cutoff / stretch.rate, 0.1)
+    smooth = _differentiated(log.t, log.position, t, cutoff, {**options, "phase": "zero"}).q
+    noise = np.sqrt(np.var(raw - smooth, axis=0) / share)
+    reference = None
+    if log.reference is not None and np.isfinite(log.reference).all():
+        reference = robot_motion(matched.mechanism, _differentiated(log.t, log.reference, t, cutoff, options))
+    return replace(stretch, measured=measured, positions=raw, noise=noise, cutoff=cutoff, options=options, reference=reference)
+
+
+def positions_at(log: Log, t: Array) -> Array:
+    """Return the measured positions at other times."""
+    return _at(log.t, log.position, t)
+
+
+def _at(t: Array, values: Array, wanted: Array) -> Array:
+    """Return columns at other times, missing values bridged."""
+    good = np.isfinite(values)
+    return np.column_stack([np.interp(wanted, t[ok], x[ok]) for x, ok in zip(values.T, good.T, strict=True)])
+
+
+def differentiated(rate: float, q: Array, cutoff: float, options: Mapping[str, Any] | None) -> tuple[Array, Array, Array]:
+    """Return q, v, a of uniform samples by the method and the cut-off of a preparation."""
+    given = dict(options or {})
+    method = getattr(signals, str(given.get("method", "butterworth")))
+    given["causal"] = given.get("phase", "zero") == "causal"
+    q, v, a = method(rate, q, cutoff, **{k: given[k] for k in signature(method).parameters if k in given and k != "cutoff"})
+    return q, v, a
+
+
+def _differentiated(t: Array, q: Array, wanted: Array, cutoff: float, options: Mapping[str, Any]) -> Motion:
+    """Return positions with their derivatives at wanted times, on a uniform clock of the same rate."""
+    step = (wanted[-1] - wanted[0]) / (wanted.size - 1)
+    before, after = int((wanted[0] - t[0]) / step + 1e-6), int((t[-1] - wanted[-1]) / step + 1e-6)
+    clock = wanted[0] + step * np.arange(-before, wanted.size + after)
+    even = _at(t, q, clock)
+    keep = slice(before, before + wanted.size)
+    return Motion(wanted, *(x[keep] for x in differentiated(1.0 / step, even, cutoff, options)))
+
+
+# ---- one band ----------------------------------------------------------------------------------------------------------
+
+
+def regression_of_logs(
+    mechanism: Mechanism,
+    logs: Sequence[Log] | LogStream,
+    base: BaseParameters | None,
+    projection: Projection | Sequence[str],
+    absent: Sequence[str],
+    keep_rows: bool,
+    options: Mapping[str, Any],
+) -> Regression:
+    """Return the regression data of all logs in one band; `Regression.from_logs` is the public way."""
+    if isinstance(logs, LogStream):
+        if keep_rows:
+            raise IdentificationError("rows of a stream are not kept; give logs, or an estimator that needs no rows")
+        return _regression_of_stream(mechanism, logs, base, projection, absent, options)
+    pieces, gaps = long_pieces(logs)
+    for gap in gaps:
+        warn(gap.sentence, SignalWarning)
+    if not pieces:
+        raise IdentificationError("there is no log to identify from; give one at least")
+    found = _in_one_band(mechanism, pieces, base, check_projection(projection), absent, keep_rows, options)
+    return replace(found.joined(), notes=(*found.notes, *gaps)) if gaps else found
+
+
+def _in_one_band(
+    mechanism: Mechanism,
+    logs: Sequence[Log],
+    base: BaseParameters | None,
+    projection: Projection,
+    absent: Sequence[str],
+    keep_rows: bool,
+    options: Mapping[str, Any],
+) -> Regression:
+    """Return the regression data of logs without gaps in the band that is given, or that the model confirms."""
+    robots = [match(mechanism, log) for log in logs]
+    known = base_parameters(robots[0].mechanism) if base is None else base
+    for each in robots:
+        if not same_robot(known, each.mechanism):
+            raise IdentificationError(f"the base parameters given belong to another robot than '{each.mechanism.name}'")
+
+    def compress(
+        stretches: int | tuple[Repeats, ...] | None = None, band: Mapping[str, float] | None = None, keep: bool = keep_rows
+    ) -> Regression:
+        cuts = stretches if isinstance(stretches, tuple) else [stretches] * len(logs)
+        parts = [
+            compressed_log(each, log, known, projection, absent, {**options, **(band or {})}, cut, keep_rows=keep)
+            for each, log, cut in zip(robots, logs, cuts, strict=True)
+        ]
+        whole = reduce(add, parts)
+        if isinstance(stretches, tuple):  # those of all logs are the same ones
+            whole = replace(whole, groups=_together(whole.groups, parts))
+        # The band is a matter of the evidence, not an option of the user: other logs are put into it by `same_band`.
+        return replace(whole, options={k: v for k, v in options.items() if k != "like"})
+
+    if options.get("cutoff", "auto") != "auto" or "like" in options:
+        return compress()
+    found = common_cutoff([each.log for each in robots])
+    repeated = repeated_stretches([each.log for each in robots], found, BLOCKS * len(logs))
+    shortest = min(log.duration for log in logs)
+    asked = options.get("band", "auto")
+
+    def width(cutoff: float) -> float:
+        wanted = found.band if cutoff == found.frequency else cutoff / RATIO
+        if cutoff > found.frequency:
+            wanted = max(wanted, min(found.motion_band, cutoff / EDGE))
+        wanted = max(wanted, min(FEWEST / shortest, cutoff))
+        return wanted if asked == "auto" else float(asked)
+
+    def said(evidence: Regression, cutoff: float, tried: str) -> Regression:
+        head = f"one band for all logs: cut-off {cutoff:.4g} Hz, rows up to {width(cutoff):.4g} Hz"
+        again = () if repeated is None else (note("repeated", REPEATED),)
+        band = note("band", f"{head}{tried}; by the spectra: {found.explanation}")
+        return replace(evidence, notes=(band, *again, *evidence.notes))
+
+    tried = _candidates(found)
+    if len(tried) == 1:
+        alone = len(logs) == 1 and asked == "auto"
+        own = {} if alone else {"cutoff": found.frequency, "band": width(found.frequency)}
+        return said(compress(repeated, own), found.frequency, "")
+    stretches = repeated or max(2, -(-BLOCKS // len(logs)))  # the same for all, so that they can be compared
+    evidence = [compress(stretches, {"cutoff": cutoff, "band": width(cutoff)}, False) for cutoff in tried]
+    while len(evidence) > 1 and not _comparable(evidence[0], evidence[-1]):
+        tried, evidence = tried[1:], evidence[1:]
+    chosen, sentence = 0, ""
+    if len(evidence) > 1:
+        usual = max(found.frequency, tried[0])
+        # A cut-off below that of the spectra changes the motion itself: rows that it makes know only the models of its own.
+        judged = evidence[0] if tried[0] == usual else compress(stretches, {"cutoff": usual, "band": width(tried[0])}, False)
+        errors = np.array([_errors(own, judged) for own in evidence])
+        chosen, sentence = _choose(tried, errors, tried.index(usual))
+    cutoff, best = tried[chosen], evidence[chosen]
+    return said(compress(stretches, {"cutoff": cutoff, "band": width(cutoff)}) if keep_rows else best, cutoff, sentence)
+
+
+def _together(groups: Sequence[RowGroup], parts: Sequence[Regression]) -> tuple[RowGroup, ...]:
+    """Return the evidence of all logs, whose stretches with the same number are one."""
+    result = []
+    for group in groups:
+        own = [each for part in parts for each in part.groups if each.name == group.name]
+        counts = np.sum([each.counts for each in own], axis=0)
+        products = np.sum([each.products for each in own], axis=0)
+        result.append(replace(group, products=products, counts=tuple(counts.tolist()), phases=()))
+    return tuple(result)
+
+
+def _regression_of_stream(
+    mechanism: Mechanism,
+    logs: LogStream,
+    base: BaseParameters | None,
+    projection: Projection | Sequence[str],
+    absent: Sequence[str],
+    options: Mapping[str, Any],
+) -> Regression:
+    """Return the evidence of a stream, piece by piece in the band of the first one."""
+    whole: Regression | None = None
+    rate = 0.0
+    for piece in logs:
+        if whole is None:
+            whole, rate = Regression.from_log(mechanism, piece, base, projection, absent, **options), piece.rate
+        elif piece.duration > FEWEST / whole.sources[0]["bandwidth"]:  # a short end shows nothing in this band
+            own = {**options, **same_band(whole.sources[:1], rate)}
+            more = Regression.from_log(mechanism, piece, whole.base, projection, absent, **own)
+            whole = replace(whole + more, sources=(joined_source(whole.sources[0], more.sources[0]),))
+    if whole is None:
+        raise IdentificationError("the stream holds no samples; nothing can be identified")
+    band = note("band", "a long recording: the band is that of its first piece")
+    return replace(whole, notes=(band, *whole.notes))
+
+
+def _candidates(found: Cutoff) -> list[float]:
+    """Return the cut-offs to try, rising: the one that the spectra give, lower and higher ones as far as they are worth it."""
+    below = [found.lowest] if found.lowest * STEP < found.frequency else []
+    if found.lowest * STEP**2 < found.frequency:
+        below.append(float(np.sqrt(found.lowest * found.frequency)))
+    above = [found.highest] if found.highest > STEP * found.frequency else []
+    if found.highest > STEP**2 * found.frequency:
+        above = [STEP * found.frequency, min(STEP**3 * found.frequency, found.highest)]
+    return [*below, found.frequency, *above]
+
+
+def _comparable(narrow: Regression, wide: Regression) -> bool:
+    """Return whether a band has rows enough for a fit and for the same stretches of time; a short log may have too few."""
+    same = all(len(a.counts) == len(b.counts) for a, b in zip(narrow.groups, wide.groups, strict=True))
+    return same and narrow.rows > narrow.base.rank
+
+
+def _errors(own: Regression, judged: Regression) -> Array:
+    """Return ||e||^2 of every joint and stretch of `judged` under the fit of `own` without that stretch, (groups, K)."""
+    from dynident.identify.estimators.least_squares import WLS  # noqa: PLC0415 - estimators stand on logs
+    from dynident.identify.posterior.posterior import estimate, squares  # noqa: PLC0415
+    from dynident.identify.posterior.prior import prior_of  # noqa: PLC0415
+
+    free = WLS().fit(own)
+    betas = estimate(own, prior_of(own), free.sigma_).left_out
+    return np.array([squares(group, betas) for group in judged.groups])
+
+
+def _choose(tried: Sequence[float], errors: Array, usual: int) -> tuple[int, str]:
+    """Return the cut-off of the spectra, unless another is better by more than a standard error of the difference."""
+    size = errors[usual].sum(axis=1)
+    relative = np.sum(errors / np.where(size > 0.0, size, 1.0)[None, :, None], axis=1)  # (candidates, K)
+    mean = relative.mean(axis=1)
+    best = int(np.argmin(mean))
+    gain = relative[usual] - relative[best]
+    chosen = best if gain.mean() > gain.std(ddof=1) / np.sqrt(gain.size) else usual
+    listed = ", ".join(f"{f:.3g} Hz {np.sqrt(m / mean[usual]):.2f}" for f, m in zip(tried, mean, strict=True))
+    return chosen, f" (relative error of stretches that were left out, in the narrowest band: {listed})"
