@@ -15,8 +15,7 @@ import dynident as di
 from dynident.errors import DynidentWarning, IdentificationError
 from dynident.friction import TERMS
 from dynident.identify import MAP, WLS, Fit, Knowledge, Regression, base_parameters
-from dynident.identify.posterior.posterior import jackknife
-from dynident.identify.posterior.prior import FRICTION
+from dynident.identify.posterior.posterior import FRICTION, jackknife
 from dynident.identify.prediction import model_errors
 from dynident.identify.tables import Undetermined
 from dynident.mechanics import inverse_dynamics

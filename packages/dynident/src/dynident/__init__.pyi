@@ -28,7 +28,7 @@ from .identify.estimators.least_squares import WLS as WLS
 from .identify.estimators.map import MAP as MAP
 from .identify.fit import Fit as Fit
 from .identify.friction.fitting import fit_friction as fit_friction
-from .identify.posterior.prior import Knowledge as Knowledge
+from .identify.posterior.posterior import Knowledge as Knowledge
 from .identify.regression.regression import Regression as Regression
 from .identify.score import Score as Score
 from .mechanics.dynamics import coriolis_matrix as coriolis_matrix

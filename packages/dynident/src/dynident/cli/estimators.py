@@ -17,7 +17,7 @@ from dynident.cli.consoles import note
 from dynident.cli.groups import FILTER, KNOWN, LOOP
 from dynident.cli.robots import is_known, ready_machine
 from dynident.errors import DynidentError
-from dynident.identify.posterior.prior import Population
+from dynident.identify.posterior.posterior import Population
 
 if TYPE_CHECKING:
     from dynident.simulate.closed_loop import ClosedLoop

@@ -32,8 +32,8 @@ from .payload.gains import with_gain_uncertainty as with_gain_uncertainty
 from .payload.load import Payload as Payload
 from .payload.wrist import payload_from_wrench as payload_from_wrench
 from .payload.wrist import read_wrench as read_wrench
-from .posterior.prior import Knowledge as Knowledge
-from .posterior.prior import Population as Population
+from .posterior.posterior import Knowledge as Knowledge
+from .posterior.posterior import Population as Population
 from .prediction import Prediction as Prediction
 from .regression.regression import Regression as Regression
 from .score import Metrics as Metrics

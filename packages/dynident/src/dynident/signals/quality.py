@@ -184,7 +184,8 @@ class Segment:
 
 def split_at_gaps(log: Log, shortest: int = 64) -> tuple[Log, ...]:
     """Return the pieces of a `log` between its gaps and long holes, in time order, that have at least `shortest` samples."""
-    return tuple(log.rows(a, b) for a, b in pieces_without_gaps(log) if b - a >= shortest)
+    pieces = [(a, b) for a, b in pieces_without_gaps(log) if b - a >= shortest]
+    return (log,) if pieces == [(0, len(log))] else tuple(log.rows(a, b) for a, b in pieces)
 
 
 def fill_holes(log: Log) -> tuple[Log, int]:

@@ -25,8 +25,7 @@ from dynident.friction.terms import term_of
 from dynident.identify.estimators.least_squares import WLS, LeastSquares
 from dynident.identify.estimators.map import MAP
 from dynident.identify.estimators.statistics import effort_share, jumping
-from dynident.identify.posterior.posterior import inflation
-from dynident.identify.posterior.prior import prior_of
+from dynident.identify.posterior.posterior import inflation, prior_of
 from dynident.identify.regression.factor import Solution, group_sigma
 from dynident.identify.regression.regression import Regression, Stretch, sampled
 from dynident.identify.regression.rows import Rows

@@ -13,8 +13,19 @@ from dynident.errors import IdentificationError
 from dynident.identify.estimators.least_squares import WLS, Estimator
 from dynident.identify.fit import Fit
 from dynident.identify.posterior.physical import cone_of, consistent
-from dynident.identify.posterior.posterior import MapEstimate, Posterior, at_least_jackknife, estimate, inflation, jackknife
-from dynident.identify.posterior.prior import EXACT, UNDESCRIBED, Knowledge, Prior, prior_of
+from dynident.identify.posterior.posterior import (
+    EXACT,
+    UNDESCRIBED,
+    Knowledge,
+    MapEstimate,
+    Posterior,
+    Prior,
+    at_least_jackknife,
+    estimate,
+    inflation,
+    jackknife,
+    prior_of,
+)
 from dynident.identify.regression.factor import relative_error, training_columns, training_std, typical_speeds
 from dynident.identify.regression.regression import Regression
 from dynident.parallel import one_blas_thread

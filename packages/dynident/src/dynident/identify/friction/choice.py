@@ -33,8 +33,7 @@ from dynident.identify.base import BaseParameters, base_parameters
 from dynident.identify.estimators.least_squares import WLS
 from dynident.identify.fit import Fit
 from dynident.identify.friction.problem import Progress, Recording, assemble, search, shape_bounds, skipped
-from dynident.identify.posterior.posterior import estimate
-from dynident.identify.posterior.prior import Knowledge, prior_of
+from dynident.identify.posterior.posterior import Knowledge, estimate, prior_of
 from dynident.identify.regression.regression import Regression
 from dynident.identify.regression.rows import Projection, Rows
 from dynident.mechanics.functions import tree_motion

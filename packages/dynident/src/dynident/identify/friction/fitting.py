@@ -60,7 +60,7 @@ from dynident.identify.friction.problem import (
     skipped,
     usual_projection,
 )
-from dynident.identify.posterior.prior import Knowledge
+from dynident.identify.posterior.posterior import Knowledge
 from dynident.identify.regression.factor import relative_error
 from dynident.identify.regression.logs import dead_efforts, match, prepared_for, robot_motion
 from dynident.identify.regression.regression import Regression

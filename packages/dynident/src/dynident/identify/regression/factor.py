@@ -448,16 +448,16 @@ def factors_of(
 
     See `Regression.from_motion` and `resting`, which looks at some hundred samples.
     """
-    mechanism = rows.mechanism
+    mechanism, names, samples = rows.mechanism, rows.names, len(motion)
     compiled = rows.compiled(base.columns)
-    spans = list(filter_.tiles(len(motion), tile_length(compiled.height, filter_.factor, bool(mechanism.loops))))
+    spans = list(filter_.tiles(samples, tile_length(compiled.height, filter_.factor, bool(mechanism.loops))))
     starts: Sequence[Array | None] = [None] * len(spans)
     if mechanism.loops:  # the branch is followed once through all samples; then every tile stands alone
         starts = closure_starts(mechanism, motion.q, [piece.start for piece, _ in spans])
-    used = [i for i, name in enumerate(rows.names) if name not in skip]
+    used = [i for i, name in enumerate(names) if name not in skip]
     fit_for_use = None
     if moving is not None:
-        fit_for_use = moving_rows(rows.usable(moving)[:, used], filter_, [rows.names[i] for i in used])
+        fit_for_use = moving_rows(rows.usable(moving)[:, used], filter_, [names[i] for i in used])
     into = compiled.over(motion, tau, signals=signals)
     seen = rows.seen(base.seen)
     columns = [np.intersect1d(compiled.seen[i], np.flatnonzero(seen[i])) for i in used]
@@ -471,14 +471,14 @@ def factors_of(
         first + np.flatnonzero(np.isin(own, absent_columns)) for own, first in zip(compiled.seen, compiled.first, strict=True)
     ]
     gone = np.concatenate(zero)
-    some = np.arange(0, 0 if mechanism.loops else len(motion), max(len(motion) // REST_SAMPLES, 1))
+    some = np.arange(0, 0 if mechanism.loops else samples, max(samples // REST_SAMPLES, 1))
     looked_at = np.zeros((compiled.height, some.size))
 
     def tile(piece: slice, outputs: slice, start: Array | None) -> Tile:
         def compute(work: Workspace) -> Array:
-            samples = piece.stop - piece.start
-            flat = work.rows("rows", compiled.height, samples)
-            work.once(("write", samples), lambda: into(flat))(piece, start)
+            length = piece.stop - piece.start
+            flat = work.rows("rows", compiled.height, length)
+            work.once(("write", length), lambda: into(flat))(piece, start)
             if some.size:
                 own = slice(*np.searchsorted(some, (piece.start, piece.stop)))
                 looked_at[:, own] = flat[:, some[own] - piece.start]
@@ -494,7 +494,6 @@ def factors_of(
         return compute
 
     tiles = [tile(piece, outputs, start) for (piece, outputs), start in zip(spans, starts, strict=True)]
-    names = [rows.names[i] for i in used]
 
     def relation(k: int) -> Relation:
         count = 2 * max(c.size for c in columns) + 8
@@ -502,8 +501,9 @@ def factors_of(
 
     times = [outputs for _, outputs in spans]
     period = np.inf if isinstance(stretches, Repeats) else period_of(motion.q, motion.v) / filter_.factor
-    kept = stretches_of(motion.t[filter_.centres(len(motion))], stretches, period)
-    groups = accumulate(names, columns, tiles, filter_.independence, None if gone.size else relation, places, times, kept)
+    kept = stretches_of(motion.t[filter_.centres(samples)], stretches, period)
+    related, labels = None if gone.size else relation, [names[i] for i in used]
+    groups = accumulate(labels, columns, tiles, filter_.independence, related, places, times, kept)
     if fit_for_use is not None:
         inside = [kept.rows(own) for own in fit_for_use.T]
         groups = tuple(replace(group, count=sum(n), counts=n) for group, n in zip(groups, inside, strict=True))
@@ -511,7 +511,7 @@ def factors_of(
         return groups, {}
     looked_at[gone] = 0.0
     W, y = compiled.unpacked(looked_at, base.rank)
-    alive = np.isin(np.arange(len(rows.names)), used)
+    alive = np.isin(np.arange(len(names)), used)
     return groups, resting(mechanism.coordinate_names, motion.v[some], W * alive[:, None, None], y.T * alive)
 
 
@@ -684,7 +684,7 @@ def solve(regression: Regression, sigma: Array, active: NDArray[np.bool_], toler
 def group_sigma(regression: Regression, solution: Solution) -> Array:
     """Return the noise standard deviation of each row group, sigma_g^2 = RSS_g / free rows."""
     # A residual of exactly zero (data made by the model, a joint at rest) must not become an infinite weight.
-    typical = sum(group.effort_square for group in regression.groups) / regression.rows
+    typical = sum(group.effort_square for group in regression.groups) / sum(group.count for group in regression.groups)
     floor = [1e-26 * (group.effort_square / group.count or typical or 1.0) for group in regression.groups]
     square = np.array([group.residual(solution.beta) for group in regression.groups])
     return np.asarray(np.sqrt(np.maximum(square / free_rows(regression, solution), floor)))

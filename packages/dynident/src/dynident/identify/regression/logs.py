@@ -19,7 +19,7 @@ import numpy as np
 
 from dynident import signals
 from dynident.arrays import Array
-from dynident.errors import IdentificationError, LogError, SignalWarning, require, warn
+from dynident.errors import IdentificationError, LogError, SignalWarning, warn
 from dynident.identify.base import BaseParameters, base_parameters, columns_of
 from dynident.identify.regression.factor import BLOCKS, FEW, Repeats, RowGroup, repeated_stretches
 from dynident.identify.regression.regression import (
@@ -65,8 +65,6 @@ def match(mechanism: Mechanism, log: Log) -> Matched:
 
     q = N^-1 (q_motor - n0),        tau = N^T (gain effort)
     """
-    require(mechanism, Mechanism, "mechanism")
-    require(log, Log, "log")
     if _speaks_of(log, mechanism):
         return Matched(mechanism, log, ())
     motor_effort = log.effort_kind in MOTOR_EFFORTS
@@ -152,6 +150,9 @@ def match(mechanism: Mechanism, log: Log) -> Matched:
 
 def _speaks_of(log: Log, robot: Mechanism) -> bool:
     """Return whether a log has generalised efforts of a tree robot's own coordinates, in their order."""
+    if not isinstance(robot, Mechanism) or not isinstance(log, Log):
+        given = f"a {type(robot).__name__} and a {type(log).__name__}"
+        raise IdentificationError(f"a robot and a log are needed, but {given} were given; give a Mechanism and a Log")
     on_joints = (log.effort_kind, log.position_side) == ("joint_torque", "joint") and log.gain is None
     return on_joints and not robot.loops and log.joints == robot.coordinate_names
 
@@ -296,7 +297,7 @@ def _gain(mechanism: Mechanism, log: Log) -> Array | None:
 
 def preparation_notes(prepared: Prepared) -> list[Finding]:
     """Return what the preparation of a log decided."""
-    return [note("preparation", line) for line in prepared.explanation.splitlines()]
+    return [Finding("preparation", "", "info", line) for line in prepared.explanation.splitlines()]
 
 
 def prepared_for(rows: Rows, log: Log, options: Mapping[str, Any]) -> Prepared:
@@ -366,7 +367,8 @@ def long_pieces(logs: Sequence[Log]) -> tuple[list[Log], list[Finding]]:
     """Return logs of which those with gaps are cut into their long pieces, and notes about what is used of these."""
     found, notes = [], list[Finding]()
     for log in logs:
-        require(log, Log, "log")
+        if not isinstance(log, Log):
+            raise IdentificationError(f"a log is a {type(log).__name__}; give a dynident.Log")
         pieces = split_at_gaps(log)
         longest = max((len(piece) for piece in pieces), default=0)
         worth = [piece for piece in pieces if len(piece) >= WORTH * longest]
@@ -598,7 +600,7 @@ def _in_one_band(
     def said(evidence: Regression, cutoff: float, tried: str) -> Regression:
         head = f"one band for all logs: cut-off {cutoff:.4g} Hz, rows up to {width(cutoff):.4g} Hz"
         again = () if repeated is None else (note("repeated", REPEATED),)
-        band = note("band", f"{head}{tried}; by the spectra: {found.explanation}")
+        band = Finding("band", "", "info", f"{head}{tried}; by the spectra: {found.explanation}")
         return replace(evidence, notes=(band, *again, *evidence.notes))
 
     tried = _candidates(found)
@@ -676,8 +678,11 @@ def _comparable(narrow: Regression, wide: Regression) -> bool:
 def _errors(own: Regression, judged: Regression) -> Array:
     """Return ||e||^2 of every joint and stretch of `judged` under the fit of `own` without that stretch, (groups, K)."""
     from dynident.identify.estimators.least_squares import WLS  # noqa: PLC0415 - estimators stand on logs
-    from dynident.identify.posterior.posterior import estimate, squares  # noqa: PLC0415
-    from dynident.identify.posterior.prior import prior_of  # noqa: PLC0415
+    from dynident.identify.posterior.posterior import (  # noqa: PLC0415
+        estimate,
+        prior_of,
+        squares,
+    )
 
     free = WLS().fit(own)
     betas = estimate(own, prior_of(own), free.sigma_).left_out

@@ -189,7 +189,6 @@ class Regression:
         Regression
             The regression data; `notes` lists the decisions made.
         """
-        require(log, Log, "log")
         return cls.from_logs(mechanism, [log], base, projection, absent, keep_rows, **options)
 
     @classmethod
