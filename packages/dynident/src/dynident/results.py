@@ -53,6 +53,7 @@ FORMER = {
     "dynident_papers.workspace": "mechanics.Singularity mechanics.WorkspaceMap",
 }
 """Kinds, and subpackages as a whole, that were elsewhere up to version 0.2, by the place where they are now."""
+RENAMED = {"BiasDiagnosis": "LeastSquaresBias"}  # classes of earlier versions
 LONGEST = 512  # numbers of an array that are written as text; longer ones are packed
 
 
@@ -184,11 +185,11 @@ def current_kind(kind: str) -> str:
     """Return a kind as this version writes it: up to version 0.2 no package was named."""
     place, _, name = kind.rpartition(".")
     if place.partition(".")[0] in (*OURS, *plugin_packages()):
-        return kind
+        return f"{place}.{RENAMED.get(name, name)}" if place.partition(".")[0] in OURS else kind
     home = next(
         (home for home, kinds in FORMER.items() if kind in kinds.split() or place in kinds.split()), f"dynident.{place}"
     )
-    return f"{home}.{name}"
+    return f"{home}.{RENAMED.get(name, name)}"
 
 
 @cache

@@ -420,16 +420,34 @@ CACHE = 256e6
 
 @dataclass(frozen=True, eq=False)
 class Recording:
-    """One uniformly sampled stretch: motion (N samples), efforts, and what else a Regression takes from it."""
+    """A uniformly sampled motion of a robot with its efforts, as `fit_friction` takes it.
+
+    Parameters
+    ----------
+    motion : Motion
+        Motion of N samples.
+    effort : array (N, k)
+        Efforts of the joints; motor torques of a robot with loops [N m or N].
+    decimator : Decimator
+        Low-pass and decimation of the rows; none by default.
+    skip : tuple of str
+        Joints whose efforts are not used.
+    moving : array of bool (N, k), optional
+        Samples in which each joint moves; rows of others are not used.
+    temperature, load : array (N, k), optional
+        Temperatures [degree Celsius] and efforts, for laws that depend on them.
+    stretches : int, optional
+        Number of stretches of time whose data are kept apart.
+    """
 
     motion: Motion
-    effort: Array  # (N, k)
+    effort: Array
     decimator: Decimator = field(default_factory=lambda: Decimator(1, 1.0))
-    skip: tuple[str, ...] = ()  # joints whose efforts say nothing
+    skip: tuple[str, ...] = ()
     moving: NDArray[np.bool_] | None = None
     temperature: Array | None = None
     load: Array | None = None
-    stretches: int | None = None  # of time whose evidence is kept apart
+    stretches: int | None = None
 
     def compressed(self, rows: Rows, base: BaseParameters) -> tuple[Regression, dict[str, list[float]]]:
         """Return its regression data, and the residuals at rest."""
