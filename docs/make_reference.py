@@ -27,6 +27,7 @@ SUBPACKAGES = {
     "Lab: thermal models": "dynident_lab.thermal",
     "Lab: servo analysis": "dynident_lab.servo",
     "Lab: FMU": "dynident_lab.fmu",
+    "Lab: paths of the tool": "dynident_lab.tool_paths",
     "Lab: fleets": "dynident_lab.fleet",
     "Papers: published tables": "dynident_papers.reproduce",
     "Papers: identification": "dynident_papers.identify",

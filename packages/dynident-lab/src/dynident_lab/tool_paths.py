@@ -32,6 +32,8 @@ from dynident.trajectory.profiles import Profile, Quintic
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+__all__ = ["Arc", "Hop", "Line", "Segment", "Spline", "Task", "TipMotion", "along", "joint_motion"]
+
 
 class Path(Protocol):
     """What a path can do."""
