@@ -52,7 +52,7 @@ def environment() -> dict[str, Any]:
 
 def show(result: Result) -> tuple[str, str, str, str, str]:
     """Return the cells of one line."""
-    digits = {"x": 1, "of": 2, "MB": 1, "s": 2, "us": 2, "ms": 2}[result.unit]
+    digits = {"x": 1, "of": 2, "MB": 1, "s": 2, "us": 2, "ms": 2, "files": 0}[result.unit]
     value = "-" if result.value is None else f"{result.value:.{digits}f} {result.unit}"
     sign = ">=" if result.unit == "x" else "<="
     target = "" if result.target is None else f"{sign} {result.target:g} {result.unit}"

@@ -30,7 +30,8 @@ class Result:
     value : float or None
         The figure, or None when it could not be measured.
     unit : str
-        "x" (times faster than the peer, at least), "of" (share of a reference, at most), "MB", "s", "ms", "us" or "lines".
+        "x" (times faster than the peer, at least), "of" (share of a reference, at most), "MB", "s", "ms", "us", "files" or
+        "lines".
     target : float or None
         Bound that the figure should keep; None when it is for information.
     detail : str

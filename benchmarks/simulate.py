@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
-from time import perf_counter
+from dataclasses import replace
+from time import perf_counter, process_time
+from types import FrameType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +20,9 @@ from dynident.drive import Drive, Encoder, Motor, Transmission
 from dynident.friction import Coulomb, Viscous
 from dynident.parallel import cores
 from dynident.simulate import VirtualRobot, monte_carlo
-from dynident.simulate.machine import Machine, Tables
+from dynident.simulate.layout import FINE
+from dynident.simulate.machine import Machine
 from dynident.simulate.reference import table_of
-from dynident.simulate.shape import FINE
 from dynident_papers.robots import dualv
 
 Array = NDArray[np.float64]
@@ -47,14 +50,14 @@ def geared_arm() -> VirtualRobot:
     return VirtualRobot(robot, drives, Cascade(20.0, 0.3, 3.0, position_cycle=1e-3, velocity_cycle=1e-3), step=STEP)
 
 
-def fastest(work: Callable[[], object], repeats: int) -> float:
+def fastest(work: Callable[[], object], repeats: int, clock: Callable[[], float] = perf_counter) -> float:
     """Return the best time of some calls after an unmeasured one."""
     work()
     best = float("inf")
     for _ in range(repeats):
-        start = perf_counter()
+        start = clock()
         work()
-        best = min(best, perf_counter() - start)
+        best = min(best, clock() - start)
     return best
 
 
@@ -89,13 +92,14 @@ def free_arm(q: Array, v: Array, tau: Array) -> Stepper:
     robot = arm()
     law = OpenLoop(torque=tau)
     drives = [Drive(a.name, Motor(1.0)) for a in robot.actuators]
-    machine = Machine(robot, drives, law, step=STEP, x=q, v=v)
-    tables, first = Tables(tau[None].copy(), np.zeros((1, 12)), np.zeros((1, 6))), machine.state.copy()
+    machine = Machine(VirtualRobot(robot, drives, law, step=STEP), q, v)
+    machine.read(tau[None].copy(), np.zeros((1, 12)), np.zeros((1, 6)))
+    first = machine.state.copy()
     nothing = np.zeros((0, machine.layout.record.size))
 
     def go(steps: int) -> Array:
         machine.state[:] = first
-        if machine.run(steps, tables, nothing)[0] != FINE:
+        if machine.run(steps, nothing)[0] != FINE:
             raise AssertionError("the free arm became unstable")
         return np.concatenate([machine.of(machine.layout.state.q), machine.of(machine.layout.state.v)])
 
@@ -173,13 +177,14 @@ def controlled_arm(motion: di.Motion) -> Stepper:
     robot = robot.with_parameters(robot.parameters.replace(terms))
     drives = [Drive(a.name, Motor(1.0), encoder=Encoder(velocity="exact")) for a in robot.actuators]
     law = Cascade(*GAINS, position_cycle=1e-3, velocity_cycle=1e-3)
-    machine = Machine(robot, drives, law, step=STEP, x=motion.q[0])
-    tables, first = Tables(table_of(robot, law, motion), np.zeros((1, 12)), np.zeros((1, 6))), machine.state.copy()
+    machine = Machine(VirtualRobot(robot, drives, law, step=STEP), motion.q[0])
+    machine.read(table_of(robot, law, motion), np.zeros((1, 12)), np.zeros((1, 6)))
+    first = machine.state.copy()
 
     def go(steps: int) -> Array:
         machine.state[:] = first
         record = np.zeros((steps // 8, machine.layout.record.size))
-        if machine.run(steps, tables, record, 0, 8)[0] != FINE:
+        if machine.run(steps, record, 0, 8)[0] != FINE:
             raise AssertionError("the controlled arm became unstable")
         return machine.layout.signals(record).q
 
@@ -242,6 +247,64 @@ def batches(duration: float, repeats: int) -> list[Result]:
     return [Result("Monte-Carlo on all cores against one", slow / fast, "x", 0.9 * cores(), detail)]
 
 
+def changed(machine: VirtualRobot, i: int) -> dict[str, VirtualRobot]:
+    """Return the machine with one number changed, by what was changed; `i` makes it one that was never used."""
+    drives = [replace(d, friction=(Coulomb() + Viscous()).using(fc=0.03 + 1e-5 * i, fv=2e-4)) for d in machine.drives]
+    gains = replace(machine.controller, position_gain=20.0 + 1e-3 * i)
+    return {
+        "ambient temperature": replace(machine, ambient=20.0 + i),
+        "gain": replace(machine, controller=gains),
+        "payload": replace(machine, mechanism=machine.mechanism.with_payload(1.0 + 0.01 * i)),
+        "friction": replace(machine, drives=drives),
+    }
+
+
+def files_used(work: Callable[[], object]) -> set[str]:
+    """Return the files of the package whose functions were called."""
+    found: set[str] = set()
+
+    def look(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and "dynident" in frame.f_code.co_filename:
+            found.add(frame.f_code.co_filename)
+
+    sys.setprofile(look)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return found
+
+
+def preparation(repeats: int) -> list[Result]:
+    """What a new machine, and one more number, cost before the first step; compiled code is in memory."""
+    motion = sine(START, 0.1, 0.05)
+    known = geared_arm()
+    known.simulate(motion)
+    new: list[float] = []
+    for _ in range(repeats):
+        machine = geared_arm()
+        start = process_time()
+        machine.simulate(motion)
+        new.append(process_time() - start)
+    again = fastest(lambda: known.simulate(motion), repeats, process_time)
+    costs: dict[str, float] = {}
+    for i in range(1, repeats + 1):
+        for what, machine in changed(known, i).items():
+            start = process_time()
+            machine.simulate(motion)
+            costs[what] = min(costs.get(what, float("inf")), process_time() - start - again)
+    usual = files_used(lambda: known.simulate(motion))
+    files = {what: len(files_used(lambda m=m: m.simulate(motion)) - usual) for what, m in changed(known, repeats + 1).items()}
+    spent = ", ".join(f"{what} {1e3 * seconds:.2f} ms" for what, seconds in costs.items())
+    touched = ", ".join(f"{what} {count}" for what, count in files.items())
+    detail = f"0.1 s simulated; again {1e3 * again:.2f} ms"
+    return [
+        Result("first simulate() of a new 6-axis machine", 1e3 * min(new), "ms", 60.0, detail),
+        Result("Monte-Carlo: changing one number", 1e3 * max(costs.values()), "ms", 2.0, f"more than a repeated run: {spent}"),
+        Result("Monte-Carlo: files for one number", max(files.values()), "files", 8.0, f"more than a repeated run: {touched}"),
+    ]
+
+
 def cases(samples: int, repeats: int) -> list[Result]:
     """Everything of this file; `samples` sets how long the runs are.
 
@@ -259,4 +322,4 @@ def cases(samples: int, repeats: int) -> list[Result]:
     """
     duration, steps = (10.0, 8000) if samples >= 100_000 else (1.0, 1000)
     loops = [*closed_loops(duration, repeats), *peers(steps, repeats), *controlled(steps, repeats)]
-    return [*loops, *batches(duration / 2.0, repeats)]
+    return [*loops, *preparation(max(3, repeats)), *batches(duration / 2.0, repeats)]

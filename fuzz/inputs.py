@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 import dynident as di
+from dynident.drive import read_drives
 from dynident.excitation import Plan, read_limits
-from dynident.simulate import read_drives
 from dynident_lab.campaigns import read_campaign, read_segment
 from dynident_lab.fleet import read_fleet
 from dynident_lab.link import Campaign, decode, open_controller

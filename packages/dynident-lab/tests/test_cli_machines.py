@@ -14,8 +14,8 @@ pytest.importorskip("matplotlib", reason="figures need matplotlib: pip install '
 
 import dynident as di
 from dynident.cli import run
+from dynident.drive import read_drives
 from dynident.plugins import COMMANDS, EXPORTERS, PROVIDED, entries
-from dynident.simulate import read_drives
 from dynident.trajectory import random_motion, sample, to_csv
 from dynident_lab.testbench import own_case
 

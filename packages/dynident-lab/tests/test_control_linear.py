@@ -10,11 +10,11 @@ import pytest
 from scipy.linalg import expm
 
 from dynident.control import Cascade, CurrentLoop, pi_gains
+from dynident.control.cascade import keeps_margins
 from dynident.drive import Drive, Encoder, Motor, Transmission
 from dynident.errors import DynidentError
 from dynident.mechanics import Motion
 from dynident.mechanism import Mechanism
-from dynident.simulate.standard import keeps_margins
 from dynident_lab.servo import Axis, cutoff_frequency, delayed_integrator, margins
 from dynident_lab.servo.chain import electric
 

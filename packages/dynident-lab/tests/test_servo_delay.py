@@ -13,10 +13,10 @@ from dynident.control import (
     Cascade,
     CurrentLoop,
 )
+from dynident.control.cascade import cascade_for
 from dynident.drive import Drive, Encoder, Motor, Transmission
 from dynident.mechanism import from_com
 from dynident.simulate import VirtualRobot, small_motions
-from dynident.simulate.standard import cascade_for
 from dynident_lab.servo import Axis, tune_cascade
 
 H = 1.25e-4

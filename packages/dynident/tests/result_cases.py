@@ -23,7 +23,7 @@ from dynident.identify.friction.fitting import Axis, AxisFit
 from dynident.identify.partitions import Partition, Partitions
 from dynident.monitor import Monitor, MonitorRecord
 from dynident.report import Identification
-from dynident.simulate.split import TorqueSplit
+from dynident.simulate.analysis import TorqueSplit
 from dynident.trajectory import Fourier, Trajectory
 from dynident.validate.comparison import ComparisonRow
 

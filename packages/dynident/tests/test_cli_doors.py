@@ -13,7 +13,7 @@ import pytest
 import dynident as di
 from dynident.cli import application, arguments_of, command_names, commands, option_names, run
 from dynident.cli.words import OPTIONS, in_options
-from dynident.simulate import read_drives
+from dynident.drive import read_drives
 
 BASH = shutil.which("bash")
 INERTIA = """<inertial><origin xyz="0 0 0.2"/><mass value="2"/>

@@ -11,8 +11,8 @@ from small_robots import arm3
 from dynident.checks import per_actuator
 from dynident.control import PID, Cascade, ComputedTorque, CurrentLoop, OpenLoop
 from dynident.control.period import AxisLoops, period_map, rigid_plant
-from dynident.control.tick import low_pass_coefficient
 from dynident.drive import Encoder
+from dynident.drive.encoder import low_pass_coefficient
 from dynident.errors import DynidentError
 
 

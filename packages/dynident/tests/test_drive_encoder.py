@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.signal import lfilter
 
-from dynident.control.tick import low_pass_coefficient, sensed_speed
+from dynident.control.tick import sensed_speed
 from dynident.drive import CurrentSensor, Encoder
-from dynident.drive.encoder import quantise
+from dynident.drive.encoder import low_pass_coefficient, quantise
 from dynident.errors import DynidentError
 
 H = 1e-3

@@ -16,8 +16,8 @@ from dynident.drive import Drive, Motor, Transmission
 from dynident.errors import SimulationError, SimulationWarning
 from dynident.friction import Coulomb
 from dynident.simulate import Disturbance, Sensors, VirtualRobot, monte_carlo, standard_machine
+from dynident.simulate.machine import check_step, step_growth
 from dynident.simulate.run import ticks
-from dynident.simulate.stability import check_step, step_growth
 
 REST = di.Motion([0.0, 0.02], np.zeros((2, 3)), np.zeros((2, 3)), np.zeros((2, 3)))
 

@@ -11,13 +11,13 @@ from small_robots import GEAR, arm6_machine, five_bar_machine
 import dynident as di
 from dynident.control import ComputedTorque, gains_for
 from dynident.drive import Drive, Encoder, Motor, Transmission
+from dynident.drive.joint_terms import terms_of
 from dynident.errors import IdentificationError, LogError, SignalWarning
 from dynident.friction import Coulomb, Friction, Polynomial, Tanh, Viscous
 from dynident.identify import fit_friction
 from dynident.mechanism import from_com
 from dynident.signals.filters import Decimator
 from dynident.simulate import VirtualRobot, with_noise
-from dynident.simulate.model import terms_of
 from dynident.trajectory import random_motion
 
 STANDSTILL = 0.1

@@ -12,12 +12,13 @@ from small_robots import platform
 
 import dynident as di
 from dynident.control import PID, Cascade, ComputedTorque, TaskCascade, TaskComputedTorque, TaskPID, ToolSpace, gains_for
+from dynident.control.cascade import cascade_for, keeps_margins, spread
 from dynident.drive import Drive, Encoder, Motor
 from dynident.errors import SimulationError, SimulationWarning
 from dynident.mechanics import actuator_jacobian, mass_matrix
 from dynident.mechanism import from_com
 from dynident.simulate import VirtualRobot, small_motions, standard_machine, sweep
-from dynident.simulate.standard import actuator_inertia, cascade_for, keeps_margins, poses_of, spread
+from dynident.simulate.standard import actuator_inertia, poses_of
 
 EXACT = Encoder(velocity="exact")
 

@@ -15,13 +15,13 @@ from small_robots import ROTOR, circle, five_bar_machine, platform, two_pushes
 import dynident as di
 from dynident.control import ComputedTorque, CurrentLoop, OpenLoop
 from dynident.drive import Drive, Encoder, Motor, Transmission
+from dynident.drive.joint_terms import seen_from, terms_of
 from dynident.errors import SimulationError, SimulationWarning
 from dynident.excitation import Plan, Stage
 from dynident.files import to_json
 from dynident.friction import Asymmetric, Coulomb, LuGre, Offset, Stribeck, Viscous
 from dynident.mechanics import actuator_jacobian, forward_dynamics, inverse_dynamics, jacobian
 from dynident.simulate import Disturbance, VirtualRobot
-from dynident.simulate.model import seen_from, terms_of
 from dynident.simulate.reference import reference_of
 
 

@@ -8,32 +8,31 @@ import pytest
 from dynident.drive.encoder import counted
 from dynident.errors import DynidentError
 from dynident.simulate import Sensors
-from dynident.simulate.record import means
-from dynident.simulate.sensors import at_times, kept_rows, noisy, sample_times, streams
+from dynident.simulate.record import STREAMS, Noise, at_times, kept_rows, means, sample_times
 
 
 def test_streams_are_independent_and_repeat() -> None:
-    first, again, other = streams(3), streams(3), streams(4)
-    draws = {name: rng.standard_normal(200) for name, rng in first.items()}
+    first, again, other = Noise(3), Noise(3), Noise(4)
+    draws = {name: first.normal(name, 200) for name in STREAMS}
     for name, values in draws.items():
-        assert np.array_equal(values, again[name].standard_normal(200))
-        assert not np.array_equal(values, other[name].standard_normal(200))
+        assert np.array_equal(values, again.normal(name, 200))
+        assert not np.array_equal(values, other.normal(name, 200))
     table = np.array(list(draws.values()))
     assert np.abs(np.corrcoef(table) - np.eye(len(table))).max() < 0.35
 
 
 def test_a_seed_sequence_is_not_used_up() -> None:
     seed = np.random.SeedSequence(1)
-    assert streams(seed)["loop"].random() == streams(seed)["loop"].random()
+    assert Noise(seed).uniform("loop") == Noise(seed).uniform("loop")
     assert seed.n_children_spawned == 0
 
 
 def test_noise_has_its_deviation_and_no_noise_leaves_the_array() -> None:
-    rng, zero = np.random.default_rng(0), np.zeros((20000, 2))
-    values = noisy(rng, zero, np.array([0.5, 0.0]))
+    noise, zero = Noise(0), np.zeros((20000, 2))
+    values = noise.added("position", zero, np.array([0.5, 0.0]))
     assert values[:, 0].std() == pytest.approx(0.5, rel=0.02)
     assert not values[:, 1].any()
-    assert noisy(rng, zero, np.zeros(2)) is zero
+    assert noise.added("position", zero, np.zeros(2)) is zero
 
 
 @pytest.mark.parametrize("thin", [1, 2, 3, 8])
@@ -61,14 +60,14 @@ def test_quantised_values_are_whole_counts() -> None:
 def test_a_clock_jitters_in_its_stamps_or_in_its_sampling() -> None:
     t = np.arange(1000) * 1e-3
     late = Sensors(jitter=1e-4)
-    taken, stamped = sample_times(late, t, np.random.default_rng(0))
+    taken, stamped = sample_times(late, t, Noise(0))
     assert np.array_equal(taken, t)
     assert np.std(stamped - t) == pytest.approx(1e-4, rel=0.1)
     wild = Sensors(jitter=1.0, clock="sampling")
-    taken, stamped = sample_times(wild, t, np.random.default_rng(0))
+    taken, stamped = sample_times(wild, t, Noise(0))
     assert np.array_equal(taken, stamped)
     assert np.all(np.diff(stamped) > 0.0)
-    assert sample_times(Sensors(), t, np.random.default_rng(0))[1] is t
+    assert sample_times(Sensors(), t, Noise(0))[1] is t
 
 
 def test_signals_between_samples_are_cubic_with_rates_and_linear_without() -> None:
@@ -83,11 +82,11 @@ def test_signals_between_samples_are_cubic_with_rates_and_linear_without() -> No
 
 
 def test_lost_samples_have_their_share_and_never_are_the_ends() -> None:
-    kept = kept_rows(Sensors(dropped=0.1), 20000, np.random.default_rng(0))
+    kept = kept_rows(Sensors(dropped=0.1), 20000, Noise(0))
     assert 1.0 - kept.mean() == pytest.approx(0.1, abs=0.01)
     assert kept[0]
     assert kept[-1]
-    assert kept_rows(Sensors(), 10, np.random.default_rng(0)).all()
+    assert kept_rows(Sensors(), 10, Noise(0)).all()
 
 
 def test_wrong_settings_are_refused_in_one_sentence(subtests: pytest.Subtests) -> None:
@@ -116,9 +115,9 @@ def test_wrong_settings_are_refused_in_one_sentence(subtests: pytest.Subtests) -
 @pytest.mark.parametrize("seed", [-1, 1.5, "one", True])
 def test_a_seed_is_a_whole_number(seed: object) -> None:
     with pytest.raises(DynidentError, match="whole number"):
-        streams(seed)  # type: ignore[arg-type]
+        Noise(seed)  # type: ignore[arg-type]
 
 
 def test_too_many_lost_samples_are_refused() -> None:
     with pytest.raises(DynidentError, match="lower it or record longer"):
-        kept_rows(Sensors(dropped=0.99), 10, np.random.default_rng(0))
+        kept_rows(Sensors(dropped=0.99), 10, Noise(0))

@@ -9,7 +9,7 @@ from small_robots import arm3, five_bar, platform
 import dynident as di
 from dynident.errors import SimulationError
 from dynident.mechanics import actuator_jacobian, close_motion, forward_kinematics, jacobian
-from dynident.simulate.start import start_state
+from dynident.simulate.reference import start_state
 
 
 def arm() -> di.Mechanism:

@@ -217,3 +217,11 @@ def step_length(dt: float) -> float:
     if not (math.isfinite(dt) and dt > 0.0):
         raise LogError(f"dt = {dt} s must be above zero; give the sampling time in seconds")
     return float(dt)
+
+
+def finite_times(t: ArrayLike) -> Array:
+    """Return times as a vector of finite numbers."""
+    array = np.atleast_1d(numbers(t, "t"))
+    if array.ndim != 1 or not np.all(np.isfinite(array)):
+        raise DynidentError(f"t has shape {array.shape}; give a vector of finite times in seconds")
+    return array

@@ -12,10 +12,10 @@ from dynident.cli.machines import Bandwidth, Controller, DrivesFile, Machine, Re
 from dynident.cli.options import AS_LOGGED, AS_WRITTEN, AsJson, Folder, LogOptions, Quiet, Robot, RobotOptions, check_output
 from dynident.cli.progress import progress
 from dynident.cli.robots import find_robot, is_known
+from dynident.drive import read_drives
 from dynident.errors import DynidentError
 from dynident.files import to_json, write_atomic
 from dynident.outputs import output_set
-from dynident.simulate import read_drives
 from dynident_lab.campaigns.log import CampaignLog, is_campaign
 from dynident_lab.cli.campaigns import friction_campaign
 from dynident_lab.testbench.report import write_friction_report

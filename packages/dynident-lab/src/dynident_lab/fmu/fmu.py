@@ -30,11 +30,10 @@ from dynident.files import visible, write_atomic, xml_text
 from dynident.graph.printing import identifier, identifiers
 from dynident.mechanism import Mechanism
 from dynident.simulate import VirtualRobot
-from dynident.simulate.laws import COMPILED
-from dynident.simulate.machine import Machine
+from dynident.simulate.machine import COMPILED, Machine
+from dynident.simulate.reference import start_state
 from dynident.simulate.run import loop_cycles, machine_of
 from dynident.simulate.standard import home_of
-from dynident.simulate.start import start_state
 from dynident_lab.fmu.source import ORDER, Content, machine_source
 
 SECONDS = 600.0  # for the C compiler
@@ -119,9 +118,9 @@ def _content(robot: Mechanism | VirtualRobot, q: ArrayLike | None) -> Content:
 
 def _continuous(robot: VirtualRobot, machine: Machine) -> bool:
     """Tell whether a solver outside can integrate a machine: nothing in it counts steps or remembers the last one."""
-    shape = machine.shape
-    held = bool(machine.number(machine.layout.numbers.late)) or any(drive.limited for drive in shape.drives)
-    return isinstance(robot.controller, OpenLoop) and not (held or shape.remembering or shape.loading or shape.balls)
+    layout = machine.layout
+    held = bool(machine.number(layout.numbers.late)) or any(layout.limited)
+    return isinstance(robot.controller, OpenLoop) and not (held or layout.remembering or layout.loading or layout.balls)
 
 
 def _platform() -> str:
@@ -240,7 +239,7 @@ def _states(content: Content, variables: _Variables) -> tuple[list[int], list[in
         variables.add(f"der_x_{name}", "its derivative", f'{local} derivative="{state}"')
         for name, state in zip(names, states, strict=True)
     ]
-    count = 2 * len(content.machine.shape.jumping)
+    count = 2 * len(content.machine.layout.jumping)
     return states, rates, [variables.add(f"z_{i}", "event indicator of dry friction", local) for i in range(count)]
 
 

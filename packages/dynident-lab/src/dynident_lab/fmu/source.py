@@ -29,11 +29,10 @@ from dynident.mechanism import Mechanism
 from dynident.simulate import VirtualRobot
 from dynident.simulate.dynamics import Dynamics
 from dynident.simulate.friction import COLDEST
-from dynident.simulate.layout import Field, MachineRoutine, Record
+from dynident.simulate.layout import LOST_CLOSURE, Field, MachineRoutine, Record
 from dynident.simulate.machine import Machine
 from dynident.simulate.reference import Columns, columns_of
-from dynident.simulate.run import Options, rhythm, thinning
-from dynident.simulate.shape import LOST_CLOSURE
+from dynident.simulate.run import THERMAL_CYCLE, rhythm, thinning
 from dynident.simulate.step import Step, follow_branch
 from dynident.simulate.thermal import Heat
 from dynident.simulate.tick import Tick
@@ -109,7 +108,7 @@ class Content:
     @property
     def fine(self) -> int:
         """Steps between two looks at the losses, as a run with the usual log has them."""
-        _, every, finest = rhythm(self.robot, Options())
+        _, every, finest = rhythm(self.robot)
         return every // thinning(0, every, finest, 0)
 
     @property
@@ -123,7 +122,7 @@ class Content:
 def machine_source(content: Content, name: str) -> str:
     """Return the C of an FMU, but for its token."""
     machine = content.machine
-    dynamics = Dynamics(machine.shape, machine.layout, Graph())
+    dynamics = Dynamics(machine.layout, Graph())
     tick = Tick(dynamics)
     step = Step(dynamics, tick.control())
     parts: list[Function | Routine] = [step.run(), step.placed()]
@@ -198,7 +197,7 @@ def _sizes(content: Content) -> list[str]:
         "IN": k if content.driven else 3 * n,
         "SHOWN": sum(field.count for field in content.shown.values()),
         "ZONES": zones,
-        "OWNERS": len(machine.shape.owners),
+        "OWNERS": len(machine.layout.owners),
         "TREE": layout.record.joint_power.count,
         "TABLE": content.reference.width,
         "POSE": max(content.poses.size, 1),
@@ -208,14 +207,14 @@ def _sizes(content: Content) -> list[str]:
         "MOTION": max(layout.motion.size, 1),
         "CALL": layout.call.size,
         "RECORD": layout.record.size,
-        "NOTHING": max(layout.noise_width(machine.numbers), layout.work.push.count, 1),
+        "NOTHING": max(machine.noise_width, layout.work.push.count, 1),
         "MOVING": layout.moving,
-        "JUMPING": len(machine.shape.jumping),
-        "BOUND": machine.shape.bound,
+        "JUMPING": len(machine.layout.jumping),
+        "BOUND": machine.layout.bound,
         "FIX": layout.motion.fix.count,
     }
     fine = content.fine
-    thermal = max(1, round(Options().thermal_cycle / (fine * machine.step))) * fine
+    thermal = max(1, round(THERMAL_CYCLE / (fine * machine.step))) * fine
     lines = [f"#define COUNT_{key} {value}" for key, value in counts.items()]
     lines += [f"#define {key} {int(value)}" for key, value in (("DRIVEN", content.driven), ("DIVISIBLE", content.divisible))]
     lines += [f"#define FINE {fine}", f"#define STRETCH {thermal}", f"#define HAS_EXCHANGE {int(content.exchange)}"]
@@ -284,7 +283,7 @@ def _thermal(content: Content) -> dict[str, Array]:
 
 def _zones(content: Content) -> list[int]:
     """Return the thermal model of every owner of friction, -1 for none."""
-    heat, owners = content.heat, content.machine.shape.owners
+    heat, owners = content.heat, content.machine.layout.owners
     names = [] if heat is None else list(heat.heating)
     found = [None if heat is None else heat.heats(owner) for owner in owners]
     return [-1 if name is None else names.index(name) for name in found]

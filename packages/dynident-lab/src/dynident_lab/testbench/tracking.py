@@ -26,7 +26,7 @@ from dynident.mechanics import Motion, actuator_jacobian, forward_kinematics
 from dynident.mechanism import Mechanism
 from dynident.signals import Log
 from dynident.simulate import Run, VirtualRobot
-from dynident.simulate.record import tool_of
+from dynident.simulate.analysis import tool_of
 from dynident.simulate.standard import actuator_inertia
 from dynident_lab.testbench.tracking_result import ALONE, CATALOGUE, IDENTIFIED, STIFFNESS, TrackingProof, TrackingTrial
 

@@ -63,7 +63,8 @@ class VelocityProfile(CurveBase):
     def _way(self) -> Any:
         return self._spline.antiderivative()
 
-    def _at(self, t: Array) -> State:
+    def at(self, t: Array) -> State:
+        """Return q, v, a at checked times."""
         time = np.clip(t, 0.0, self.duration)
         q = self.start + np.asarray(self._way(time))
         return q[:, None], np.asarray(self._spline(time))[:, None], np.asarray(self._spline(time, 1))[:, None]

@@ -16,11 +16,11 @@ from dynident.cli.consoles import note
 from dynident.cli.groups import OUTPUT, RARE
 from dynident.cli.options import RobotOptions
 from dynident.cli.robots import find_robot, is_known, known_robots, ready_machine
+from dynident.drive.drives_file import read_drives
 from dynident.errors import DynidentError
 from dynident.excitation.plan import Plan
 from dynident.files import read_json
 from dynident.signals.formats import read_table
-from dynident.simulate.drives_file import read_drives
 from dynident.simulate.reference import reference_of
 from dynident.simulate.standard import poses_of, standard_controller, standard_machine
 

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 from dynident.arrays import Array
 from dynident.control.laws import Cascade
-from dynident.control.tick import current_loop, low_pass_coefficient, position_loop, sensed_speed, velocity_loop
-from dynident.drive.encoder import Encoder
+from dynident.control.tick import current_loop, position_loop, sensed_speed, velocity_loop
+from dynident.drive.encoder import Encoder, low_pass_coefficient
 from dynident.errors import DynidentError
 from dynident.graph.expression import Graph, Node, derivative_matrix, evaluate_nodes, forward
 

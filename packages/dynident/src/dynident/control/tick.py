@@ -16,12 +16,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import ArrayLike
-
-from dynident.arrays import Array
-from dynident.checks import numbers
-from dynident.errors import DynidentError
 from dynident.graph.elementary import both, clip, equal, opposite, where
 
 Limit = Callable[[Any], Any]
@@ -78,13 +72,3 @@ def pid_law(error: Any, slope: Any, integral: Any, gains: Any) -> Any:
     """Return kp e + kd e' + ki int e dt."""
     kp, kd, ki = gains
     return kp * error + kd * slope + ki * integral
-
-
-def low_pass_coefficient(frequency: ArrayLike, cycle: float) -> Array:
-    """Return the coefficient of a sampled first-order low-pass, 1 - exp(-2 pi f T); 1 (no filter) where f is 0."""
-    corner = numbers(frequency, "frequency")
-    if not (np.isfinite(cycle) and cycle > 0.0):
-        raise DynidentError(f"cycle is {cycle}; give the cycle time in seconds, above zero")
-    if not np.all(corner >= 0.0):
-        raise DynidentError(f"frequency is {float(np.min(corner))} Hz; give zero (no filter) or a corner above it")
-    return np.where(corner > 0.0, -np.expm1(-2.0 * np.pi * corner * cycle), 1.0)

@@ -61,6 +61,11 @@ class Drive:
         return self.motor.inertia + sum(self.transmission.inertias[:-1])
 
     @property
+    def output_inertia(self) -> float:
+        """Inertia that moves with the actuator coordinate [kg m^2, or kg of a slide]: of an elastic drive its last mass."""
+        return self.transmission.ratio**2 * (self.inertia if self.rigid else self.transmission.inertias[-1])
+
+    @property
     def reflected_inertia(self) -> float:
         """All inertias of the drive as the actuator coordinate feels them, ``ratio^2 J`` [kg m^2, or kg of a slide]."""
         return self.transmission.ratio**2 * self.inertia

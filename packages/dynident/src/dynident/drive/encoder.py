@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from dynident.arrays import Array
 from dynident.checks import choice, number, numbers
+from dynident.errors import DynidentError
 from dynident.graph.elementary import floor, where
 
 SIDES = ("motor", "joint")
@@ -36,6 +37,16 @@ def sensed_current(current: Any, noise: Any, resolution: Any, gain: Any) -> Any:
 def quantise(values: ArrayLike, resolution: float) -> Array:
     """Round to whole counts, ``resolution * floor(values / resolution + 1/2)``."""
     return np.array(counted(numbers(values, "values"), number("resolution", resolution, least=0.0)))
+
+
+def low_pass_coefficient(frequency: ArrayLike, cycle: float) -> Array:
+    """Return the coefficient of a sampled first-order low-pass, 1 - exp(-2 pi f T); 1 (no filter) where f is 0."""
+    corner = numbers(frequency, "frequency")
+    if not (np.isfinite(cycle) and cycle > 0.0):
+        raise DynidentError(f"cycle is {cycle}; give the cycle time in seconds, above zero")
+    if not np.all(corner >= 0.0):
+        raise DynidentError(f"frequency is {float(np.min(corner))} Hz; give zero (no filter) or a corner above it")
+    return np.where(corner > 0.0, -np.expm1(-2.0 * np.pi * corner * cycle), 1.0)
 
 
 @dataclass(frozen=True)

@@ -447,6 +447,13 @@ class Sum(FrictionLaw):
         return sum(law.torque(x, {name: p[f"{prefix}.{name}"] for name in law.parameters}) for prefix, law in parts)
 
 
+@lru_cache(maxsize=512)
+def _members_of(law: Sum) -> list[tuple[FrictionLaw, list[int]]]:
+    """Return the members of a sum, and where their parameters are among its own."""
+    names, members = law.parameters, zip(law.prefixes, law.members, strict=True)
+    return [(member, [names.index(f"{prefix}.{name}") for name in member.parameters]) for prefix, member in members]
+
+
 @dataclass(frozen=True, eq=False)
 class Friction:
     """A law with numbers: ``friction(v)`` is the torque."""
@@ -474,9 +481,7 @@ class Friction:
         """The members of a sum, each with its own numbers; of any other law the law itself."""
         if not isinstance(self.law, Sum):
             return (self,)
-        given = self.parameters
-        named = zip(self.law.prefixes, self.law.members, strict=True)
-        return tuple(law.using({name: given[f"{prefix}.{name}"] for name in law.parameters}) for prefix, law in named)
+        return tuple(Friction(law, self.values[places]) for law, places in _members_of(self.law))
 
     @property
     def steady(self) -> Friction:

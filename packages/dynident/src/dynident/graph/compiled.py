@@ -15,7 +15,7 @@ from dynident.errors import DynidentError
 from dynident.graph.expression import Function, Graph
 from dynident.graph.machine import MachineCode, vector_width
 from dynident.graph.print_llvm import entry_text, function_text, library
-from dynident.parallel import over_samples
+from dynident.parallel import SMALL, over_samples
 
 WIDTHS = (1, 2, 4, 8, 16, 32, 64)  # samples per step
 
@@ -44,7 +44,7 @@ class Compiled:
         whole = samples - samples % self.width
         table = self._table(arrays, samples)  # it must live until the calls are done
         place = table.ctypes.data
-        if whole and threads:
+        if whole >= SMALL and threads:
             over_samples(whole, lambda i, j: self._call(i, (j - i) // self.width, place), self.width)
         elif whole:
             self._call(0, whole // self.width, place)

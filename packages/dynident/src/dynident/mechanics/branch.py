@@ -143,7 +143,7 @@ def branch_routine(mechanism: Mechanism, label: str = "") -> Routine:
     """
     names = mechanism.coordinate_names
     key = ("branch", names, label) if label else ("branch", names)
-    return cached(mechanism, key, lambda: Branch(mechanism, names, label)).follow
+    return cached(mechanism, key, lambda: Branch(mechanism, names, label), frames=False).follow
 
 
 class Branch:

@@ -51,7 +51,7 @@ def close_positions(
     x = np.ascontiguousarray(q, dtype=np.float64)
     if x.ndim != 2 or x.shape[1] != closure.dof:
         raise DynidentError(f"positions have shape {x.shape}; give one column for each of {', '.join(names)}")
-    branch = cached(mechanism, ("branch", names), lambda: Branch(mechanism, names))
+    branch = cached(mechanism, ("branch", names), lambda: Branch(mechanism, names), frames=False)
     origin = closure.home if start is None else start
     out, bad = branch.close(x, origin)
     if bad >= 0:

@@ -24,21 +24,27 @@ from dynident.mechanics.equations import LOAD, Equations, opaque_columns
 from dynident.mechanics.motion import Motion, MotionLike, as_motion
 from dynident.mechanics.moving_tree import positions_of
 from dynident.mechanism.force import Columns, Force
+from dynident.mechanism.inertia import transform_matrix
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.parameters import Parameters
+from dynident.mechanism.tree import FIXED, PRISMATIC, REVOLUTE, SPHERICAL
 
 Outputs = Mapping[str, Sequence[Node | None]]
 T = TypeVar("T")
 KEPT = 512  # functions kept in memory
+MOMENTS = (4, 7, 9)  # Ixx, Iyy, Izz among the ten parameters of a body
 _made: OrderedDict[Hashable, Any] = OrderedDict()
-_keys: WeakKeyDictionary[Mechanism, Hashable] = WeakKeyDictionary()
+_keys: WeakKeyDictionary[Mechanism, tuple[Hashable, Hashable]] = WeakKeyDictionary()
 _lock = threading.RLock()
 
 
-def cached(mechanism: Mechanism, key: Hashable, build: Callable[[], T]) -> T:
-    """Return what was built before for a robot of this geometry, or build it now; other threads wait."""
+def cached(mechanism: Mechanism, key: Hashable, build: Callable[[], T], frames: bool = True) -> T:
+    """Return what was built before for a robot of this geometry, or build it now; other threads wait.
+
+    What uses no frame of a link by its name (`frames` false) is shared by robots that differ in those, as with a payload.
+    """
     with _lock:
-        whole = (key, geometry_key(mechanism))
+        whole = (key, geometry_key(mechanism, frames))
         if whole not in _made:
             _made[whole] = build()
             while len(_made) > KEPT:
@@ -48,24 +54,28 @@ def cached(mechanism: Mechanism, key: Hashable, build: Callable[[], T]) -> T:
         return found
 
 
-def geometry_key(mechanism: Mechanism) -> Hashable:
-    """Return what the code of a robot depends on: its tree, couplings, loops, joint and motor terms, but not its numbers."""
+def geometry_key(mechanism: Mechanism, frames: bool = True) -> Hashable:
+    """Return what the code of a robot depends on: its tree, couplings, loops, joint and motor terms, but not its numbers.
+
+    The frames of its links are a part of it unless `frames` is false.
+    """
     found = _keys.get(mechanism)
     if found is None:
         loops = (*mechanism.closure.selected, *mechanism.closure.arrays) if mechanism.loops else ()
         parts = [*mechanism.tree.arrays, *loops]
         placed = mechanism.tree.frames.items()
-        found = _keys[mechanism] = (
+        tree = (
             tuple([(part.shape, part.tobytes()) for part in parts]),
             tuple(mechanism.closure.independent.tolist()) if mechanism.loops else (),
-            tuple([(name, node, pose.rotation.tobytes(), pose.translation.tobytes()) for name, (node, pose) in placed]),
             tuple((c.joint, tuple(c.of.items()), c.offset, c.function, c.gradient) for c in mechanism.couplings),
             tuple((a.name, tuple(a.coupling.items())) for a in mechanism.actuators),
             (mechanism.joint_columns, mechanism.actuator_columns, mechanism.tree.bodies, mechanism.coordinate_names),
             tuple((name, friction.law) for name, friction in mechanism.friction.items()),
             tuple(force.key if isinstance(force, Force) else (force.names, force.function) for force in mechanism.forces),
         )
-    return found
+        poses = tuple([(name, node, pose.rotation.tobytes(), pose.translation.tobytes()) for name, (node, pose) in placed])
+        found = _keys[mechanism] = tree, (tree, poses)
+    return found[frames]
 
 
 def declared(
@@ -121,7 +131,10 @@ def function_of(
     parameters: bool = False,
     links: bool = False,
 ) -> Compiled:
-    """Return a compiled function of a robot; `make` gives its outputs and is called when there is no such function yet."""
+    """Return a compiled function of a robot; `make` gives its outputs and is called when there is no such function yet.
+
+    The `key` tells apart what is built into the function; one that uses a frame names it there.
+    """
 
     def made() -> Compiled:
         outputs = make(Equations(mechanism, links=links))
@@ -129,7 +142,7 @@ def function_of(
             raise DynidentError(f"function '{name}': make returned {outputs!r:.100}; return lists of expressions by name")
         return compiled(mechanism, name, outputs, parameters=parameters)
 
-    return cached(mechanism, (name, key), made)
+    return cached(mechanism, (name, key), made, frames=key != ())
 
 
 # ---------------------------------------------------------------------- what enters
@@ -247,6 +260,61 @@ def node_values(mechanism: Mechanism, values: Array) -> Array:
     if tree.to_node is not None:
         phi[: tree.inertias.size] = tree.to_node @ phi[: tree.inertias.size]
     return phi
+
+
+def lumped_values(mechanism: Mechanism) -> Array:
+    """Return the standard parameters of a robot as compiled code of `lumped_symbols` takes them."""
+    phi, count = node_values(mechanism, np.array(mechanism.parameters.values)), mechanism.tree.inertias.size
+    phi[:count] = _lumping(mechanism) @ phi[:count]
+    return phi
+
+
+def lumped_symbols(mechanism: Mechanism, phi: Sequence[Node]) -> list[Node]:
+    """Return standard parameters as expressions, inertial ones zero where the robot's structure allows it."""
+    used = [bool(np.any(row)) for row in _lumping(mechanism)]
+    return [*(x if own else x.graph.zero for x, own in zip(phi, used, strict=False)), *phi[len(used) :]]
+
+
+def _lumping(mechanism: Mechanism) -> Array:
+    return cached(mechanism, "lumping", lambda: lumping(mechanism), frames=False)
+
+
+def lumping(mechanism: Mechanism) -> Array:
+    """Return L (10 b, 10 b) with phi' = L phi in node frames: inertia that a body's parent may carry as well is moved there.
+
+    What looks alike from all sides of the axis u of a hinge rests in the parent as much as in the child: a mass at its origin,
+    a first moment along u, an inertia J (1 - u u^T). So does the inertia tensor behind a slide. Moved from the tips to the
+    base, phi' has zeros for m, h.u and one moment of inertia behind every hinge, for six moments behind every slide.
+    Accelerations are those of phi; the potential energy differs by a constant.
+    """
+    tree = mechanism.tree.arrays
+    L = np.eye(mechanism.tree.inertias.size)
+    for i in reversed(range(tree.parent.size)):
+        column, parent = int(tree.column[i]), int(tree.parent[i])
+        if column < 0 or (parent >= 0 and tree.column[parent] < 0):  # nothing to move, or nowhere to move it to
+            continue
+        own = L[column : column + 10]
+        alike = _alike(int(tree.kind[i]), tree.axis[i]) @ own
+        if parent >= 0:
+            above = int(tree.column[parent])
+            L[above : above + 10] += transform_matrix(tree.rotation[i], tree.translation[i]) @ alike
+        own -= alike
+    return L
+
+
+def _alike(kind: int, axis: Array) -> Array:
+    """Return what takes from ten parameters the part that a parent sees alike at all positions of a joint."""
+    if kind == FIXED:
+        return np.eye(10)
+    part = np.zeros((10, 10))
+    part[0, 0] = kind in (REVOLUTE, SPHERICAL)
+    part[4:, 4:] = (kind == PRISMATIC) * np.eye(6)
+    along = np.flatnonzero(np.abs(axis) > 1e-12)
+    if kind == REVOLUTE and along.size == 1:  # of slanting axes the mass alone, which leaves zeros too
+        part[1 + along[0], 1 + along[0]] = 1.0
+        one, other = np.delete(MOMENTS, along[0])
+        part[one, other] = part[other, other] = 1.0
+    return part
 
 
 # ---------------------------------------------------------------------- what is computed

@@ -31,7 +31,6 @@ from dynident.mechanics.inverse_kinematics_damped import (
     damped_least_squares,
     middle_of,
     pose_targets,
-    position_limits,
     robot_size,
 )
 from dynident.mechanics.kinematics import end_frame
@@ -212,7 +211,7 @@ def choose_posture(
 
 def _into_limits(mechanism: Mechanism, q: Array, revolute: NDArray[np.bool_], path: bool) -> Array:
     """Shift angles by whole turns into the limits (a whole path at once), or say which joint cannot."""
-    lower, upper = position_limits(mechanism)
+    lower, upper = mechanism.position_limits
     middle = middle_of(lower, upper)
     centre = 0.5 * (q.max(axis=0) + q.min(axis=0)) if path else q
     outside = np.any((q < lower) | (q > upper), axis=0) & revolute

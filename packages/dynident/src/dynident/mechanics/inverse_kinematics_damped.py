@@ -41,14 +41,6 @@ def pose_targets(rotation: ArrayLike | None, position: ArrayLike) -> tuple[Array
     return R, p
 
 
-def position_limits(mechanism: Mechanism) -> tuple[Array, Array]:
-    """Return the position limits of the independent coordinates."""
-    single = {joint.name: joint.limits for joint in mechanism.joints if len(joint.coordinates) == 1}
-    names = mechanism.coordinate_names
-    lower = np.array([single[name].lower if name in single else -np.inf for name in names])
-    return lower, np.array([single[name].upper if name in single else np.inf for name in names])
-
-
 def middle_of(lower: Array, upper: Array) -> Array:
     """Return the middle of the limits; where one or both are infinite, the allowed position nearest to zero."""
     bounded = np.isfinite(lower) & np.isfinite(upper)
@@ -183,7 +175,7 @@ def inverse_kinematics_numeric(
         raise DynidentError(f"failure is {failure!r}; give 'raise' or 'nan'")
     name = end_frame(mechanism, frame)
     R, p = pose_targets(rotation, position)
-    lower, upper = position_limits(mechanism)
+    lower, upper = mechanism.position_limits
     middle = middle_of(lower, upper)
     first = coordinates(mechanism, middle if start is None else start, "start")
     if len(first) not in (1, len(p)):

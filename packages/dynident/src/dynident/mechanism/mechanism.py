@@ -164,6 +164,13 @@ class Mechanism(Result):
         return find_closure(self, self.independent)
 
     @cached_property
+    def position_limits(self) -> tuple[Array, Array]:
+        """Lowest and highest positions of the coordinates, (n,) each."""
+        single = {joint.name: joint.limits for joint in self.joints if len(joint.coordinates) == 1}
+        lower = np.array([single[name].lower if name in single else -np.inf for name in self.coordinate_names])
+        return lower, np.array([single[name].upper if name in single else np.inf for name in self.coordinate_names])
+
+    @cached_property
     def coordinate_names(self) -> tuple[str, ...]:
         """Names of the robot's coordinates, columns of q, v and a: tree coordinates that follow no others and close no loop."""
         if self.loops:

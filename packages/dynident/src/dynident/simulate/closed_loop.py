@@ -24,8 +24,8 @@ from dynident.errors import SimulationError, require
 from dynident.mechanics.motion import Motion
 from dynident.mechanism.mechanism import Mechanism
 from dynident.signals.log import Log
+from dynident.simulate.record import Sensors
 from dynident.simulate.robot import VirtualRobot
-from dynident.simulate.sensors import Sensors
 
 
 @dataclass(frozen=True, eq=False)

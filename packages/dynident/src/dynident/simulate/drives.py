@@ -1,4 +1,4 @@
-"""Motors, gears, shafts and friction of a machine at one state, as expressions; inertia moved to where it costs least.
+"""Motors, gears, shafts and friction of a machine at one state, as expressions.
 
 A gear hands on the share e of the torque tau_g that reaches it: eta while power flows to the output, 1 / eta when it comes
 from there. At rest it holds any load between the two. Of a rigid drive tau_g = tau - J ratio rho'' with the inertia J in front
@@ -13,9 +13,6 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from dynident.arrays import Array
 from dynident.drive.chain import accelerations
 from dynident.drive.motor import resistive_current, winding_rate
 from dynident.drive.transmission import gear_share, shaft_torque
@@ -24,72 +21,11 @@ from dynident.graph.elementary import both, clip, equal, maximum, minimum, where
 from dynident.graph.expression import Graph, Node
 from dynident.graph.vectors import along, cross, dot, plus, scale
 from dynident.mechanics.equations import Equations
-from dynident.mechanics.functions import cached, node_values
+from dynident.mechanics.functions import lumped_symbols
 from dynident.mechanics.newton_euler import inverse_dynamics
 from dynident.mechanics.solving import NodeRows
-from dynident.mechanism.inertia import transform_matrix
-from dynident.mechanism.mechanism import Mechanism
-from dynident.mechanism.tree import FIXED, PRISMATIC, REVOLUTE, SPHERICAL
-from dynident.simulate.friction import Given, Owner, Side, force_of
-from dynident.simulate.layout import Layout, Moving, Numbers, State, each
-from dynident.simulate.shape import INDUCTIVE, RESISTIVE, Shape, starts
-
-MOMENTS = (4, 7, 9)  # Ixx, Iyy, Izz among the ten parameters of a body
-
-
-def lumped_values(mechanism: Mechanism) -> Array:
-    """Return the standard parameters of a robot as compiled code of `lumped_symbols` takes them."""
-    phi, count = node_values(mechanism, np.array(mechanism.parameters.values)), mechanism.tree.inertias.size
-    phi[:count] = _map(mechanism) @ phi[:count]
-    return phi
-
-
-def lumped_symbols(mechanism: Mechanism, phi: Sequence[Node]) -> list[Node]:
-    """Return standard parameters as expressions, inertial ones zero where the robot's structure allows it."""
-    used = [bool(np.any(row)) for row in _map(mechanism)]
-    return [*(x if own else x.graph.zero for x, own in zip(phi, used, strict=False)), *phi[len(used) :]]
-
-
-def _map(mechanism: Mechanism) -> Array:
-    return cached(mechanism, "lumping", lambda: lumping(mechanism))
-
-
-def lumping(mechanism: Mechanism) -> Array:
-    """Return L (10 b, 10 b) with phi' = L phi in node frames: inertia that a body's parent may carry as well is moved there.
-
-    What looks alike from all sides of the axis u of a hinge rests in the parent as much as in the child: a mass at its origin,
-    a first moment along u, an inertia J (1 - u u^T). So does the inertia tensor behind a slide. Moved from the tips to the
-    base, phi' has zeros for m, h.u and one moment of inertia behind every hinge, for six moments behind every slide.
-    Accelerations are those of phi; the potential energy differs by a constant.
-    """
-    tree = mechanism.tree.arrays
-    L = np.eye(mechanism.tree.inertias.size)
-    for i in reversed(range(tree.parent.size)):
-        column, parent = int(tree.column[i]), int(tree.parent[i])
-        if column < 0 or (parent >= 0 and tree.column[parent] < 0):  # nothing to move, or nowhere to move it to
-            continue
-        own = L[column : column + 10]
-        alike = _alike(int(tree.kind[i]), tree.axis[i]) @ own
-        if parent >= 0:
-            above = int(tree.column[parent])
-            L[above : above + 10] += transform_matrix(tree.rotation[i], tree.translation[i]) @ alike
-        own -= alike
-    return L
-
-
-def _alike(kind: int, axis: Array) -> Array:
-    """Return what takes from ten parameters the part that a parent sees alike at all positions of a joint."""
-    if kind == FIXED:
-        return np.eye(10)
-    part = np.zeros((10, 10))
-    part[0, 0] = kind in (REVOLUTE, SPHERICAL)
-    part[4:, 4:] = (kind == PRISMATIC) * np.eye(6)
-    along = np.flatnonzero(np.abs(axis) > 1e-12)
-    if kind == REVOLUTE and along.size == 1:  # of slanting axes the mass alone, which leaves zeros too
-        part[1 + along[0], 1 + along[0]] = 1.0
-        one, other = np.delete(MOMENTS, along[0])
-        part[one, other] = part[other, other] = 1.0
-    return part
+from dynident.simulate.friction import Given, Owner, Side, force_of, starts
+from dynident.simulate.layout import INDUCTIVE, RESISTIVE, Layout, Moving, Numbers, State, each
 
 
 class DriveTerms(NamedTuple):
@@ -133,17 +69,17 @@ def inertial_torques(eq: Equations) -> list[Node]:
 class Drives:
     """Kinematics, friction and drives of a machine at the state y, with what is remembered (s) and its numbers (p)."""
 
-    def __init__(self, shape: Shape, layout: Layout, graph: Graph) -> None:
-        self.shape, self.layout, self.graph = shape, layout, graph
+    def __init__(self, layout: Layout, graph: Graph) -> None:
+        self.layout, self.graph = layout, graph
         s = layout.state
         self.y: Moving[list[Node]] = Moving(*(f.symbols(graph, "y") for f in (s.q, s.v, s.theta, s.omega, s.coil)))
         self.s: State[list[Node]] = each(s, lambda field: field.symbols(graph))
         self.p: Numbers[list[Node]] = each(layout.numbers, lambda field: field.symbols(graph))
-        self.n, self.k = shape.mechanism.dof, len(shape.drives)
-        self.eq = Equations(shape.mechanism, graph)
+        self.n, self.k = layout.n, layout.k
+        self.eq = Equations(layout.mechanism, graph)
         self.eq.x, self.eq.v = self.y.q, self.y.v
         self.eq.a = [graph.zero] * self.n
-        self.eq.phi = lumped_symbols(shape.mechanism, self.p.lumped)
+        self.eq.phi = lumped_symbols(layout.mechanism, self.p.lumped)
 
     # ---- reading
 
@@ -164,17 +100,17 @@ class Drives:
     @cached_property
     def A(self) -> NodeRows:
         """Actuator rows (k, n)."""
-        return [self.eq.times_G(row) for row in self.shape.rows]
+        return [self.eq.times_G(row) for row in self.layout.rows]
 
     @cached_property
     def rho(self) -> list[Node]:
         """Actuator coordinates."""
-        return [along(row, self.eq.tree_q) for row in self.shape.rows]
+        return [along(row, self.eq.tree_q) for row in self.layout.rows]
 
     @cached_property
     def rate(self) -> list[Node]:
         """Their velocities."""
-        return [along(row, self.eq.tree_v) for row in self.shape.rows]
+        return [along(row, self.eq.tree_v) for row in self.layout.rows]
 
     def coordinate_rates(self, rates: Sequence[Node]) -> list[Node]:
         """Return the rates of positions from velocities; those of balls and free bodies are quasi-velocities.
@@ -182,7 +118,7 @@ class Drives:
         dr/dt = Jr(r)^-1 w with Jr^-1 = 1 + [r]x / 2 + (1/t^2 - cot(t/2) / (2 t)) [r]x^2, t = |r|, and dp/dt = exp([r]x) v.
         """
         out, q, graph = list(rates), self.y.q, self.graph
-        for free, first in self.shape.balls:
+        for free, first in self.layout.balls:
             turn = first + 3 if free else first
             r, w = (q[turn], q[turn + 1], q[turn + 2]), (out[turn], out[turn + 1], out[turn + 2])
             square = dot(r, r)
@@ -200,7 +136,7 @@ class Drives:
     @property
     def position_rates(self) -> list[Node]:
         """Rates of the positions that are integrated."""
-        return self.coordinate_rates(self.eq.tree_v if self.shape.mechanism.loops else self.eq.v)
+        return self.coordinate_rates(self.eq.tree_v if self.layout.mechanism.loops else self.eq.v)
 
     # ---- friction ---------------------------------------------------------------------------------------------------
 
@@ -212,8 +148,8 @@ class Drives:
 
     def _rotor(self, a: int) -> tuple[Node, Node]:
         """Return angle and speed of a rotor."""
-        if self.shape.drives[a].shafts:
-            first = self.shape.shafts[a]
+        if self.layout.shaft_counts[a]:
+            first = self.layout.shafts[a]
             return self.y.theta[first], self.y.omega[first]
         ratio = self.p.ratio[a]
         return ratio * self.rho[a], ratio * self.rate[a]
@@ -221,10 +157,10 @@ class Drives:
     @cached_property
     def forces(self) -> list[Side]:
         """Friction of every owner in a direction, laws only."""
-        first, kept = starts(self.shape.owners, "numbers"), starts(self.shape.owners, "states")
+        first, kept = starts(self.layout.owners, "numbers"), starts(self.layout.owners, "states")
         numbers, z = self.p.law, [self.graph.symbol(f"z[{i}]") for i in range(kept[-1])]
         found = []
-        for i, owner in enumerate(self.shape.owners):
+        for i, owner in enumerate(self.layout.owners):
             place = along(owner.form, self.eq.tree_q) if owner.motor < 0 else self._rotor(owner.motor)[0]
             speed = self.owner_speed(owner)
             given = Given(speed, place, self.s.load[i], self.p.warm[i], self.p.temperature[i], self.p.ramp[i])
@@ -233,7 +169,7 @@ class Drives:
 
     def side(self, i: int) -> Node | None:
         """Return the side to which an owner slides, 0 while it sticks; None for one that never does."""
-        return self.s.side[self.shape.jumping.index(i)] if i in self.shape.jumping else None
+        return self.s.side[self.layout.jumping.index(i)] if i in self.layout.jumping else None
 
     def slid(self, i: int, force: Side) -> Node:
         """Return the force of an owner that slides, and nothing where it sticks."""
@@ -244,7 +180,7 @@ class Drives:
         return result
 
     def _owner(self, a: int, gear: bool) -> int | None:
-        return next((i for i, o in enumerate(self.shape.owners) if o.motor == a and o.gear == gear), None)
+        return next((i for i, o in enumerate(self.layout.owners) if o.motor == a and o.gear == gear), None)
 
     # ---- drives
 
@@ -255,29 +191,28 @@ class Drives:
 
     def _current(self, a: int, omega: Node) -> tuple[Node, Node, dict[str, list[Node]]]:
         """Return current and voltage of a motor, and the rate of its winding."""
-        shape, command = self.shape.drives[a], self.s.command[a]
+        feed, command = self.layout.feeds[a], self.s.command[a]
         R, L, emf = self.p.resistance[a], self.p.inductance[a], self.p.emf[a]
-        if shape.feed == RESISTIVE:
+        if feed == RESISTIVE:
             return resistive_current(command, omega, R, emf), command, {}
-        if shape.feed == INDUCTIVE:
-            current = self.y.coil[self.shape.windings[a]]
+        if feed == INDUCTIVE:
+            current = self.y.coil[self.layout.windings[a]]
             return current, command, {"coil": [winding_rate(command, current, omega, (R, L, emf))]}
         back = emf * omega
-        if not shape.limited:
+        if not self.layout.limited[a]:
             return command, R * command + back, {}
         top = self.p.voltage_limit[a]
         current = within_voltage(command, back, top, R)
         return current, clip(R * current + back, top), {}
 
     def _drive(self, a: int) -> DriveTerms:
-        shape = self.shape.drives[a]
         ratio, eta = self.p.ratio[a], self.p.efficiency[a]
         theta, omega = self._rotor(a)
         current, voltage, rates = self._current(a, omega)
         motor = self.p.torque[a] * current
         i, j = self._owner(a, False), self._owner(a, True)
         kept, loss = self.graph.one, self.graph.zero
-        if shape.shafts:
+        if self.layout.shaft_counts[a]:
             friction = self.graph.zero if i is None else self._shaft_friction(i, motor)
             front, more = self._shafts(a, motor - friction)
             rates |= more
@@ -286,7 +221,7 @@ class Drives:
             friction = self.graph.zero if i is None else self.slid(i, self.forces[i])
             front = motor - friction
         side = None if i is None else self.side(i)
-        if shape.loses_rigidly and side is not None:
+        if self.layout.loses_rigidly(a) and side is not None:
             kept = gear_share(self.s.through[a], side, eta)
         return DriveTerms(theta, omega, current, voltage, motor, friction, front, kept, ratio * kept * front - loss, rates)
 
@@ -302,12 +237,12 @@ class Drives:
 
     def limits(self, i: int) -> tuple[Node, Node]:
         """Return the forces between which an owner that sticks is held: lowest and highest."""
-        owner = self.shape.owners[i]
+        owner = self.layout.owners[i]
         if owner.gear:
             loss = self.gear_loss(owner.motor, self.drives[owner.motor].front)
             return loss(-1.0), loss(1.0)
         low, high = self.forces[i](-1.0), self.forces[i](1.0)
-        if owner.motor < 0 or not self.shape.drives[owner.motor].loses_rigidly:
+        if owner.motor < 0 or not self.layout.loses_rigidly(owner.motor):
             return low, high
         # Friction of the rotor and loss of the gear behind it together, at the motor.
         motor, eta = self.drives[owner.motor].motor, self.p.efficiency[owner.motor]
@@ -316,15 +251,15 @@ class Drives:
 
     def _twists(self, a: int) -> list[Node]:
         """Return the torques of the shafts of a drive, from the rotor outward."""
-        shape, first, ratio = self.shape.drives[a], self.shape.shafts[a], self.p.ratio[a]
-        last = first + shape.shafts
+        count, first, ratio = self.layout.shaft_counts[a], self.layout.shafts[a], self.p.ratio[a]
+        last = first + count
         theta = [*self.y.theta[first:last], ratio * self.rho[a]]
         omega = [*self.y.omega[first:last], ratio * self.rate[a]]
         found = []
-        for e in range(shape.shafts):
+        for e in range(count):
             k, c = self.p.stiffness[first + e], self.p.damping[first + e]
             twist, rate = theta[e] - theta[e + 1], omega[e] - omega[e + 1]
-            play = self.p.play[a] if shape.play and e == shape.shafts - 1 else None
+            play = self.p.play[a] if self.layout.play[a] and e == count - 1 else None
             found.append(shaft_torque(twist, rate, k, c, play))
         return found
 
@@ -336,8 +271,8 @@ class Drives:
 
     def shaft_held(self, i: int, motor: Node) -> Node:
         """Return the force that holds a rotor in front of a shaft: what brings it to rest within the step, if friction can."""
-        owner = self.shape.owners[i]
-        first = self.shape.shafts[owner.motor]
+        owner = self.layout.owners[i]
+        first = self.layout.shafts[owner.motor]
         low, high = self.forces[i](-1.0), self.forces[i](1.0)
         more = self.p.slack[0] * (high - low)
         net = motor - self._twists(owner.motor)[0]
@@ -348,7 +283,7 @@ class Drives:
 
     def _shafts(self, a: int, torque: Node) -> tuple[Node, dict[str, list[Node]]]:
         """Return the torque of the last shaft and the rates of the shaft masses, of which the rotor feels a torque."""
-        first, twists = self.shape.shafts[a], self._twists(a)
+        first, twists = self.layout.shafts[a], self._twists(a)
         own = slice(first, first + len(twists))
         rates = accelerations([torque, *twists], self.p.shaft_inertia[own])
         return twists[-1], {"theta": self.y.omega[own], "omega": rates}

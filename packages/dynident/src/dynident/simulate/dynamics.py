@@ -19,9 +19,8 @@ from dynident.mechanics.equations import Equations
 from dynident.mechanics.newton_euler import energies
 from dynident.mechanics.solving import NodeRows, factor_symmetric, solve_factored
 from dynident.simulate.drives import Drives, inertial_torques, within
-from dynident.simulate.friction import Owner
-from dynident.simulate.layout import Evaluation, MachineRoutine, Signals
-from dynident.simulate.shape import own_positions, parts_of
+from dynident.simulate.friction import Owner, laws_of
+from dynident.simulate.layout import Evaluation, MachineRoutine, Signals, own_positions
 
 TINY = 1e-13  # pivot of the mass matrix over its diagonal entry that is made of rounding errors
 
@@ -51,14 +50,14 @@ class Dynamics(Drives):
 
     def _lossy_inertia(self, a: int) -> Node:
         """Return (e - 1) ratio^2 J: the share e that a rigid gear hands on acts on the inertia in front of it too."""
-        if not self.shape.drives[a].loses_rigidly:
+        if not self.layout.loses_rigidly(a):
             return self.graph.zero
         ratio = self.p.ratio[a]
         return (self.drives[a].kept - 1.0) * (ratio * ratio) * self.p.before[a]
 
     def _bend(self, a: int) -> Node:
         """Return the part of the acceleration of rho that velocities make."""
-        return self.graph.zero if self.eq.G is None else along(self.shape.rows[a], self.eq.bias)
+        return self.graph.zero if self.eq.G is None else along(self.layout.rows[a], self.eq.bias)
 
     @staticmethod
     def _add(M: NodeRows, row: Sequence[Node], inertia: Node) -> None:
@@ -79,7 +78,7 @@ class Dynamics(Drives):
         """Right-hand side of the equation of motion, without what holds owners that stick."""
         graph, eq = self.graph, self.eq
         tree = inertial_torques(eq)
-        for i, owner in enumerate(self.shape.owners):
+        for i, owner in enumerate(self.layout.owners):
             if owner.motor < 0:
                 opposing = self.slid(i, self.forces[i])
                 tree = [x + opposing * c if c else x for x, c in zip(tree, owner.form, strict=True)]
@@ -87,10 +86,10 @@ class Dynamics(Drives):
         push = [graph.symbol(f"e[{i}]") for i in range(self.layout.work.push.count)]
         for a, drive in enumerate(self.drives):
             torque = drive.torque - (self.p.reflected[a] + self._lossy_inertia(a)) * self._bend(a)
-            if self.shape.pushed:
+            if self.layout.pushed:
                 torque = torque + push[a]
             out = [x + torque * c for x, c in zip(out, self.A[a], strict=True)]
-        for e, link in enumerate(self.shape.links):
+        for e, link in enumerate(self.layout.links):
             J = eq.jacobian(link)
             wrench = push[self.k + 6 * e : self.k + 6 * e + 6]
             out = [x + dot(wrench, [row[j] for row in J]) for j, x in enumerate(out)]
@@ -98,32 +97,32 @@ class Dynamics(Drives):
 
     def motion(self) -> Function:
         """Return dy/dt, and all that sticking, closure and the checks of a step need."""
-        graph, M, shape = self.graph, self.mass, self.shape
+        graph, M, layout = self.graph, self.mass, self.layout
         whole = factor(M)
-        L, pivots, inverses = factor(self.motors) if shape.loop else whole
+        L, pivots, inverses = factor(self.motors) if layout.loop else whole
         force = self.force
         # Where drives and mechanism are joined step by step, `decoupled` finds the accelerations.
-        acceleration = [graph.zero] * self.n if shape.loop else [x[0] for x in solve(L, inverses, [[x] for x in force])]
-        diagonal = self.motors if shape.loop else M
+        acceleration = [graph.zero] * self.n if layout.loop else [x[0] for x in solve(L, inverses, [[x] for x in force])]
+        diagonal = self.motors if layout.loop else M
         # Without row exchanges all pivots are positive exactly where the matrix is positive definite.
         solid = [d - TINY * absolute(diagonal[i][i]) for i, d in enumerate(pivots[::-1])]
-        limits = [self.limits(i) for i in shape.jumping]
-        stuck = [both(equal(self.side(i), 0.0), high > low) for i, (low, high) in zip(shape.jumping, limits, strict=True)]
-        loops, inner = bool(shape.mechanism.loops), range(self.n)
+        limits = [self.limits(i) for i in layout.jumping]
+        stuck = [both(equal(self.side(i), 0.0), high > low) for i, (low, high) in zip(layout.jumping, limits, strict=True)]
+        loops, inner = bool(layout.mechanism.loops), range(self.n)
         found = Evaluation[Sequence[Node | None]](
             solid=[reduce(minimum, solid)],
             L=[L[i][j] if j < i else None for i in inner for j in inner],
             D=inverses,
             force=force,
-            stuck=[total([graph.zero, *stuck[: shape.bound]])],
+            stuck=[total([graph.zero, *stuck[: layout.bound]])],
             pivot=[self.eq.pivot] if loops else [],
             branch=[self.eq.branch] if loops else [],
             fix=self.coordinate_rates(self.eq.correction) if loops else [],
             high=[high for _, high in limits],
             low=[low for low, _ in limits],
-            now=[self.owner_speed(shape.owners[i]) for i in shape.jumping],
-            held=[self.shaft_held(i, self.drives[shape.owners[i].motor].motor) for i in shape.jumping[shape.bound :]],
-            other=[M[i][j] - self.motors[i][j] for i in inner for j in inner] if shape.loop else [],
+            now=[self.owner_speed(layout.owners[i]) for i in layout.jumping],
+            held=[self.shaft_held(i, self.drives[layout.owners[i].motor].motor) for i in layout.jumping[layout.bound :]],
+            other=[M[i][j] - self.motors[i][j] for i in inner for j in inner] if layout.loop else [],
             whole_factors=[whole[0][i][j] if j < i else None for i in inner for j in inner],
             whole_inverses=whole[2],
         ).by_name()
@@ -141,10 +140,10 @@ class Dynamics(Drives):
     def at_limit(self) -> Function:
         """Return which drives are at a limit: their command was cut, or the amplifier cannot hold it."""
         found = []
-        for a, drive in enumerate(self.shape.drives):
+        for a, drive in enumerate(self.drives):
             beyond = self.s.beyond[a] > 0.0
-            held = equal(self.drives[a].current, self.s.command[a])
-            found.append(where(beyond, 1.0, opposite(held)) if drive.limited else beyond)
+            held = equal(drive.current, self.s.command[a])
+            found.append(where(beyond, 1.0, opposite(held)) if self.layout.limited[a] else beyond)
         return Function("at_limit", self.inputs(), {"cut": found})
 
     def owner_form(self, owner: Owner) -> list[Node]:
@@ -157,7 +156,7 @@ class Dynamics(Drives):
     @cached_property
     def speeds(self) -> Function:
         """Speeds of owners that may stick, then of those with memory."""
-        owners = [self.shape.owners[i] for i in (*self.shape.jumping, *self.shape.remembering)]
+        owners = [self.layout.owners[i] for i in (*self.layout.jumping, *self.layout.remembering)]
         return Function("speeds", self.inputs(), {"u": [self.owner_speed(owner) for owner in owners]})
 
     @cached_property
@@ -191,7 +190,7 @@ class Dynamics(Drives):
         for a, drive in enumerate(self.drives):
             old = self.s.through[a]
             i = self._owner(a, False)
-            if not self.shape.drives[a].loses_rigidly or i is None:
+            if not self.layout.loses_rigidly(a) or i is None:
                 through.append(old)
                 continue
             turned = self.p.ratio[a] * (dot(self.A[a], self.acceleration) + self._bend(a))
@@ -203,9 +202,9 @@ class Dynamics(Drives):
 
     def _total(self, i: int, slid: Node) -> Node:
         """Return the force of an owner that moves with the mechanism, held or sliding."""
-        if i not in self.shape.jumping:
+        if i not in self.layout.jumping:
             return slid
-        side, held = self.side(i), self.s.held[self.shape.jumping.index(i)]
+        side, held = self.side(i), self.s.held[self.layout.jumping.index(i)]
         low, high = self.limits(i)
         result: Node = where(equal(side, 0.0), where(high > low, held, 0.0), slid)
         return result
@@ -213,19 +212,21 @@ class Dynamics(Drives):
     @cached_property
     def joint_forces(self) -> dict[int, Node]:
         """Friction of the joints by owner."""
-        return {i: self._total(i, self.slid(i, self.forces[i])) for i, owner in enumerate(self.shape.owners) if owner.motor < 0}
+        return {
+            i: self._total(i, self.slid(i, self.forces[i])) for i, owner in enumerate(self.layout.owners) if owner.motor < 0
+        }
 
     def seen(self, a: int) -> tuple[Node, Node, Node]:
         """Return friction of a rotor, loss of its gear and torque behind it, with what holds them."""
-        drive, shape, ratio = self.drives[a], self.shape.drives[a], self.p.ratio[a]
+        drive, ratio = self.drives[a], self.p.ratio[a]
         i, j = self._owner(a, False), self._owner(a, True)
         if j is not None:
             loss = self._total(j, self.slid(j, self.gear_loss(a, drive.front)))
             return drive.friction, loss, ratio * drive.front - loss
-        if shape.shafts or i is None:
+        if self.layout.shaft_counts[a] or i is None:
             return drive.friction, self.graph.zero, drive.torque
         whole = self._total(i, drive.friction)
-        if not shape.lossy:
+        if not self.layout.lossy[a]:
             return whole, self.graph.zero, ratio * (drive.motor - whole)
         rests = equal(self.side(i), 0.0)
         opposing = within(whole, self.forces[i](-1.0), self.forces[i](1.0))
@@ -237,30 +238,30 @@ class Dynamics(Drives):
         """Return what the drives leave of every owner after its friction: the load of its links."""
         torque = [self.seen(a)[2] for a in range(self.k)]
         found: list[Node | None] = []
-        for i, owner in enumerate(self.shape.owners):
-            if i not in self.shape.loading:
+        for i, owner in enumerate(self.layout.owners):
+            if i not in self.layout.loading:
                 found.append(None)
             elif owner.motor >= 0:
                 found.append(torque[owner.motor] / self.p.ratio[owner.motor])
             else:
-                given = [t * float(self.shape.rows[a][owner.joint]) for a, t in enumerate(torque)]
+                given = [t * float(self.layout.rows[a][owner.joint]) for a, t in enumerate(torque)]
                 found.append(total(given) - self.joint_forces[i])
         return Function("loads", self.inputs("z", "k"), {"load": found})
 
     @cached_property
     def record(self) -> Function:
         """One row of true signals."""
-        eq, graph, shape = self.eq, self.graph, self.shape
+        eq, graph, layout = self.eq, self.graph, self.layout
         seen = [self.seen(a) for a in range(self.k)]
-        nt = len(shape.mechanism.tree.coordinates)
+        nt = len(layout.mechanism.tree.coordinates)
         friction, power = [graph.zero] * nt, [graph.zero] * nt
         for i, force in self.joint_forces.items():
-            owner = shape.owners[i]
+            owner = layout.owners[i]
             friction = [x + force * c if c else x for x, c in zip(friction, owner.form, strict=True)]
             if owner.joint >= 0:
                 power[owner.joint] = power[owner.joint] + force * self.owner_speed(owner)
         signals = Signals[Sequence[Node]](
-            q=[self.y.q[i] for i in own_positions(shape.mechanism)],
+            q=[self.y.q[i] for i in own_positions(layout.mechanism)],
             v=self.y.v,
             a=self.acceleration,
             torques=[t for _, _, t in seen],
@@ -283,17 +284,17 @@ class Dynamics(Drives):
         """Return kinetic and potential energy: bodies, rotors, shaft masses, shafts, springs."""
         kinetic, potential = energies(eq.state, eq.bodies(self.p.phi))
         kinetic, potential = kinetic + eq.rotor_energy(), potential + eq.force_energy()
-        for i, part, number, _ in parts_of(self.shape.owners):
-            if part.what == "k" and self.shape.owners[i].motor < 0:
-                x = along(self.shape.owners[i].form, eq.tree_q)
+        for i, law, number, _ in laws_of(self.layout.owners):
+            if law == "k" and self.layout.owners[i].motor < 0:
+                x = along(self.layout.owners[i].form, eq.tree_q)
                 potential = potential + 0.5 * self.p.law[number] * (x * x)
-        for a, shape in enumerate(self.shape.drives):
+        for a, count in enumerate(self.layout.shaft_counts):
             kinetic = kinetic + 0.5 * self.p.reflected[a] * (self.rate[a] * self.rate[a])
-            masses = self.shape.shafts[a]
-            theta = [*self.y.theta[masses : masses + shape.shafts], self.p.ratio[a] * self.rho[a]]
-            for e in range(shape.shafts):
+            masses = self.layout.shafts[a]
+            theta = [*self.y.theta[masses : masses + count], self.p.ratio[a] * self.rho[a]]
+            for e in range(count):
                 speed, twist = self.y.omega[masses + e], theta[e] - theta[e + 1]
-                if shape.play and e == shape.shafts - 1:
+                if self.layout.play[a] and e == count - 1:
                     twist = twist - clip(twist, self.p.play[a])
                 kinetic = kinetic + 0.5 * self.p.shaft_inertia[masses + e] * (speed * speed)
                 potential = potential + 0.5 * self.p.stiffness[masses + e] * (twist * twist)

@@ -7,77 +7,50 @@ to one side for a whole step, F(+1) or F(-1), or sticks with any force in betwee
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from dynident.arrays import Array
 from dynident.control.feedforward import coupling_rows
 from dynident.drive.drive import Drive
+from dynident.drive.joint_terms import Law
 from dynident.errors import SimulationError
 from dynident.friction.dynamic import DynamicLaw
-from dynident.friction.law import Friction, FrictionLaw, Point, State, directed
+from dynident.friction.law import Friction, FrictionLaw, Point, directed
 from dynident.friction.laws import Offset
 from dynident.friction.terms import TERMS
 from dynident.graph.elementary import absolute, maximum, sign, where
 from dynident.graph.expression import Graph, Node, reachable, substitute, total
 from dynident.mechanism.mechanism import Mechanism
 
-Law = Friction | DynamicLaw
+Addend = str | FrictionLaw | DynamicLaw  # a joint term by its symbol, or a law
 Side = Callable[[float], Node]  # the force of one direction
 
-_jumps: dict[Hashable, bool] = {}  # by the shapes of owners
-SLOW = State(np.logspace(-9, 3, 481), np.zeros(481), np.zeros(481), np.full(481, 20.0))  # where smooth laws are looked at
+_jumps: dict[Hashable, bool] = {}  # by the structure of owners
+SLOW = Point(np.logspace(-9, 3, 481), 0.0, 0.0, 20.0)  # where smooth laws are looked at
 COLDEST = 0.05  # smallest ratio of warm to cold friction that is simulated: below it a linear law has left its range
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
-    """One addend of an owner's friction, with its numbers: a joint term, a static law or a law with memory."""
-
-    what: str | FrictionLaw | DynamicLaw
-    numbers: tuple[float, ...]
-    scaled: bool = True  # by the friction ratio of a thermal model
-
-    @property
-    def shape(self) -> Hashable:
-        """What compiled code depends on."""
-        what = self.what.structure if isinstance(self.what, DynamicLaw) else self.what
-        return what, len(self.numbers), self.scaled
-
-    @property
-    def asks_load(self) -> bool:
-        """Whether it looks at the load of its owner."""
-        return isinstance(self.what, FrictionLaw) and "tau" in self.what.looks_at
-
-    @property
-    def states(self) -> int:
-        """Numbers that it remembers: inner states and the speed at the start of the step."""
-        return self.what.states + 1 if isinstance(self.what, DynamicLaw) else 0
-
-
-@dataclass(frozen=True, eq=False)
 class Owner:
-    """Whose friction it is."""
+    """Whose friction it is, and of what it is the sum: joint terms, static laws and laws with memory."""
 
     name: str  # "joint elbow", "motor elbow", "gear elbow"
     form: tuple[float, ...]  # row c with the owner's speed c v_t; of a rotor or gear the actuator's row, without its ratio
     motor: int = -1  # actuator of a rotor or gear; -1 of a joint
     gear: bool = False  # true for the loss of an elastic drive's gear, which acts on the actuator coordinate behind it
-    parts: tuple[Part, ...] = ()  # what its friction is
+    laws: tuple[Addend, ...] = ()
+    numbers: tuple[tuple[float, ...], ...] = ()  # parameters of each law
 
     @cached_property
-    def shape(self) -> Hashable:
+    def structure(self) -> Hashable:
         """What compiled code depends on."""
-        return self.form, self.motor, self.gear, tuple([part.shape for part in self.parts])
-
-    @property
-    def numbers(self) -> list[float]:
-        """Parameters of all parts."""
-        return [x for part in self.parts for x in part.numbers]
+        laws = [law.structure if isinstance(law, DynamicLaw) else law for law in self.laws]
+        return self.form, self.motor, self.gear, tuple(laws), tuple([len(own) for own in self.numbers])
 
     @property
     def joint(self) -> int:
@@ -86,16 +59,45 @@ class Owner:
         return int(used[0]) if self.motor < 0 and used.size == 1 else -1
 
 
-def law_parts(law: Law, owner: str) -> list[Part]:
-    """Return a law with numbers as parts; offsets do not change with the temperature by a ratio."""
+def states_of(law: Addend) -> int:
+    """Return how many numbers a law remembers: inner states and the speed at the start of the step."""
+    return law.states + 1 if isinstance(law, DynamicLaw) else 0
+
+
+def asks_load(law: Addend) -> bool:
+    """Tell whether a law looks at the load of its owner."""
+    return isinstance(law, FrictionLaw) and "tau" in law.looks_at
+
+
+def _scaled(law: Addend) -> bool:
+    """Tell whether the friction ratio of a thermal model acts on a law: not on offsets and laws of the temperature."""
+    if isinstance(law, str):
+        return TERMS[law].friction
+    return isinstance(law, DynamicLaw) or (not isinstance(law, Offset) and "T" not in law.looks_at)
+
+
+def starts(owners: Sequence[Owner], what: str) -> list[int]:
+    """Return where the ``numbers`` or ``states`` of every owner begin, and how many there are at the end."""
+    sizes = [sum(map(len, owner.numbers) if what == "numbers" else map(states_of, owner.laws)) for owner in owners]
+    return [int(x) for x in np.cumsum([0, *sizes])]
+
+
+def laws_of(owners: Sequence[Owner]) -> Iterator[tuple[int, Addend, int, int]]:
+    """Yield all laws of the owners' friction: whose it is, the law, and where its numbers and its states begin."""
+    number = state = 0
+    for i, owner in enumerate(owners):
+        for law, own in zip(owner.laws, owner.numbers, strict=True):
+            yield i, law, number, state
+            number, state = number + len(own), state + states_of(law)
+
+
+def law_parts(law: Law, owner: str) -> list[tuple[Addend, tuple[float, ...]]]:
+    """Return the addends of a law with numbers."""
     if isinstance(law, DynamicLaw):
-        return [Part(law, tuple(law.parameters.values()))]
+        return [(law, tuple(law.parameters.values()))]
     if not isinstance(law, Friction):
         raise SimulationError(f"friction of '{owner}' is a {type(law).__name__}; give a law with numbers (law.using(...))")
-    return [
-        Part(part.law, tuple(part.values.tolist()), not isinstance(part.law, Offset) and "T" not in part.law.looks_at)
-        for part in law.parts
-    ]
+    return [(part.law, tuple(part.values.tolist())) for part in law.parts]
 
 
 def joint_terms(mechanism: Mechanism) -> list[tuple[Array, str, float]]:
@@ -116,34 +118,34 @@ def joint_terms(mechanism: Mechanism) -> list[tuple[Array, str, float]]:
 def owners_of(mechanism: Mechanism, friction: Mapping[str, Law], drives: Sequence[Drive]) -> list[Owner]:
     """Return all owners: joints first, with laws beside their own, then rotors, then gears of elastic drives."""
     names, rows = mechanism.tree.coordinates, coupling_rows(mechanism)[: len(drives)]
-    joints: dict[tuple[float, ...], list[Part]] = {}
-    for form, symbol, value in joint_terms(mechanism):
+    joints: dict[tuple[float, ...], list[tuple[Addend, tuple[float, ...]]]] = {}
+    for row, symbol, value in joint_terms(mechanism):
         if not TERMS[symbol].rotor:
-            joints.setdefault(tuple(form.tolist()), []).append(Part(symbol, (value,), TERMS[symbol].friction))
+            joints.setdefault(tuple(row.tolist()), []).append((symbol, (value,)))
     for coordinate, law in (*mechanism.friction.items(), *friction.items()):
         if coordinate not in names:
             raise SimulationError(
                 f"friction names '{coordinate}', which is no joint of '{mechanism.name}'; they are {', '.join(names)}"
             )
         j, more = names.index(coordinate), law_parts(law, coordinate)
-        if any(part.asks_load for part in more) and not rows[:, j].any():
+        if any(asks_load(part) for part, _ in more) and not rows[:, j].any():
             raise SimulationError(
                 f"friction of '{coordinate}' grows with its load, but no drive loads that joint; give it a law without load"
             )
         joints.setdefault(tuple(np.eye(len(names))[j].tolist()), []).extend(more)
     owners = []
-    for shape, parts in joints.items():
-        used = [names[i] for i in np.flatnonzero(shape)]
+    for form, parts in joints.items():
+        used = [names[i] for i in np.flatnonzero(form)]
         title = f"joint {used[0]}" if len(used) == 1 else "motor of " + " and ".join(used)
-        owners.append(Owner(title, shape, parts=tuple(parts)))
+        owners.append(Owner(title, form, -1, False, *zip(*parts, strict=True)))
     lossy = [drive.transmission.efficiency < 1.0 for drive in drives]
-    for a, (row, drive) in enumerate(zip(rows, drives, strict=True)):
+    for a, (row, drive) in enumerate(zip(rows.tolist(), drives, strict=True)):
         if drive.friction is not None or (lossy[a] and drive.rigid):
-            own = tuple(law_parts(drive.friction, drive.actuator)) if drive.friction is not None else ()
-            owners.append(Owner(f"motor {drive.actuator}", tuple(row.tolist()), a, parts=own))
-    for a, (row, drive) in enumerate(zip(rows, drives, strict=True)):
+            parts = law_parts(drive.friction, drive.actuator) if drive.friction is not None else []
+            owners.append(Owner(f"motor {drive.actuator}", tuple(row), a, False, *zip(*parts, strict=True)))
+    for a, (row, drive) in enumerate(zip(rows.tolist(), drives, strict=True)):
         if lossy[a] and not drive.rigid:
-            owners.append(Owner(f"gear {drive.actuator}", tuple(row.tolist()), a, True))
+            owners.append(Owner(f"gear {drive.actuator}", tuple(row), a, True))
     return owners
 
 
@@ -165,26 +167,26 @@ def force_of(owner: Owner, given: Given, numbers: Sequence[Node], memory: Sequen
     def force(way: float) -> Node:
         first = kept = 0
         parts = [graph.zero]
-        for part in owner.parts:
-            own, first = numbers[first : first + len(part.numbers)], first + len(part.numbers)
-            states, kept = memory[kept : kept + part.states], kept + part.states
-            value = _part_force(part, given, own, states, way)
-            parts.append(given.ratio * value if part.scaled else value)
+        for law, values in zip(owner.laws, owner.numbers, strict=True):
+            own, first = numbers[first : first + len(values)], first + len(values)
+            states, kept = memory[kept : kept + states_of(law)], kept + states_of(law)
+            value = _law_force(law, given, own, states, way)
+            parts.append(given.ratio * value if _scaled(law) else value)
         return total(parts)
 
     return force
 
 
-def _part_force(part: Part, given: Given, numbers: Sequence[Node], states: Sequence[Node], way: float) -> Node:
+def _law_force(law: Addend, given: Given, numbers: Sequence[Node], states: Sequence[Node], way: float) -> Node:
     graph, v = given.v.graph, given.v
-    if isinstance(part.what, DynamicLaw):
-        return graph.node(part.what.force(states[:-1], v, part.what.named(graph, numbers)))
+    if isinstance(law, DynamicLaw):
+        return graph.node(law.force(states[:-1], v, law.named(graph, numbers)))
     own = graph.symbol("own speed")  # the two sides differ in this symbol, whatever expression the speed is
-    if isinstance(part.what, str):
-        value = graph.node(numbers[0] * TERMS[part.what].expression(given.q, own, graph.zero))
+    if isinstance(law, str):
+        value = graph.node(numbers[0] * TERMS[law].expression(given.q, own, graph.zero))
     else:
         point = Point(own, given.q, given.load, given.T)
-        value = graph.node(part.what.torque(point, dict(zip(part.what.parameters, numbers, strict=True))))
+        value = graph.node(law.torque(point, dict(zip(law.parameters, numbers, strict=True))))
     sides = [directed(value, own, side) for side in (1.0, -1.0)]
     levels = substitute(sides, {own: graph.zero})
     if levels[0] is not levels[1]:  # it jumps at rest; what only bends there needs no side
@@ -208,19 +210,20 @@ def _is_steep(law: FrictionLaw) -> bool:
     return _has_tanh(law.expression(Graph()))
 
 
-def steep(owner: Owner) -> list[Part]:
-    """Return the parts of an owner's friction that are smooth but may be steeper than a step can follow."""
-    return [part for part in owner.parts if isinstance(part.what, FrictionLaw) and _is_steep(part.what)]
+def steep(owner: Owner) -> list[tuple[FrictionLaw, tuple[float, ...]]]:
+    """Return the laws of an owner, with numbers, that are smooth but may be steeper than a step can follow."""
+    laws = zip(owner.laws, owner.numbers, strict=True)
+    return [(law, own) for law, own in laws if isinstance(law, FrictionLaw) and _is_steep(law)]
 
 
 def jumps(owner: Owner) -> bool:
     """Tell whether the friction of an owner jumps at rest."""
-    key = owner.shape
+    key = owner.structure
     if key not in _jumps:
         graph = Graph()
         given = Given(*(graph.symbol(name) for name in Given._fields))
-        numbers = graph.symbols("p", sum(len(part.numbers) for part in owner.parts))
-        force = force_of(owner, given, numbers, graph.symbols("z", sum(part.states for part in owner.parts)))
+        numbers, states = graph.symbols("p", sum(map(len, owner.numbers))), graph.symbols("z", sum(map(states_of, owner.laws)))
+        force = force_of(owner, given, numbers, states)
         _jumps[key] = force(1.0) is not force(-1.0)
     return _jumps[key]
 
@@ -237,9 +240,10 @@ def softened(owner: Owner, given: Given, numbers: Sequence[Node], slope: Node, w
 
 
 @lru_cache(maxsize=512)
-def _slow_forces(law: Any, numbers: tuple[float, ...]) -> Array:
+def _slow_forces(law: FrictionLaw, numbers: tuple[float, ...]) -> Array:
     """Return the sizes of a law's friction at the speeds of `SLOW`: many machines share their laws."""
-    return np.asarray(np.abs(law.value(SLOW, np.array(numbers))))
+    torque = law.torque(SLOW, dict(zip(law.parameters, numbers, strict=True)))
+    return np.asarray(np.abs(np.broadcast_to(torque, SLOW.v.shape)))
 
 
 def ramp_of(owner: Owner, stick: float) -> float:
@@ -248,7 +252,7 @@ def ramp_of(owner: Owner, stick: float) -> float:
     `stick` is the speed that a unit force takes away within one step.
     """
     fastest = 0.0
-    for part in steep(owner):
-        above = np.flatnonzero(_slow_forces(part.what, part.numbers) * stick > SLOW.v)
+    for law, numbers in steep(owner):
+        above = np.flatnonzero(_slow_forces(law, numbers) * stick > SLOW.v)
         fastest = max(fastest, float(SLOW.v[min(above[-1] + 1, SLOW.v.size - 1)]) if above.size else 0.0)
     return fastest

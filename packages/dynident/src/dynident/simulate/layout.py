@@ -1,4 +1,4 @@
-"""Where every number of a machine is: records of the fields of the arrays that compiled code reads and writes.
+"""The structure of a machine, and where its numbers are: records of the fields of the arrays that compiled code uses.
 
 A record such as `State` names quantities; what stands behind the names depends on its user. `State[Field]` says where they are
 in the array, `State[list[Node]]` has their symbols.
@@ -6,19 +6,28 @@ in the array, `State[list[Node]]` has their symbols.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any, Generic, TypeVar
 
+import numpy as np
+
 from dynident.arrays import Array
+from dynident.control.feedforward import coupling_rows
 from dynident.graph.elementary import absolute, maximum, opposite
 from dynident.graph.expression import Function, Graph, Node
 from dynident.graph.routine import Place, Routine
+from dynident.mechanics.functions import geometry_key
 from dynident.mechanics.moving_tree import positions_of
-from dynident.simulate.shape import Shape, starts
+from dynident.mechanism.mechanism import Mechanism
+from dynident.mechanism.tree import FREE, SPHERICAL
+from dynident.simulate.friction import Owner, asks_load, jumps, starts, states_of
 
 T = TypeVar("T")
 R = TypeVar("R")
+IDEAL, RESISTIVE, INDUCTIVE = "current", "resistance", "winding"  # what a drive is fed with, and what that meets
+FINE, SINGULAR_MASS, LOST_CLOSURE, UNSTABLE, LOST_TASK = 0, 1, 2, 3, 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -282,43 +291,157 @@ def placed(kind: Callable[..., R], array: str, usual: int, **counts: int) -> R:
     return kind(**found)
 
 
+@dataclass(frozen=True, eq=False)
 class Layout:
-    """The arrays of all machines of one shape."""
+    """The structure of a machine and the arrays of its numbers; machines that differ only in numbers share it and its code."""
 
-    def __init__(self, shape: Shape) -> None:
-        n, k, nq = shape.mechanism.dof, len(shape.drives), positions_of(shape.mechanism)
-        c, e = shape.shafts[-1], shape.windings[-1]
-        owners, J, B = len(shape.owners), len(shape.jumping), shape.bound
-        model, wide = shape.law.model, max(n, k)
-        nt, inner = len(shape.mechanism.tree.coordinates), starts(shape.owners, "states")[-1]
-        self.moving = nq + n + 2 * c + e  # numbers that are integrated
-        moving = {"q": nq, "v": n, "theta": c, "omega": c, "coil": e}
-        self.state: State[Field] = placed(
+    mechanism: Mechanism  # the robot; only its geometry counts
+    owners: tuple[Owner, ...]  # friction of joints, rotors and gears
+    feeds: tuple[str, ...]  # of every drive: what it is fed with, and what that meets
+    limited: tuple[bool, ...]  # whether the amplifier's voltage limits its current
+    shaft_counts: tuple[int, ...]  # masses with a coordinate of their own
+    play: tuple[bool, ...]
+    lossy: tuple[bool, ...]  # whether its gear has losses
+    # Kind of the control law: "held" (a controller in Python), "open", "cascade", "pid", "projected", "computed",
+    # "task forces", "task computed" or "task cascade"
+    law: str
+    model: Mechanism  # model of the robot that the law has
+    model_owners: tuple[Owner, ...] = ()  # friction of that model
+    current_loop: bool = False  # whether a cascade has one
+    torque: bool = False  # whether an open loop commands torques
+    on_reference: bool = False  # whether computed torque evaluates its model on the reference
+    space: Any = None  # what a law in a work space controls
+    loop: str = ""  # "" where mechanism and drives are solved together, else "iterated" or "delayed"
+    integrator: str = "rk4"  # "rk4", "midpoint" or "euler"
+    pushed: bool = False  # whether disturbances act on the actuators
+    links: tuple[str, ...] = ()  # links with external wrenches
+
+    @property
+    def key(self) -> Hashable:
+        """What tells the code of two machines apart."""
+        space, known = self.space is not None, self.law not in ("open", "cascade", "pid")
+        model = geometry_key(self.model, frames=space) if known else None
+        owners = tuple([tuple([owner.structure for owner in own]) for own in (self.owners, self.model_owners)])
+        drives = self.feeds, self.limited, self.shaft_counts, self.play, self.lossy
+        law = self.law, model, self.current_loop, self.torque, self.on_reference, self.space
+        robot = geometry_key(self.mechanism, frames=space or bool(self.links))
+        return robot, owners, drives, law, self.loop, self.integrator, self.pushed, self.links
+
+    # ---- structure
+
+    @property
+    def n(self) -> int:
+        """Number of coordinates."""
+        return self.mechanism.dof
+
+    @property
+    def k(self) -> int:
+        """Number of drives."""
+        return len(self.feeds)
+
+    @cached_property
+    def rows(self) -> Array:
+        """N (k, n_tree) with rho = N q_t."""
+        return coupling_rows(self.mechanism)
+
+    @cached_property
+    def shafts(self) -> list[int]:
+        """First shaft mass of every drive, and their number at the end."""
+        return [int(x) for x in np.cumsum([0, *self.shaft_counts])]
+
+    @cached_property
+    def windings(self) -> list[int]:
+        """First winding of every drive, and their number at the end."""
+        return [int(x) for x in np.cumsum([0, *(feed == INDUCTIVE for feed in self.feeds)])]
+
+    def loses_rigidly(self, a: int) -> bool:
+        """Tell whether a drive has a rigid gear with losses."""
+        return self.lossy[a] and not self.shaft_counts[a]
+
+    @cached_property
+    def balls(self) -> list[tuple[bool, int]]:
+        """Whether it is free, and the first coordinate of every ball and free joint in the state."""
+        arrays, names = self.mechanism.tree.arrays, self.mechanism.tree.coordinates
+        found = []
+        for kind, d in zip(arrays.kind, arrays.dof, strict=True):
+            if int(kind) in (SPHERICAL, FREE):
+                first = int(d) if self.mechanism.loops else self.mechanism.coordinate_names.index(names[int(d)])
+                found.append((int(kind) == FREE, first))
+        return found
+
+    def on_shaft(self, owner: Owner) -> bool:
+        """Tell whether an owner is a rotor in front of an elastic shaft, which moves on its own."""
+        return owner.motor >= 0 and not owner.gear and self.shaft_counts[owner.motor] > 0
+
+    @cached_property
+    def jumping(self) -> list[int]:
+        """Owners whose friction jumps at rest: first those that move with the mechanism, then rotors on shafts."""
+        lossy = [owner.gear or (owner.motor >= 0 and self.loses_rigidly(owner.motor)) for owner in self.owners]
+        found = [i for i, owner in enumerate(self.owners) if lossy[i] or jumps(owner)]
+        return sorted(found, key=lambda i: (self.on_shaft(self.owners[i]), i))
+
+    @cached_property
+    def bound(self) -> int:
+        """How many of them move with the mechanism."""
+        return sum(not self.on_shaft(self.owners[i]) for i in self.jumping)
+
+    @cached_property
+    def remembering(self) -> list[int]:
+        """Owners with laws that have memory."""
+        return [i for i, owner in enumerate(self.owners) if any(states_of(law) for law in owner.laws)]
+
+    @cached_property
+    def loading(self) -> list[int]:
+        """Owners whose friction looks at their load."""
+        return [i for i, owner in enumerate(self.owners) if any(asks_load(law) for law in owner.laws)]
+
+    @cached_property
+    def moving(self) -> int:
+        """How many numbers are integrated."""
+        return positions_of(self.mechanism) + self.n + 2 * self.shafts[-1] + self.windings[-1]
+
+    # ---- arrays
+
+    @cached_property
+    def state(self) -> State[Field]:
+        """Fields of the state."""
+        wide, J = max(self.n, self.k), len(self.jumping)
+        c, e = self.shafts[-1], self.windings[-1]
+        return placed(
             State,
             "s",
-            k,
-            **moving,
+            self.k,
+            **{"q": positions_of(self.mechanism), "v": self.n, "theta": c, "omega": c, "coil": e},
             **dict.fromkeys(("side", "held", "begin"), J),
-            **{"acceleration": n, "branch": 1, "load": owners, "memory": inner},
-            **{"integral": wide, "slope": wide, "pose": positions_of(model), "step": 1},
+            **{"acceleration": self.n, "branch": 1, "load": len(self.owners), "memory": starts(self.owners, "states")[-1]},
+            **{"integral": wide, "slope": wide, "pose": positions_of(self.model), "step": 1},
         )
+
+    @cached_property
+    def numbers(self) -> Numbers[Field]:
+        """Fields of the constants."""
         gains = ("kp", "kd", "ki", "share", "slow_out", "slow_in", "speed_limit", "kpc", "kic", "preload")
         cycles = ("every", "sense", "outer", "inner", "current_every", "windup", "remove", "late", "late_wish")
-        self.numbers: Numbers[Field] = placed(
+        return placed(
             Numbers,
             "p",
-            k,
+            self.k,
             **dict.fromkeys(("step", "limit", "slack", "posture_share", *cycles), 1),
-            **dict.fromkeys(("phi", "lumped"), len(shape.mechanism.parameters)),
-            **dict.fromkeys(("shaft_inertia", "stiffness", "damping"), c),
-            **dict.fromkeys(("warm", "temperature", "ramp"), owners),
-            **dict.fromkeys(gains, wide),
-            **{"law": starts(shape.owners, "numbers")[-1], "posture": 2},
-            **{"model_phi": len(model.parameters), "model_inverse": n * k},
-            **{"model_law": starts(shape.law.frictions, "numbers")[-1], "model_slope": len(shape.law.frictions)},
+            **dict.fromkeys(("phi", "lumped"), len(self.mechanism.parameters)),
+            **dict.fromkeys(("shaft_inertia", "stiffness", "damping"), self.shafts[-1]),
+            **dict.fromkeys(("warm", "temperature", "ramp"), len(self.owners)),
+            **dict.fromkeys(gains, max(self.n, self.k)),
+            **{"law": starts(self.owners, "numbers")[-1], "posture": 2},
+            **{"model_phi": len(self.model.parameters), "model_inverse": self.n * self.k},
+            **{"model_law": starts(self.model_owners, "numbers")[-1], "model_slope": len(self.model_owners)},
         )
-        looped, joined, solves = int(bool(shape.mechanism.loops)), int(bool(shape.loop)), int(bool(B or shape.loop))
-        self.motion: Evaluation[Field] = placed(
+
+    @cached_property
+    def motion(self) -> Evaluation[Field]:
+        """Fields of an evaluation of the equation of motion."""
+        n, nq, J, B = self.n, positions_of(self.mechanism), len(self.jumping), self.bound
+        looped, joined, solves = int(bool(self.mechanism.loops)), int(bool(self.loop)), int(bool(B or self.loop))
+        return placed(
             Evaluation,
             "m",
             J,
@@ -326,15 +449,21 @@ class Layout:
             **{"pivot": looped, "branch": looped, "fix": nq * looped},
             **{"other": n * n * joined, "whole_factors": n * n * joined, "whole_inverses": n * joined},
         )
-        self.work: Work[Field] = placed(
+
+    @cached_property
+    def work(self) -> Work[Field]:
+        """Fields of the scratch."""
+        n, J, B, moving = self.n, len(self.jumping), self.bound, self.moving
+        return placed(
             Work,
             "w",
-            k,
+            self.k,
             **dict.fromkeys(("x", "v", "a", "wanted", "task", "rate", "shift"), n),
             **dict.fromkeys(("dt", "agree", "status", "index", "ok"), 1),
-            **{"stage": self.moving, "rates": 4 * self.moving, "push": k + 6 * len(shape.links), "z": inner, "drift": nq},
+            **{"stage": moving, "rates": 4 * moving, "push": self.k + 6 * len(self.links)},
+            **{"z": starts(self.owners, "states")[-1], "drift": positions_of(self.mechanism)},
             **{
-                "speed": J + len(shape.remembering),
+                "speed": J + len(self.remembering),
                 "acceleration": B,
                 "X": B * n,
                 "W": B * B,
@@ -342,12 +471,25 @@ class Layout:
                 "tail": J,
                 "impulse": J,
             },
-            **{"load": owners, "error": wide, "correction": positions_of(model)},
+            **{"load": len(self.owners), "error": max(n, self.k), "correction": positions_of(self.model)},
         )
-        self.record: Signals[Field] = placed(
-            Signals, "record", k, **dict.fromkeys("qva", n), joint_friction=nt, joint_power=nt, energy=2
-        )
-        self.call: Call[Field] = placed(Call, "a", 1)
+
+    @cached_property
+    def record(self) -> Signals[Field]:
+        """Fields of a row of the record."""
+        wide = len(self.mechanism.tree.coordinates)
+        counts = {**dict.fromkeys("qva", self.n), "joint_friction": wide, "joint_power": wide, "energy": 2}
+        return placed(Signals, "record", self.k, **counts)
+
+    @cached_property
+    def call(self) -> Call[Field]:
+        """Fields of the arguments of a stretch of steps."""
+        return placed(Call, "a", 1)
+
+    @cached_property
+    def sizes(self) -> dict[str, int]:
+        """Sizes of all arrays but the state, behind which commands are on their way."""
+        return {"p": self.numbers.size, "w": self.work.size, "m": self.motion.size, "a": self.call.size}
 
     def signals(self, record: Array) -> Signals[Array]:
         """Return the signals (N, count) of a record of N rows: one block of rows after the other."""
@@ -355,10 +497,10 @@ class Layout:
         blocks, fields = record.reshape(-1, rows or 1), vars(self.record)
         return Signals(**{name: blocks[f.first : f.first + f.count].reshape(rows, -1) for name, f in fields.items()})
 
-    def noise_width(self, numbers: Array) -> int:
-        """Return how many numbers a row of sensor noise has: encoders, then currents at every tick of their loop."""
-        sense, cycle = (int(field.of(numbers)[0]) for field in (self.numbers.sense, self.numbers.current_every))
-        return self.state.command.count * (1 + sense // (cycle or sense))
+
+def own_positions(mechanism: Mechanism) -> list[int]:
+    """Return where the robot's coordinates are among the positions that are integrated: those of the tree with loops."""
+    return [int(i) for i in mechanism.closure.independent] if mechanism.loops else list(range(mechanism.dof))
 
 
 class MachineRoutine(Routine):

@@ -1,21 +1,30 @@
-"""A machine that can be moved: its compiled code, shared by all machines of its shape, and its own numbers and state."""
+"""A machine that can be moved: code that all machines of its layout share, and its own numbers and state."""
 
 from __future__ import annotations
 
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from copy import copy
+from dataclasses import replace
+from functools import partial
+from math import gcd, inf
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.arrays import Array
+from dynident.checks import choice, number, per_actuator
 from dynident.control.controller import Measurement
-from dynident.drive.drive import Drive
+from dynident.control.feedforward import actuator_rows, coupling_rows
+from dynident.control.laws import PID, Cascade, ComputedTorque, OpenLoop
+from dynident.control.task import TaskCascade, TaskComputedTorque, TaskPID, bound_space
+from dynident.drive.drive import Drive, linear_drive
+from dynident.drive.encoder import low_pass_coefficient
+from dynident.drive.joint_terms import joint_side
 from dynident.errors import SimulationError
 from dynident.friction.terms import TERMS
 from dynident.graph.elementary import clip
@@ -23,113 +32,310 @@ from dynident.graph.expression import Graph
 from dynident.graph.machine import SLOW
 from dynident.graph.print_llvm import compile_routines
 from dynident.mechanics.closure import close_positions
-from dynident.mechanics.functions import node_values
+from dynident.mechanics.dynamics import mass_matrix
+from dynident.mechanics.functions import at_rest, lumped_values, node_values, tree_motion
 from dynident.mechanism.mechanism import Mechanism
-from dynident.simulate.drives import lumped_values, within_voltage
+from dynident.simulate.drives import within_voltage
 from dynident.simulate.dynamics import Dynamics
-from dynident.simulate.friction import Law, joint_terms, owners_of, ramp_of, steep
-from dynident.simulate.laws import fed_with_voltage, fill, reflected, shape_of, sticking
-from dynident.simulate.layout import Field, Layout
-from dynident.simulate.shape import FINE, DriveShape, Shape
+from dynident.simulate.friction import Owner, joint_terms, owners_of, ramp_of, steep
+from dynident.simulate.layout import FINE, IDEAL, INDUCTIVE, RESISTIVE, Field, Layout
+from dynident.simulate.reference import task_jacobian
 from dynident.simulate.step import Step
 from dynident.simulate.tick import Tick
 
-KEPT = 128  # machines whose code is kept in memory
+if TYPE_CHECKING:
+    from dynident.simulate.robot import VirtualRobot
+
+T = TypeVar("T")
+Functions = dict[str, Callable[..., Any]]
+
+COMPILED = (Cascade, PID, ComputedTorque, OpenLoop, TaskPID, TaskComputedTorque, TaskCascade)
+INTEGRATORS = ("rk4", "midpoint", "euler")
+KEPT = 128  # layouts whose code is kept in memory
+SHARED = 512  # things made of parts of machines that are kept in memory
 FASTEST = 1e6  # velocity [rad/s, m/s] or current [A] beyond which a run counts as unstable
+WHOLE = 1e-6  # how far a cycle time may be from a whole number of steps
+NONE = 1e-6  # growth of a drive's own motion per step that counts as none: rounding of a rigid-body mode
+MARGIN = 0.8  # of the largest stable step, in the step that is proposed
 
 log = logging.getLogger(__name__)
-_codes: OrderedDict[Hashable, Code] = OrderedDict()
+_codes: OrderedDict[Hashable, tuple[Layout, Functions]] = OrderedDict()
+_made: OrderedDict[Hashable, tuple[tuple[object, ...], Any]] = OrderedDict()
 _lock = threading.RLock()
 
 
-class Code:
-    """Machine code of all machines of one shape."""
-
-    def __init__(self, shape: Shape) -> None:
-        start = perf_counter()
-        self.shape, self.layout = shape, Layout(shape)
-        graph = Graph()
-        dynamics = Dynamics(shape, self.layout, graph)
-        tick = Tick(dynamics)
-        step = Step(dynamics, tick.control())
-        routines = [step.run(), step.placed()]
-        if shape.law.kind == "held":
-            routines.append(tick.measure())
-        self.functions = compile_routines(routines, f"the simulation of '{shape.mechanism.name}'")
-        seconds = perf_counter() - start
-        log.log(logging.INFO if seconds > SLOW else logging.DEBUG, "'%s': made in %.1f s", shape.mechanism.name, seconds)
+# ---- code ------------------------------------------------------------------------------------------------------------
 
 
-def code_of(shape: Shape) -> Code:
-    """Return the machine code for a shape, made once per process."""
-    key = shape.key
+def code_of(layout: Layout) -> tuple[Layout, Functions]:
+    """Return the layout and the machine code that all machines of this layout share, made once per process."""
+    key = layout.key
     with _lock:
-        found = _codes.get(key)
-        if found is None:
-            found = _codes[key] = Code(shape)
+        if key not in _codes:
+            _codes[key] = layout, _compiled(layout)
             while len(_codes) > KEPT:
                 _codes.popitem(last=False)
         _codes.move_to_end(key)
+        return _codes[key]
+
+
+def _compiled(layout: Layout) -> Functions:
+    start, name = perf_counter(), layout.mechanism.name
+    if layout.mechanism.has_opaque_couplings:
+        joints = ", ".join(c.joint for c in layout.mechanism.couplings if c.gradient is not None)
+        raise SimulationError(
+            f"robot '{name}': the couplings of {joints} are known by their numbers only (gradient= and hessian=); write their "
+            "functions with NumPy and leave those out, so that they can be compiled"
+        )
+    dynamics = Dynamics(layout, Graph())
+    tick = Tick(dynamics)
+    step = Step(dynamics, tick.control())
+    routines = [step.run(), step.placed()]
+    if layout.law == "held":
+        routines.append(tick.measure())
+    functions = compile_routines(routines, f"the simulation of '{name}'")
+    seconds = perf_counter() - start
+    log.log(logging.INFO if seconds > SLOW else logging.DEBUG, "'%s': made in %.1f s", name, seconds)
+    return functions
+
+
+def remembered(key: Hashable, parts: Sequence[object], make: Callable[[], T]) -> T:
+    """Return what was made of the same objects before: machines of a study share those that they do not change."""
+    whole = (key, *map(id, parts))
+    with _lock:
+        if whole not in _made:
+            _made[whole] = tuple(parts), make()  # parts that are kept keep their identity
+            while len(_made) > SHARED:
+                _made.popitem(last=False)
+        _made.move_to_end(whole)
+        found: T = _made[whole][1]
         return found
 
 
-class Tables(NamedTuple):
-    """What some steps read: the reference, noise of the sensors and external forces, and where their first rows are."""
+# ---- structure -------------------------------------------------------------------------------------------------------
 
-    table: Array  # one row per tick of the law
-    noise: Array  # one row per tick of the sensors
-    push: Array  # one row every `push_every` steps
-    first: tuple[int, int, int] = (0, 0, 0)  # numbers of their first rows, counted from the start of time
-    push_every: int = 1
+
+def loops_of(controller: object) -> Cascade | None:
+    """Return the loops of a cascade, in a work space or not."""
+    loops = controller.loops if isinstance(controller, TaskCascade) else controller
+    return loops if isinstance(loops, Cascade) else None
+
+
+def fed_with_voltage(controller: object) -> bool:
+    """Tell whether a controller feeds the motors with voltages."""
+    loops = loops_of(controller)
+    if loops is not None:
+        return loops.current is not None
+    return getattr(controller, "command", "torque") == "voltage"
+
+
+def believed(controller: Any, mechanism: Mechanism) -> Any:
+    """Return a controller whose models have the robot's actuator coordinates, after checking that they fit."""
+    if isinstance(controller, TaskCascade):
+        return replace(controller, loops=believed(controller.loops, mechanism))
+    fields = {Cascade: "torque_feedforward", PID: "feedforward", TaskPID: "feedforward"}
+    fields |= {ComputedTorque: "model", TaskComputedTorque: "model"}
+    label = fields.get(type(controller))
+    model = None if label is None else getattr(controller, label)
+    if model is None or label is None:
+        return controller
+    motors = [actuator.name for actuator in mechanism.actuators]
+    theirs = [actuator.name for actuator in model.actuators]
+    if model.coordinate_names != mechanism.coordinate_names or theirs != motors:
+        raise SimulationError(
+            f"controller: its model '{model.name}' has the coordinates {', '.join(model.coordinate_names)} and motors "
+            f"{', '.join(theirs)}, the robot {', '.join(mechanism.coordinate_names)} and {', '.join(motors)}; they must agree"
+        )
+    if len(motors) < mechanism.dof:
+        raise SimulationError(
+            f"controller: a model needs a motor for every freedom, but robot '{mechanism.name}' has {len(motors)} "
+            f"({', '.join(motors)}) for {mechanism.dof}; leave the model out (PID, Cascade) or add actuators"
+        )
+    own = joint_side(model)
+    return controller if own is model else replace(controller, **{label: own})
+
+
+def _law_structure(law: object, mechanism: Mechanism) -> dict[str, Any]:
+    """Return what the compiled tick of a law depends on, by the names of `Layout`."""
+    if isinstance(law, Cascade):
+        return {"law": "cascade", "model": mechanism, "current_loop": law.current is not None}
+    if isinstance(law, PID):
+        # A robot with as many motors as freedoms has no internal torques: nothing to remove.
+        internal = len(mechanism.actuators) > mechanism.dof and (law.project or bool(np.any(law.preload)))
+        return {"law": "projected" if internal else "pid", "model": mechanism}
+    if isinstance(law, ComputedTorque | TaskComputedTorque):
+        known = {"model": law.model, "model_owners": tuple(owners_of(law.model, {}, ()))}
+        if isinstance(law, TaskComputedTorque):
+            return {"law": "task computed", **known, "space": law.space}
+        return {"law": "computed", **known, "on_reference": law.on == "reference"}
+    if isinstance(law, OpenLoop):
+        return {"law": "open", "model": mechanism, "torque": law.command == "torque"}
+    if isinstance(law, TaskPID):
+        return {"law": "task forces", "model": mechanism, "space": law.space}
+    if isinstance(law, TaskCascade):
+        current = law.loops.current is not None
+        return {"law": "task cascade", "model": mechanism, "current_loop": current, "space": law.space}
+    return {"law": "held", "model": mechanism}
+
+
+def _feed(drive: Drive, voltage: bool) -> str:
+    """Return what a drive is fed with, and what that meets."""
+    motor = drive.motor
+    if motor.torque_constant == 0.0:
+        raise SimulationError(f"drive '{drive.actuator}': motor.torque_constant is 0; give it in N m/A")
+    if not voltage:
+        return IDEAL
+    if motor.inductance > 0.0:
+        return INDUCTIVE
+    if motor.resistance == 0.0:
+        raise SimulationError(
+            f"drive '{drive.actuator}' is fed with a voltage but its motor has no resistance or inductance; give them"
+        )
+    return RESISTIVE
+
+
+# ---- cycles and steps ------------------------------------------------------------------------------------------------
+
+
+def whole_steps(cycle: float, step: float) -> int:
+    """Return the whole number of steps in a cycle; 0 where it is none."""
+    ratio = cycle / step
+    return round(ratio) if 1.0 - WHOLE <= ratio < inf and abs(ratio - round(ratio)) <= WHOLE * ratio else 0
+
+
+def steps_in(cycle: float, step: float, what: str) -> int:
+    """Return the whole number of steps in a cycle, or say that it is none."""
+    count = whole_steps(cycle, step)
+    if not count:
+        raise SimulationError(f"{what} = {cycle:g} s is {cycle / step:.6g} times the step {step:g} s; make it a whole multiple")
+    return count
+
+
+def step_growth(A: Array, step: float, integrator: str) -> float:
+    """Return by which factor one step of the integrator multiplies the fastest growing motion of dy/dt = A y."""
+    if A.size == 0:
+        return 0.0
+    one, z = np.eye(A.shape[0]), step * A
+    if integrator == "rk4":
+        P = one + z @ (one + z / 2.0 @ (one + z / 3.0 @ (one + z / 4.0)))
+    elif integrator == "midpoint":
+        P = one + z @ (one + z / 2.0)
+    else:
+        n = A.shape[0] // 2
+        late, early = z.copy(), z.copy()
+        late[n:], early[:n] = 0.0, 0.0  # positions move with the velocities of the end of the step
+        P = (one + late) @ (one + early)
+    return float(np.abs(np.linalg.eigvals(P)).max()) if np.isfinite(P).all() else np.inf
+
+
+def check_step(drives: Sequence[Drive], step: float, integrator: str, voltage: bool, fastest: float) -> None:
+    """Refuse a step that is too long for the shafts or windings of a drive, and say which one works."""
+    choice("integrator", integrator, INTEGRATORS, SimulationError)
+    for drive in drives:
+        motor = drive.motor
+        if not voltage and motor.resistance > 0.0 and np.isfinite(motor.voltage_limit):
+            # At the voltage limit an ideal current falls with the speed, as that of a winding without inductance does.
+            motor, fed = replace(motor, inductance=0.0), True
+        else:
+            fed = voltage
+        if drive.rigid and not fed:  # one mass that integrates its torque
+            continue
+        # A load on the last mass only slows a drive down: its own fastest eigenvalue bounds that of the robot.
+        A = linear_drive(drive.chain if drive.inertia > 0.0 else None, motor, fed)[0]
+        if step_growth(A, step, integrator) <= 1.0 + NONE:
+            continue
+        low, high = 1e-6 * step, step
+        if step_growth(A, low, integrator) > 1.0 + NONE:
+            raise SimulationError(f"drive '{drive.actuator}' is unstable with the integrator '{integrator}'; use 'rk4'")
+        for _ in range(60):
+            middle = np.sqrt(low * high)
+            low, high = (middle, high) if step_growth(A, middle, integrator) <= 1.0 + NONE else (low, middle)
+        rate = np.abs(np.linalg.eigvals(A)).max()
+        what = "winding" if drive.rigid else f"shafts ({rate / (2.0 * np.pi):.4g} Hz)"
+        raise SimulationError(
+            f"step = {step:g} s is too long for the {what} of drive '{drive.actuator}' (time constant {1.0 / rate:.3g} s); "
+            f"give VirtualRobot(step={fastest / np.ceil(fastest / (MARGIN * low)):.9g}) or less"
+        )
+
+
+# ---- numbers ---------------------------------------------------------------------------------------------------------
+
+
+def _drive_numbers(drive: Drive) -> tuple[float, ...]:
+    """Return the numbers of a drive in the order of `Machine._fill_drives`."""
+    motor, gear, encoder, meter = drive.motor, drive.transmission, drive.encoder, drive.current_sensor
+    return (
+        gear.ratio,
+        gear.efficiency,
+        0.5 * gear.backlash,
+        motor.torque_constant,
+        motor.emf_constant,
+        motor.resistance,
+        motor.inductance,
+        motor.current_limit,
+        motor.voltage_limit,
+        drive.input_inertia,
+        drive.output_inertia,
+        encoder.resolution,
+        float(encoder.side == "motor"),
+        float(encoder.velocity == "exact"),
+        meter.resolution,
+        1.0 + meter.gain_error,
+        encoder.filter,
+    )
 
 
 class Machine:
-    """One machine with its numbers and its state; not shared between threads."""
+    """One virtual robot with its numbers and its state; not shared between threads."""
 
     def __init__(
         self,
-        mechanism: Mechanism,
-        drives: Sequence[Drive],
-        law: Any,
-        *,
-        step: float,
+        robot: VirtualRobot,
         x: ArrayLike,
         v: ArrayLike | None = None,
-        friction: Mapping[str, Law] | None = None,
+        *,
         method: str = "coupled",
         loop: str = "exact",
         integrator: str = "rk4",
         pushed: bool = False,
         links: Sequence[str] = (),
     ) -> None:
-        self.mechanism, self.drives, self.law, self.step = mechanism, tuple(drives), law, step
-        self.shape = Shape(
+        mechanism, drives = robot.mechanism, tuple(robot.drives)
+        self.mechanism, self.drives, self.step = mechanism, drives, robot.step
+        self.law = believed(robot.controller, mechanism)
+        parts = (mechanism, *drives, *robot.friction.values())
+        owners = remembered(("owners", *robot.friction), parts, lambda: owners_of(mechanism, robot.friction, drives))
+        feeds = tuple([_feed(drive, fed_with_voltage(self.law)) for drive in drives])
+        motors, gears = [drive.motor for drive in drives], [drive.transmission for drive in drives]
+        law = _law_structure(self.law, mechanism)
+        self.model: Mechanism = law["model"]
+        layout = Layout(
             mechanism,
-            tuple(DriveShape.of(drive, fed_with_voltage(law)) for drive in drives),
-            tuple(owners_of(mechanism, friction or {}, self.drives)),
-            shape_of(law, mechanism),
-            loop if method == "decoupled" and loop != "exact" else "",
-            integrator,
-            pushed,
-            tuple(links),
+            tuple(owners),
+            feeds,
+            tuple([f == IDEAL and m.resistance > 0.0 and m.voltage_limit < inf for f, m in zip(feeds, motors, strict=True)]),
+            tuple([len(gear.stiffness) for gear in gears]),
+            tuple([gear.backlash > 0.0 for gear in gears]),
+            tuple([gear.efficiency < 1.0 for gear in gears]),
+            **law,
+            loop=loop if method == "decoupled" and loop != "exact" else "",
+            integrator=integrator,
+            pushed=pushed,
+            links=tuple(links),
         )
-        self.code = code_of(self.shape)
-        self.layout = self.code.layout
-        layout = self.layout
-        sizes = {"p": layout.numbers.size, "w": layout.work.size, "m": layout.motion.size, "a": layout.call.size}
-        self._arrays = {name: np.zeros(size) for name, size in sizes.items()}
+        self.layout, self._functions = code_of(layout)
         start = np.array(x, dtype=np.float64)
-        self._fill(start)
-        ring = (self.number(layout.numbers.late) + self.number(layout.numbers.late_wish)) * len(drives)
-        self._arrays["s"] = np.zeros(layout.state.size + int(ring))
-        self._given: Tables | None = None
+        self._arrays = {name: np.zeros(size) for name, size in self.layout.sizes.items()}
+        self._fill(owners, law.get("model_owners", ()), start, robot.ambient)
+        ring = (self.number(self.layout.numbers.late) + self.number(self.layout.numbers.late_wish)) * len(drives)
+        self._arrays["s"] = np.zeros(self.layout.state.size + int(ring))
         self.asked: dict[Any, Array] = {}  # the last reference as the law reads it, shared by fresh machines
         self._begin(start, np.zeros_like(start) if v is None else np.array(v, dtype=np.float64))
 
     def fresh(self) -> Machine:
         """Return another machine that is as this one is now."""
         other = copy(self)
-        other._arrays, other._given = {name: array.copy() for name, array in self._arrays.items()}, None
+        other._arrays = {name: array.copy() for name, array in self._arrays.items()}
         return other
 
     @property
@@ -165,30 +371,47 @@ class Machine:
         """Steps made so far."""
         return int(self.number(self.layout.state.step))
 
+    @property
+    def noise_width(self) -> int:
+        """Numbers of a row of sensor noise: encoders, then currents at every tick of their loop."""
+        sense, cycle = (int(self.number(field)) for field in (self.layout.numbers.sense, self.layout.numbers.current_every))
+        return len(self.drives) * (1 + sense // (cycle or sense))
+
+    # ---- numbers
+
     def _put(self, field: Field, values: Any) -> None:
         given, place = np.asarray(values, dtype=np.float64), self._arrays[field.array][field.first : field.first + field.count]
         place[: given.size if given.ndim else None] = given
 
-    def _fill(self, x: Array) -> None:
-        """Write the numbers."""
-        put, p, drives, behind = self._put, self.layout.numbers, self.drives, reflected(self.drives)
-        gears, motors = [drive.transmission for drive in drives], [drive.motor for drive in drives]
+    def _fill(self, owners: Sequence[Owner], model_owners: Sequence[Owner], x: Array, ambient: float) -> None:
+        """Write all numbers; x is the pose at the start."""
+        put, p, mechanism = self._put, self.layout.numbers, self.mechanism
         put(p.step, self.step)
         put(p.limit, FASTEST)
-        put(p.phi, node_values(self.mechanism, np.array(self.mechanism.parameters.values)))
-        put(p.lumped, lumped_values(self.mechanism))
-        put(p.ratio, [gear.ratio for gear in gears])
-        put(p.efficiency, [gear.efficiency for gear in gears])
-        put(p.play, [0.5 * gear.backlash for gear in gears])
-        put(p.torque, [motor.torque_constant for motor in motors])
-        put(p.emf, [motor.emf_constant for motor in motors])
-        put(p.resistance, [motor.resistance for motor in motors])
-        put(p.inductance, [motor.inductance for motor in motors])
-        put(p.current_limit, [motor.current_limit for motor in motors])
-        put(p.voltage_limit, [motor.voltage_limit for motor in motors])
-        put(p.before, [drive.input_inertia for drive in drives])
-        put(p.reflected, behind)
-        put(p.joined, behind + self._rotors())
+        put(p.phi, node_values(mechanism, np.array(mechanism.parameters.values)))
+        put(p.lumped, lumped_values(mechanism))
+        self._fill_law(model_owners, x)
+        self._fill_drives()
+        put(p.law, [x for owner in owners for own in owner.numbers for x in own])
+        put(p.warm, 1.0)
+        put(p.temperature, ambient)
+        if any(steep(owner) for owner in owners):
+            slow = sticking(mechanism, x, owners, self.step, self.drives, self.of(p.reflected))
+            put(p.ramp, [ramp_of(owner, float(s)) for owner, s in zip(owners, slow, strict=True)])
+
+    def _fill_drives(self) -> None:
+        """Write the numbers of motors, gears, shafts and sensors."""
+        p, drives = self.layout.numbers, self.drives
+        rows = [remembered("drive", (drive,), partial(_drive_numbers, drive)) for drive in drives]
+        *columns, low_pass = zip(*rows, strict=True)
+        fields = (
+            *(p.ratio, p.efficiency, p.play, p.torque, p.emf, p.resistance, p.inductance, p.current_limit, p.voltage_limit),
+            *(p.before, p.reflected, p.resolution, p.on_motor, p.exact_speed, p.current_step, p.current_gain),
+        )
+        for field, values in zip(fields, columns, strict=True):
+            self.of(field)[:] = values
+        self.of(p.blend)[:] = low_pass_coefficient(low_pass, self.number(p.sense) * self.step)
+        self.of(p.joined)[:] = self.of(p.reflected) + self._rotors()
         shafts = [
             shaft
             for d in drives
@@ -198,67 +421,151 @@ class Machine:
             )
         ]
         for field, values in zip((p.shaft_inertia, p.stiffness, p.damping), zip(*shafts, strict=True), strict=False):
-            put(field, values)
-        owners = self.shape.owners
-        put(p.law, [x for owner in owners for x in owner.numbers])
-        put(p.warm, 1.0)
-        put(p.temperature, 20.0)
-        if any(steep(owner) for owner in owners):
-            slow = sticking(self.mechanism, x, owners, self.step, drives)
-            put(p.ramp, [ramp_of(owner, float(s)) for owner, s in zip(owners, slow, strict=True)])
-        fill(put, p, self.law, self.shape.law, drives, self.step, x)
+            self.of(field)[:] = values
 
     def _rotors(self) -> Array:
         """Return rotor inertias of driven joints at their actuators: in the decoupled form they turn with these."""
         found, left = np.zeros(len(self.drives)), dict[int, float]()
+        if not self.layout.loop:
+            return found
         for form, symbol, value in joint_terms(self.mechanism):
             used = np.flatnonzero(form)
             if TERMS[symbol].rotor and used.size == 1:
                 left[int(used[0])] = left.get(int(used[0]), 0.0) + value * form[used[0]] ** 2
-        for a, row in enumerate(self.shape.rows):
+        for a, row in enumerate(self.layout.rows):
             used = np.flatnonzero(row)
             if used.size == 1:
                 found[a] = left.pop(int(used[0]), 0.0) / row[used[0]] ** 2
         return found
 
+    def _fill_law(self, owners: Sequence[Owner], x: Array) -> None:
+        """Write the numbers of the control law and of its model, whose friction is that of the owners."""
+        space = self.layout.space
+        p, law, step, k, model = self.layout.numbers, self.law, self.step, self.layout.k, self.model
+        delay = number("controller: delay", getattr(law, "delay", 0.0), least=0.0, unit="s", kind=SimulationError)
+        late = steps_in(delay, step, "delay") if delay > 0.0 else 0
+        gains: dict[Field, Any] = {p.slow_out: 1.0, p.slow_in: 1.0, p.speed_limit: np.inf, p.late: late, p.inner: 1}
+        outer = sense = 1
+        loops = loops_of(law)
+        rows = k if space is None else bound_space(law.owner, space, model).rows
+        if loops is not None:
+            name = law.owner if isinstance(law, TaskCascade) else "cascade"
+            outer = steps_in(loops.position_cycle, step, "position_cycle")
+            inner = steps_in(loops.velocity_cycle, step, "velocity_cycle")
+            sense = gcd(outer, inner)
+            gains |= {p.inner: inner, p.windup: float(loops.anti_windup), p.late_wish: loops.late_ticks}
+            gains[p.kp] = per_actuator(loops.position_gain, rows, f"{name}: position_gain")
+            gains[p.share] = per_actuator(loops.velocity_feedforward, rows, f"{name}: velocity_feedforward")
+            gains[p.kd] = per_actuator(loops.velocity_gain, k, f"{name}: velocity_gain")
+            gains[p.ki] = per_actuator(loops.velocity_integral, k, f"{name}: velocity_integral")
+            gains[p.speed_limit] = per_actuator(loops.speed_limit, k, f"{name}: speed_limit")
+            if loops.current is not None:
+                gains[p.current_every] = steps_in(loops.current.cycle, step, "cycle of the current loop")
+                gains[p.kpc] = per_actuator(loops.current.gain, k, f"{name}: kpc")
+                gains[p.kic] = per_actuator(loops.current.integral, k, f"{name}: kic")
+            slow = per_actuator(loops.position_filter, rows, f"{name}: position_filter")
+            gains[p.slow_out] = low_pass_coefficient(slow, loops.position_cycle)
+            slow = per_actuator(loops.velocity_filter, k, "velocity_filter")
+            gains[p.slow_in] = low_pass_coefficient(slow, loops.velocity_cycle)
+        elif isinstance(law, PID | ComputedTorque | TaskPID | TaskComputedTorque):
+            count = model.dof if isinstance(law, ComputedTorque) else rows
+            name = getattr(law, "owner", "PID" if isinstance(law, PID) else "computed torque")
+            gain = f"{name}: gain" if space is not None else f"gain of the {name}"
+            outer = sense = steps_in(law.cycle, step, f"cycle of the {name}")
+            gains[p.remove] = float(getattr(law, "project", False))
+            gains |= {field: per_actuator(x, count, gain) for field, x in ((p.kp, law.kp), (p.kd, law.kd), (p.ki, law.ki))}
+            gains[p.preload] = per_actuator(law.preload, k, f"{name}: preload")
+            slow = per_actuator(law.derivative_filter, count, f"{name}: derivative_filter")
+            gains[p.slow_out] = low_pass_coefficient(slow, law.cycle)
+        elif not isinstance(law, OpenLoop):
+            outer = sense = steps_in(float(getattr(law, "cycle", step)), step, "cycle of the controller")
+        for field, values in {**gains, p.outer: outer, p.sense: sense, p.every: sense}.items():
+            self._put(field, values)
+        if space is not None:
+            self._fill_posture(x)
+        if self.layout.law in ("open", "cascade", "pid"):  # laws without a model
+            return
+        self._put(p.model_phi, lumped_values(model))
+        N = coupling_rows(model)
+        if not model.loops and all(c.function is None for c in model.couplings):
+            G, g0 = model.coupling_map
+            self._put(p.model_inverse, np.linalg.pinv(N @ G).ravel())
+            self._put(p.model_zero, N @ g0)
+        if owners:
+            self._put(p.model_law, [x for owner in owners for own in owner.numbers for x in own])
+            self._put(p.model_slope, 1.0 / sticking(model, x, owners, outer * step))
+
+    def _fill_posture(self, x: Array) -> None:
+        """Write what a law in a work space does with the freedoms that it leaves."""
+        p, law, model = self.layout.numbers, self.law, self.model
+        rotors = np.array([drive.reflected_inertia for drive in self.drives])
+        self._put(p.task_inertia, rotors)
+        if bound_space(law.owner, self.layout.space, model).rows == model.dof:
+            return
+        A = actuator_rows(model, x)[0]
+        M = mass_matrix(model, x)[0] + (A.T @ (rotors[:, None] * A) if self.layout.law != "task computed" else 0.0)
+        if np.linalg.eigvalsh(M)[0] <= 0.0:
+            raise SimulationError(
+                f"robot '{model.name}': the mass matrix that the controller knows is not positive definite, so the freedoms "
+                "that the work space leaves have no inertia; give every moving link one"
+            )
+        if isinstance(law, TaskCascade):
+            self._put(p.posture, [law.posture, 0.0])
+            self._put(p.posture_share, float(np.min(law.loops.velocity_feedforward)))
+        elif law.posture is not None:
+            self._put(p.posture, law.posture)
+        elif isinstance(law, TaskComputedTorque):
+            self._put(p.posture, [float(np.min(law.kp)), float(np.min(law.kd))])
+        else:
+            J = task_jacobian(model, self.layout.space, x)
+            kp = float(np.min(np.asarray(law.kp) * np.einsum("ij,ji->i", J, np.linalg.solve(M, J.T))))
+            self._put(p.posture, [kp, 2.0 * np.sqrt(kp)])
+
+    def warm(self, ratio: Array, temperature: Array) -> None:
+        """Give all owners of friction another temperature: ratio of warm to cold friction, and degrees Celsius, per owner."""
+        self._put(self.layout.numbers.warm, ratio)
+        self._put(self.layout.numbers.temperature, temperature)
+
+    # ---- moving
+
+    def _call(self, function: str, *arrays: Array) -> None:
+        self._functions[function](*[array.ctypes.data for array in arrays])
+
     def _begin(self, x: Array, v: Array) -> None:
         """Write the state at the start."""
-        for field, robot in ((self.layout.state.q, self.mechanism), (self.layout.state.pose, self.shape.law.model)):
+        for field, robot in ((self.layout.state.q, self.mechanism), (self.layout.state.pose, self.model)):
             if robot.loops:
                 self.of(field)[:] = robot.closure.home
-        start, status = np.concatenate([x, v]), np.zeros(1)
-        arrays = (*(self._arrays[name] for name in "spw"), start, status)
-        self.code.functions["placed"](*[array.ctypes.data for array in arrays])
+        status = np.zeros(1)
+        self._call("placed", *(self._arrays[name] for name in "spw"), np.concatenate([x, v]), status)
         if int(status[0]) != FINE:
             close_positions(self.mechanism, x[None])  # says where the loops cannot be closed
             raise SimulationError(f"robot '{self.mechanism.name}': the loops cannot be closed at the start")
 
-    # ---- moving
+    def read(self, table: Array, noise: Array, push: Array, first: Sequence[int] = (0, 0, 0), push_every: int = 1) -> None:
+        """Set what the next steps read.
 
-    def _arguments(self, tables: Tables) -> None:
-        if tables is self._given:
-            return
-        self._given, a, call = tables, self.layout.call, self._arrays["a"]
-        call[a.table.first], call[a.noise.first], call[a.push.first] = tables.first
-        call[a.table_rows.first], call[a.push_rows.first] = tables.table.shape[0], tables.push.shape[0]
-        call[a.noise_rows.first], call[a.noise_width.first] = tables.noise.shape
-        call[a.push_every.first] = tables.push_every
+        `table` has one row per tick of the law, `noise` one per tick of the sensors, `push` one every `push_every` steps;
+        `first` are the numbers of their first rows, counted from the start of time.
+        """
+        a, call = self.layout.call, self._arrays["a"]
+        self.tables, self.first_row = (table, noise, push), first[0]
+        call[a.table.first], call[a.noise.first], call[a.push.first] = first
+        call[a.table_rows.first], call[a.push_rows.first] = table.shape[0], push.shape[0]
+        call[a.noise_rows.first], call[a.noise_width.first] = noise.shape
+        call[a.push_every.first] = push_every
 
-    def run(self, steps: int, tables: Tables, record: Array, first: int = 0, every: int = 1) -> tuple[int, int]:
+    def run(self, steps: int, record: Array, first: int = 0, every: int = 1) -> tuple[int, int]:
         """Advance by a number of steps; can be called again to go on."""
-        self._arguments(tables)
         a, call = self.layout.call, self._arrays["a"]
         call[a.steps.first], call[a.record.first] = steps, first
         call[a.record_rows.first], call[a.record_every.first] = record.shape[0], every
-        own = [self._arrays[name] for name in "aspwm"]
-        self.code.functions["run"](*[array.ctypes.data for array in (*own, *tables[:3], record)])
+        self._call("run", *(self._arrays[name] for name in "aspwm"), *self.tables, record)
         return int(call[a.status.first]), int(call[a.index.first])
 
-    def measure(self, tables: Tables) -> Measurement:
+    def measure(self) -> Measurement:
         """Read the sensors now, for a controller in Python; call it once per sensing tick."""
-        self._arguments(tables)
-        arrays = (*(self._arrays[name] for name in "spwa"), tables.noise)
-        self.code.functions["measure"](*[array.ctypes.data for array in arrays])
+        self._call("measure", *(self._arrays[name] for name in "spwa"), self.tables[1])
         if int(self.number(self.layout.call.status)) != FINE:
             raise SimulationError(
                 f"robot '{self.mechanism.name}': the sensed actuator positions belong to no pose at t = "
@@ -287,7 +594,39 @@ class Machine:
             self.of(s.command)[:] = held
         return np.asarray(held != wanted)
 
-    def warm(self, ratio: Array, temperature: Array) -> None:
-        """Give all owners of friction another temperature: ratio of warm to cold friction, and degrees Celsius, per owner."""
-        self._put(self.layout.numbers.warm, ratio)
-        self._put(self.layout.numbers.temperature, temperature)
+
+def sticking(
+    mechanism: Mechanism,
+    x: Array,
+    owners: Sequence[Owner],
+    step: float,
+    drives: Sequence[Drive] = (),
+    reflected: Array | None = None,
+) -> Array:
+    """Return the speed that a unit force takes away from each owner within one step, of a robot with or without its drives.
+
+        v_s = f h / J,      J = 1 / (c M^-1 c^T) the inertia that form c feels at the pose x
+
+    When several forms that feel each other stick at once, all are made softer by their common gain, so that the slopes together
+    stay within what one step can follow. A rotor in front of an elastic shaft moves on its own.
+    """
+    still = tree_motion(mechanism, at_rest(mechanism, x))
+    G = np.eye(still.q.shape[1]) if still.G is None else (still.G if still.G.ndim == 2 else still.G[0])
+    M, rows = mass_matrix(mechanism, x)[0], np.array([owner.form for owner in owners]) @ G
+    alone = np.zeros(len(owners))
+    if reflected is not None:
+        A = coupling_rows(mechanism) @ G
+        M = M + A.T @ (reflected[:, None] * A)
+        for i, owner in enumerate(owners):
+            if owner.motor >= 0 and not owner.gear:
+                drive = drives[owner.motor]
+                rows[i] *= drive.transmission.ratio
+                alone[i] = 0.0 if drive.rigid else drive.motor.inertia
+    compliance = rows @ np.linalg.pinv(M) @ rows.T
+    inverse, free = np.abs(np.diagonal(compliance)).copy(), alone > 0.0
+    inverse[free] = 1.0 / alone[free]
+    inverse[inverse == 0.0] = 1.0
+    scaled = compliance / np.sqrt(np.outer(inverse, inverse))
+    scaled[free, :] = scaled[:, free] = 0.0
+    common = max(1.0, float(np.abs(np.linalg.eigvalsh(scaled)).max(initial=0.0)))
+    return np.asarray(step * inverse * common)

@@ -7,24 +7,26 @@ import io
 import os
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from dynident.arrays import Array
-from dynident.drive.drive import Drive
+from dynident.checks import choice, flag, gain, per_actuator, whole
+from dynident.drive.encoder import sensed_current, sensed_position
 from dynident.errors import SimulationError, SimulationWarning, warn
 from dynident.files import write_atomic
-from dynident.mechanics.kinematics import end_frame, forward_kinematics
+from dynident.mechanics.kinematics import forward_kinematics
 from dynident.mechanics.motion import Motion
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.parameters import Parameters
 from dynident.results import Result
-from dynident.signals.log import Log
-from dynident.simulate.plots import plot_tracking
-from dynident.simulate.split import TorqueSplit, split_torques
+from dynident.signals.log import MINIMUM_SAMPLES, Log
+from dynident.simulate.analysis import TorqueSplit, TrackingError, plot_tracking, split_torques, tool_of, tracking_error
+from dynident.simulate.layout import Signals
 from dynident.simulate.thermal import Heat
 
 if TYPE_CHECKING:
@@ -177,67 +179,6 @@ class End:
             raise SimulationError(f"the state of the machine cannot be read ({error}); start the run again") from error
 
 
-def tool_of(mechanism: Mechanism, frame: str | None = None) -> str | None:
-    """Return the link that is a robot's tool."""
-    carriers = {joint.parent for joint in mechanism.joints}
-    ends = [body for body in mechanism.bodies if body.name not in carriers]
-    if frame is None and (mechanism.loops or len(ends) != 1):
-        return None
-    return end_frame(mechanism, frame)
-
-
-@dataclass(frozen=True)
-class TrackingError(Result):
-    """How far a motion was from the wanted one.
-
-    Parameters
-    ----------
-    names : tuple of str
-        Coordinates, or actuators, or axes of the tool.
-    largest : tuple of float
-        Largest absolute error of each [rad, m].
-    rms : tuple of float
-        Root mean square error of each.
-    when : tuple of float
-        Time of the largest error [s].
-    """
-
-    names: tuple[str, ...]
-    largest: tuple[float, ...]
-    rms: tuple[float, ...]
-    when: tuple[float, ...]
-
-    def summary(self) -> str:
-        """Return the errors as a table. One line per name."""
-        rows = zip(self.names, self.largest, self.rms, self.when, strict=True)
-        lines = [f"{name:<16}{top:>12.4g}{rms:>12.4g}{t:>10.4g}" for name, top, rms, t in rows]
-        return "\n".join([f"{'':<16}{'largest':>12}{'RMS':>12}{'at [s]':>10}", *lines])
-
-    __str__ = summary
-
-
-def tracking_error(
-    reference: Motion, motion: Motion, names: Sequence[str] | None = None, *, after: float = 0.0
-) -> TrackingError:
-    """Return the largest and RMS errors of a `motion` against the wanted one, `reference`, at the same times.
-
-    `names` are those of the columns (x1, x2, ...); what comes before the time `after` [s], such as a transient, is left out.
-    """
-    if reference.q.shape != motion.q.shape or not np.allclose(reference.t, motion.t, rtol=0.0, atol=1e-9):
-        raise SimulationError(
-            f"reference has {reference.q.shape} samples and motion {motion.q.shape}, or their times differ; sample both alike"
-        )
-    labels = tuple(f"x{i + 1}" for i in range(motion.dof)) if names is None else tuple(names)
-    kept = motion.t - motion.t[0] >= after
-    if len(labels) != motion.dof or not np.any(kept):
-        raise SimulationError(f"{len(labels)} names and after = {after} s do not fit {motion.dof} columns; correct them")
-    error = np.abs(reference.q - motion.q)[kept]
-    at = motion.t[kept][np.argmax(error, axis=0)]
-    return TrackingError(
-        labels, tuple(error.max(axis=0).tolist()), tuple(np.sqrt(np.mean(error**2, axis=0)).tolist()), tuple(at.tolist())
-    )
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Run(Result):
     """One run of a virtual robot; its file holds the machine, all signals and the end, from which it goes on.
@@ -387,7 +328,7 @@ def notes_of(robot: VirtualRobot, truth: Truth, saturation: Mapping[str, float])
                 f"{100.0 * float(fast.mean()):.3g} % of the time, first at t = {truth.t[int(fast.argmax())]:.6g} s and with up "
                 f"to {float(speed[:, j].max()):.4g} rad/s"
             )
-    lower, upper = robot.position_limits
+    lower, upper = robot.mechanism.position_limits
     outside = (truth.motion.q < lower - 1e-6) | (truth.motion.q > upper + 1e-6)
     for i in np.flatnonzero(outside.any(axis=0)) if outside.any() else ():
         notes.append(
@@ -408,18 +349,17 @@ def notify(text: str) -> None:
     warn(text, SimulationWarning)
 
 
-def energies(
-    drives: Sequence[Drive], cycle: float, theta: Array, omega: Array, current: Array, voltage: Array, friction: Array
-) -> dict[str, Array]:
-    """Return the energies of a run by kind [J], ``electric``, ``mechanical`` (of the rotors), ``copper`` and ``friction``.
+def energies(signals: Signals[Array], motors: tuple[Array, Array, Array, Array], cycle: float) -> dict[str, Array]:
+    """Return the energies of a run by kind [J]: electric, mechanical (of the rotors), copper, friction, and losses of gears.
+
+    `motors` are resistances, inductances, torque constants and back-EMF constants; `cycle` is the time between two rows.
 
     The electric one follows from the others, ``copper + (K_E / K_t) mechanical + L (i_end^2 - i_start^2) / 2``: the voltage
     of a current loop changes faster than rows are kept, the current does not.
     """
-    motors = [drive.motor for drive in drives]
-    names = ("resistance", "inductance", "torque_constant", "emf_constant")
-    R, L, Kt, Ke = (np.array([getattr(motor, name) for motor in motors]) for name in names)
-    coil = np.zeros(len(motors), dtype=bool)
+    R, L, Kt, Ke = motors
+    theta, omega, current, voltage, friction = signals.theta, signals.omega, signals.current, signals.voltage, signals.friction
+    coil = np.zeros(R.size, dtype=bool)
     if L.any():
         rest = np.abs(voltage - R * current - Ke * omega)
         coil = rest.max(axis=0, initial=0.0) > 1e-9 * np.abs(voltage).max(axis=0, initial=0.0)
@@ -434,6 +374,7 @@ def energies(
         "mechanical": mechanical,
         "copper": copper,
         "friction": _summed(friction[:-1] + friction[1:], turned) / 2.0,
+        "gear": np.asarray(np.trapezoid(signals.gear_loss * signals.rho_v, dx=cycle, axis=0)),
     }
 
 
@@ -460,3 +401,373 @@ def means(values: Array, thin: int, before: Array) -> Array:
     middle = np.arange(area.shape[0]) * thin
     time = np.minimum(middle + 0.5 * thin, last) - np.maximum(middle - 0.5 * thin, -early)
     return np.asarray(area / time[:, None])
+
+
+EFFORTS = ("motor_current", "motor_torque", "joint_torque", "voltage")
+SIDES = ("motor", "joint")
+CLOCKS = ("stamps", "sampling")
+MISSING = ("rows", "nan")
+#: A jittering clock still runs forward: stamps stray by less than half a cycle.
+LARGEST_STRAY = 0.45
+WHOLE = 1e-6  # of a cycle, by which a time may miss a tick
+#: What is drawn at random, each from a stream of its own, so that one more noise leaves the others as they were.
+STREAMS = ("loop", "encoder", "current", "position", "velocity", "effort", "clock", "loss", "temperature", "loop_current")
+
+
+@dataclass(frozen=True)
+class Sensors:
+    """How the signals of a run are recorded, beside what the encoders and current sensors of the drives do to them.
+
+    Noise is white and normal; numbers are standard deviations, one for all channels or one each.
+
+    Parameters
+    ----------
+    position_noise : float or array_like (k,)
+        Added to the logged positions [rad or m on their side].
+    velocity_noise : float or array_like (k,), optional
+        Noise of the logged velocities [rad/s or m/s]; 0 logs the true ones, None logs no velocities.
+    effort_noise : float or array_like (k,)
+        Added to the logged efforts [A, N m, N or V].
+    effort : {"motor_current", "motor_torque", "joint_torque", "voltage"}
+        What is logged as effort. A motor torque is torque constant times sensed current, a joint torque that times the
+        ratio: what a drive knows, rotor inertia and motor friction included.
+    side : {"motor", "joint"}
+        Where the logged positions are: motor angles, or joint (slide) positions behind the gear.
+    delay : float or array_like (k,)
+        Time by which the logged efforts are older than the positions of the same row [s].
+    jitter : float
+        Standard deviation of the clock [s].
+    clock : {"stamps", "sampling"}
+        What jitters: only the time stamps, because messages arrive late (samples are uniform), or the sampling itself
+        (samples are taken at the stamped, irregular times).
+    dropped : float
+        Share of samples that get lost, 0 to below 1.
+    missing : {"rows", "nan"}
+        What a lost sample leaves: nothing (as real recorders do) or a row of NaN.
+    temperature_noise : float or array_like (k,)
+        Noise of the logged temperatures [K].
+    averaged : bool
+        True logs efforts averaged over the cycle of the log around each sample, as drives do that filter before they sample;
+        False samples the current as it is, with the ripple of the control loops folded into the band of the motion. The
+        noise of a current sensor is in both cases that of one reading.
+
+    Examples
+    --------
+    >>> from dynident.simulate import Sensors
+    >>> Sensors(effort_noise=0.02, dropped=0.001).effort
+    'motor_current'
+    """
+
+    position_noise: ArrayLike = 0.0
+    velocity_noise: ArrayLike | None = None
+    effort_noise: ArrayLike = 0.0
+    effort: str = "motor_current"
+    side: str = "motor"
+    delay: ArrayLike = 0.0
+    jitter: float = 0.0
+    clock: str = "stamps"
+    dropped: float = 0.0
+    missing: str = "rows"
+    temperature_noise: ArrayLike = 0.0
+    averaged: bool = True
+
+    def __post_init__(self) -> None:
+        for label in ("position_noise", "velocity_noise", "effort_noise", "delay", "temperature_noise"):
+            value = getattr(self, label)
+            if value is not None or label != "velocity_noise":
+                object.__setattr__(self, label, gain("sensors", label, value))
+        for label in ("jitter", "dropped"):
+            value = gain("sensors", label, getattr(self, label))
+            if not isinstance(value, float):
+                raise SimulationError(f"sensors: {label} has {len(value)} numbers; give one for all channels")
+            object.__setattr__(self, label, value)
+        flag("sensors", "averaged", self.averaged)
+        if self.dropped >= 1.0:
+            raise SimulationError(f"sensors: dropped = {self.dropped} must be below 1; it is a share, not per cent")
+        for label, choices in (("effort", EFFORTS), ("side", SIDES), ("clock", CLOCKS), ("missing", MISSING)):
+            choice(f"sensors: {label}", getattr(self, label), choices, SimulationError)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data. Every setting by name."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+
+class Noise:
+    """Random numbers of a run, one stream per source (`STREAMS`): the same for the same seed on every machine.
+
+    The last rows of every draw belong to the next run too: `states` are those of the generators before them.
+    """
+
+    def __init__(self, seed: int | np.random.SeedSequence) -> None:
+        if isinstance(seed, np.random.SeedSequence):
+            root = np.random.SeedSequence(seed.entropy, spawn_key=seed.spawn_key)  # spawning counts: never change the caller's
+        else:
+            root = np.random.SeedSequence(whole("seed", seed, least=0, most=np.inf, kind=SimulationError))
+        children = zip(STREAMS, root.spawn(len(STREAMS)), strict=True)
+        self._rng = {name: np.random.Generator(np.random.PCG64(child)) for name, child in children}
+        self.states: dict[str, Any] = {name: dict(rng.bit_generator.state) for name, rng in self._rng.items()}
+        # Noise of the current sensors where a controller reads them: time between two ticks [s], (T, k) [A], the first's number
+        self.readings: tuple[float, Array, int] | None = None
+
+    def go_on(self, states: Mapping[str, dict[str, Any]]) -> None:
+        """Begin where the noise of another run was."""
+        for name, state in states.items():
+            self._rng[name].bit_generator.state = self.states[name] = state
+
+    def _rows(self, name: str, draw: Any, shape: int | tuple[int, ...], ahead: int) -> Array:
+        rows, *rest = (shape,) if isinstance(shape, int) else shape
+        first = draw((rows - ahead, *rest))
+        self.states[name] = dict(self._rng[name].bit_generator.state)
+        return np.concatenate([first, draw((ahead, *rest))])
+
+    def normal(self, name: str, shape: int | tuple[int, ...], ahead: int = 1) -> Array:
+        """Return normal numbers of a stream; the last `ahead` rows belong to the next run too."""
+        return self._rows(name, self._rng[name].standard_normal, shape, ahead)
+
+    def uniform(self, name: str, count: int = 1) -> Array:
+        """Return numbers between 0 and 1; the last one belongs to the next run too."""
+        return self._rows(name, self._rng[name].random, count, 1)
+
+    def added(self, name: str, values: Array, deviation: Array) -> Array:
+        """Return values with white noise; nothing is drawn where there is none."""
+        return values + self.normal(name, values.shape) * deviation if np.any(deviation) else values
+
+    def as_read(self, fresh: Array, when: Array) -> Array:
+        """Return noise of currents in which readings at a tick have that of the controller: one instant has one reading."""
+        if self.readings is None:
+            return fresh
+        cycle, noise, first = self.readings
+        tick = np.round(when / cycle) - first
+        same = (np.abs(when / cycle - tick - first) < WHOLE) & (tick >= 0) & (tick < noise.shape[0])
+        rows = np.where(same, tick, 0).astype(np.int64)
+        return np.where(same, np.take_along_axis(noise, rows, axis=0), fresh)
+
+
+def sample_times(sensors: Sensors, t: Array, noise: Noise) -> tuple[Array, Array]:
+    """Return when samples are taken, and what the recorder writes as their time."""
+    if not sensors.jitter or t.size < 2:
+        return t, t
+    cycle = t[1] - t[0]
+    stray = np.clip(noise.normal("clock", t.size) * sensors.jitter, -LARGEST_STRAY * cycle, LARGEST_STRAY * cycle)
+    if sensors.clock == "stamps":
+        return t, t + stray
+    taken = np.clip(t + stray, t[0], t[-1])
+    taken[0], taken[-1] = t[0], t[-1]
+    return taken, taken
+
+
+def at_times(t: Array, values: Array, rates: Array | None, when: Array) -> Array:
+    """Return signals at other times: cubic where their rates are known, linear otherwise; the ends are held."""
+    out = np.empty((when.shape[0], values.shape[1]))
+    for j in range(values.shape[1]):
+        at = np.clip(when if when.ndim == 1 else when[:, j], t[0], t[-1])
+        if rates is None:
+            out[:, j] = np.interp(at, t, values[:, j])
+            continue
+        left = np.clip(np.searchsorted(t, at, side="right") - 1, 0, t.size - 2)
+        h = t[left + 1] - t[left]
+        u = (at - t[left]) / h
+        y0, y1, d0, d1 = values[left, j], values[left + 1, j], rates[left, j] * h, rates[left + 1, j] * h
+        out[:, j] = y0 + u * (d0 + u * (3 * (y1 - y0) - 2 * d0 - d1 + u * (2 * (y0 - y1) + d0 + d1)))
+    return out
+
+
+def kept_rows(sensors: Sensors, samples: int, noise: Noise) -> NDArray[np.bool_]:
+    """Return which samples survive."""
+    kept = noise.uniform("loss", samples) >= sensors.dropped
+    kept[[0, -1]] = True
+    if kept.sum() < MINIMUM_SAMPLES:
+        raise SimulationError(
+            f"sensors: dropped = {sensors.dropped} leaves {int(kept.sum())} of {samples} samples; lower it or record longer"
+        )
+    return kept
+
+
+def channel_numbers(sensors: Sensors, field: str, count: int) -> Array:
+    """Return a setting as one number per channel."""
+    return per_actuator(getattr(sensors, field), count, f"sensors: {field}")
+
+
+def check_voltage(robot: VirtualRobot) -> None:
+    """Refuse a log of voltages of a motor without a resistance: nothing tells its current."""
+    ideal = [drive.actuator for drive in robot.drives if drive.motor.resistance == 0.0]
+    if robot.sensors.effort == "voltage" and ideal:
+        raise SimulationError(
+            f"sensors: a voltage is logged but the motor of '{ideal[0]}' has no resistance; give it, or log currents"
+        )
+
+
+def check_channels(robot: VirtualRobot) -> None:
+    """Refuse sensors whose channels no log of this robot can have."""
+    mechanism, sensors = robot.mechanism, robot.sensors
+    count = len(channel_names(mechanism, sensors.side))
+    check_voltage(robot)
+    if not mechanism.loops:
+        plain = _one_to_one(mechanism)
+        joint_effort = sensors.effort == "joint_torque"
+        mixed = joint_effort != (sensors.side == "joint")
+        if mixed and not plain:
+            raise SimulationError(
+                f"sensors: side '{sensors.side}' and effort '{sensors.effort}' have different channels on robot "
+                f"'{mechanism.name}', whose motors turn with several joints; log both on one side"
+            )
+        if sensors.side == "joint" and np.linalg.matrix_rank(mechanism.actuator_matrix[0]) < mechanism.dof:
+            raise SimulationError(
+                f"sensors: {len(mechanism.actuators)} encoders do not give the {mechanism.dof} joints of robot "
+                f"'{mechanism.name}'; log side='motor'"
+            )
+    for name in ("position_noise", "effort_noise", "temperature_noise", "delay"):
+        channel_numbers(sensors, name, len(robot.drives) if name == "delay" else count)
+    if sensors.velocity_noise is not None:
+        channel_numbers(sensors, "velocity_noise", count)
+
+
+def _one_to_one(mechanism: Mechanism) -> bool:
+    """Tell whether every coordinate has one motor of its own."""
+    driven = [next(iter(actuator.coupling)) for actuator in mechanism.actuators if len(actuator.coupling) == 1]
+    return len(driven) == len(mechanism.actuators) and sorted(driven) == sorted(mechanism.coordinate_names)
+
+
+def channel_names(mechanism: Mechanism, side: str) -> tuple[str, ...]:
+    """Return the channels of a log."""
+    if side == "joint" and not mechanism.loops:
+        return mechanism.coordinate_names
+    return tuple(actuator.name for actuator in mechanism.actuators)
+
+
+def record(
+    robot: VirtualRobot,
+    truth: Truth,
+    noise: Noise,
+    provenance: Mapping[str, Any],
+    facts: Mapping[str, Any],
+) -> Log:
+    """Return the log that the robot's sensors would have written; its channels are checked before the run."""
+    sensors, mechanism, t = robot.sensors, robot.mechanism, truth.t
+    names = channel_names(mechanism, sensors.side)
+    taken, stamped = sample_times(sensors, t, noise)
+    kept = kept_rows(sensors, t.size, noise) if sensors.dropped else None
+
+    def left(values: Array) -> Array:
+        """Without the samples that were lost."""
+        if kept is None:
+            return values
+        return np.where(kept[:, None], values, np.nan) if sensors.missing == "nan" else values[kept]
+
+    def logged(name: str, values: Array) -> Array:
+        return left(noise.added(name, values, channel_numbers(sensors, f"{name}_noise", len(names))))
+
+    position = _on_side(robot, _positions(robot, truth, taken, noise))
+    effort, gain = _efforts(robot, truth, taken, noise)
+    heat = truth.temperature
+    if heat is not None:
+        heat = at_times(t, heat, None, taken)
+        if sensors.side == "joint" and not mechanism.loops:
+            heat = _by_joint(mechanism, heat, robot.ambient)
+    velocity = None
+    if sensors.velocity_noise is not None:
+        velocity = logged("velocity", _on_side(robot, _velocities(robot, truth, taken)))
+    title = robot.name or mechanism.name
+    return Log(
+        t=stamped if kept is None or sensors.missing == "nan" else stamped[kept],
+        joints=names,
+        position=logged("position", position),
+        effort=logged("effort", effort),
+        effort_kind=sensors.effort,
+        gain=gain,
+        velocity=velocity,
+        temperature=None if heat is None else logged("temperature", heat),
+        position_side=sensors.side,
+        name=f"{title} (simulated)",
+        provenance={"simulated": title, **provenance, "sensors": sensors.to_dict()},
+        truth={"parameters": truth.parameters.to_dict(), **facts, "signals_sha256": truth.checksum()},
+    )
+
+
+def _at_motor(robot: VirtualRobot) -> NDArray[np.bool_]:
+    """Return which encoders are in front of their gear."""
+    return np.array([drive.encoder.side == "motor" for drive in robot.drives])
+
+
+def _positions(robot: VirtualRobot, truth: Truth, taken: Array, noise: Noise) -> Array:
+    """Return rho as the encoders read it, each rounded on its own side of the gear."""
+    encoders = [drive.encoder for drive in robot.drives]
+    theta, rho = truth.theta, truth.rho
+    if taken is not truth.t:
+        theta, rho = at_times(truth.t, theta, truth.omega, taken), at_times(truth.t, rho, truth.rho_v, taken)
+    strays = noise.added("encoder", np.zeros_like(rho), np.array([encoder.noise for encoder in encoders]))
+    resolution = np.array([encoder.resolution for encoder in encoders])
+    ratio = np.array([drive.transmission.ratio for drive in robot.drives])
+    return np.asarray(sensed_position(theta, rho, strays, resolution, _at_motor(robot), ratio))
+
+
+def _velocities(robot: VirtualRobot, truth: Truth, taken: Array) -> Array:
+    """Return the velocities of rho where the encoders are."""
+    motor, ratio = _at_motor(robot), np.array([drive.transmission.ratio for drive in robot.drives])
+    velocity = np.where(motor, truth.omega, truth.rho_v)
+    velocity = velocity if taken is truth.t else at_times(truth.t, velocity, None, taken)
+    return velocity / np.where(motor, ratio, 1.0)
+
+
+def _on_side(robot: VirtualRobot, rho: Array) -> Array:
+    """Return positions or velocities of the log's channels."""
+    mechanism = robot.mechanism
+    if robot.sensors.side == "motor":
+        return np.asarray(rho * np.array([drive.transmission.ratio for drive in robot.drives]))
+    if mechanism.loops:
+        return np.asarray(rho / np.array([next(iter(actuator.coupling.values())) for actuator in mechanism.actuators]))
+    return np.asarray(rho @ np.linalg.pinv(mechanism.actuator_matrix[0]).T)
+
+
+def _efforts(robot: VirtualRobot, truth: Truth, taken: Array, noise: Noise) -> tuple[Array, Array | None]:
+    """Return the logged efforts and their drive gains."""
+    mechanism, sensors, drives = robot.mechanism, robot.sensors, robot.drives
+    delay = channel_numbers(sensors, "delay", len(drives))
+    when = taken[:, None] - delay
+    direct = taken is truth.t and not np.any(delay)
+    constant = np.array([drive.motor.torque_constant for drive in drives])
+    name = "voltage" if sensors.effort == "voltage" else "current"
+    source: Array = getattr(truth, f"mean_{name}" if sensors.averaged else name)
+    seen = source if direct else at_times(truth.t, source, None, when)
+    if name == "voltage":
+        order = _motor_order(mechanism, sensors.side)
+        return seen[:, order], _gain((constant / np.array([drive.motor.resistance for drive in drives]))[order])
+    meters = [drive.current_sensor for drive in drives]
+    strays = noise.as_read(noise.added("current", np.zeros_like(seen), np.array([meter.noise for meter in meters])), when)
+    gain, resolution = (np.array(x) for x in zip(*((1.0 + m.gain_error, m.resolution) for m in meters), strict=True))
+    seen = np.asarray(sensed_current(seen, strays, resolution, gain))
+    if sensors.effort != "joint_torque":
+        order = _motor_order(mechanism, sensors.side)
+        if sensors.effort == "motor_current":
+            return seen[:, order], _gain(constant[order])
+        return (seen * constant)[:, order], None
+    behind = seen * constant * np.array([drive.transmission.ratio for drive in drives])
+    if mechanism.loops:
+        return behind * np.array([next(iter(actuator.coupling.values())) for actuator in mechanism.actuators]), None
+    generalised = behind @ mechanism.actuator_matrix[0]
+    if sensors.side == "joint":
+        return generalised, None
+    names = [next(iter(actuator.coupling)) for actuator in mechanism.actuators]
+    return generalised[:, [mechanism.coordinate_names.index(name) for name in names]], None
+
+
+def _motor_order(mechanism: Mechanism, side: str) -> list[int]:
+    """Return the motor of every channel."""
+    if side == "motor" or mechanism.loops:
+        return list(range(len(mechanism.actuators)))
+    driven = [next(iter(actuator.coupling)) for actuator in mechanism.actuators]
+    return [driven.index(name) for name in mechanism.coordinate_names]
+
+
+def _by_joint(mechanism: Mechanism, heat: Array, ambient: float) -> Array:
+    """Return the temperature of every coordinate: of a motor that drives it alone, else of the surroundings."""
+    out = np.full((heat.shape[0], mechanism.dof), ambient)
+    for j, actuator in enumerate(mechanism.actuators):
+        if len(actuator.coupling) == 1:
+            out[:, mechanism.coordinate_names.index(next(iter(actuator.coupling)))] = heat[:, j]
+    return out
+
+
+def _gain(values: Array) -> Array | None:
+    """Return drive gains, or None where a motor gives no torque."""
+    return values if np.all(values > 0.0) else None

@@ -12,28 +12,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynident.arrays import Array
 from dynident.checks import number
 from dynident.control.controller import Controller
 from dynident.control.laws import PID, Cascade, ComputedTorque, OpenLoop, check_preload
 from dynident.control.task import TaskCascade, TaskComputedTorque, TaskPID, bound_space
 from dynident.drive.drive import Drive
+from dynident.drive.joint_terms import Law, check_gears, identified_model, joint_side
 from dynident.errors import SimulationError, require
 from dynident.friction.dynamic import DynamicLaw
 from dynident.friction.law import Friction
-from dynident.mechanics.inverse_kinematics_damped import position_limits
-from dynident.mechanics.motion import Motion
 from dynident.mechanism.force import Force
 from dynident.mechanism.mechanism import Mechanism
 from dynident.results import Frozen
-from dynident.simulate.friction import Law
-from dynident.simulate.laws import COMPILED
-from dynident.simulate.model import check_gears, identified_model, joint_side
-from dynident.simulate.record import End, Run
-from dynident.simulate.reference import Disturbance, Reference, reference_of
-from dynident.simulate.run import Options, StreamedRun, run_machine, stream
-from dynident.simulate.sensors import Sensors, check_channels, check_voltage
-from dynident.simulate.start import Start
+from dynident.simulate.machine import COMPILED, remembered
+from dynident.simulate.record import End, Run, Sensors, check_channels, check_voltage
+from dynident.simulate.reference import Disturbance, Reference, Start, reference_of
+from dynident.simulate.run import THERMAL_CYCLE, Runner, StreamedRun, stream
 from dynident.simulate.thermal import Heating, ThermalLaw, ThermalModel, heating_of
 
 
@@ -164,19 +158,12 @@ class VirtualRobot(Frozen):
         return {}
 
     @cached_property
-    def _asked(self) -> dict[str, tuple[object, Reference]]:
-        """The last motion as a reference: many runs follow one."""
-        return {}
-
-    @cached_property
-    def position_limits(self) -> tuple[Array, Array]:
-        """Lowest and highest positions of the coordinates, (n,) each."""
-        return position_limits(self.mechanism)
-
-    @cached_property
     def _identified(self) -> tuple[Mechanism, tuple[str, ...]]:
         check_voltage(self)
-        return identified_model(self.mechanism, self.drives, self.friction, self.sensors.effort)
+        effort, friction = self.sensors.effort, self.friction
+        parts = (self.mechanism, *self.drives, *friction.values())
+        key = (effort, *friction)
+        return remembered(key, parts, lambda: identified_model(self.mechanism, self.drives, friction, effort))
 
     @property
     def model(self) -> Mechanism:
@@ -190,11 +177,7 @@ class VirtualRobot(Frozen):
 
     def reference(self, source: object) -> Reference:
         """Return a motion, trajectory, plan or plan file, in the robot's coordinates, as a reference of this robot."""
-        known, made = self._asked.get("last", (None, None))
-        if known is not source or made is None or not isinstance(source, Motion):
-            made = reference_of(source, self.mechanism)
-            self._asked["last"] = source, made
-        return made
+        return reference_of(source, self.mechanism)
 
     def simulate(
         self,
@@ -209,23 +192,21 @@ class VirtualRobot(Frozen):
         log_cycle: float | None = None,
         disturbance: Disturbance | ArrayLike | Callable[[float], ArrayLike] | None = None,
         wrenches: Mapping[str, Any] | None = None,
-        thermal_cycle: float = 1.0,
+        thermal_cycle: float = THERMAL_CYCLE,
         progress: Callable[[float, float], object] | None = None,
     ) -> Run:
         """Run the robot along a reference and record what a real one would have recorded.
 
         The same seed gives the same numbers to the last bit. Joints that dry friction can hold stand still.
         """
-        options = Options(
-            start, duration, method, loop, integrator, seed, log_cycle, disturbance, wrenches, thermal_cycle, progress
-        )
         check_channels(self)
-        return run_machine(self, self.reference(reference), options)
+        options = (start, duration, method, loop, integrator, seed, log_cycle, disturbance, wrenches, thermal_cycle, progress)
+        return Runner(self, self.reference(reference), *options).run()
 
     def stream(self, reference: object, folder: str | os.PathLike[str], **options: Any) -> StreamedRun:
         """Run the robot at constant memory: pieces of the log and truth of `simulate` are written to a folder."""
         check_channels(self)
-        return stream(self, self.reference(reference), Options(**options), folder)
+        return stream(self, self.reference(reference), folder, **options)
 
 
 def _ordered(mechanism: Mechanism, drives: object) -> tuple[Drive, ...]:

@@ -1,4 +1,4 @@
-"""Runs of a virtual robot: options, schedule, tables, the compiled machine in stretches; long runs in pieces on disk."""
+"""Runs of a virtual robot: cycles, tables, the compiled machine in stretches, what it leaves; long runs in pieces on disk."""
 
 from __future__ import annotations
 
@@ -20,14 +20,11 @@ from dynident.errors import SimulationError, SimulationWarning, warn
 from dynident.files import to_json, write_atomic
 from dynident.mechanics.motion import Motion
 from dynident.signals.log import MINIMUM_SAMPLES, Log
-from dynident.simulate.laws import COMPILED, believed, fed_with_voltage, loops_of, whole_steps
-from dynident.simulate.machine import Machine, Tables
-from dynident.simulate.record import NOTICEABLE, End, Run, Truth, energies, means, notes_of
-from dynident.simulate.reference import Disturbance, Reference, table_of, wrench_tables
-from dynident.simulate.sensors import Readings, record, streams
-from dynident.simulate.shape import FINE
-from dynident.simulate.stability import check_step, limit_cycle, loop_gain, reason
-from dynident.simulate.start import Start, start_state
+from dynident.simulate.layout import FINE
+from dynident.simulate.machine import COMPILED, Machine, check_step, fed_with_voltage, loops_of, whole_steps
+from dynident.simulate.record import NOTICEABLE, End, Noise, Run, Truth, energies, means, notes_of, record
+from dynident.simulate.reference import Disturbance, Reference, Start, start_state, table_of, wrench_tables
+from dynident.simulate.stability import limit_cycle, loop_gain, reason
 from dynident.simulate.thermal import Heat
 
 if TYPE_CHECKING:
@@ -43,35 +40,10 @@ MOST_STEPS = 2e8  # of one run: minutes
 MOST_WANTED = 250_000_000  # of the reference at every control cycle, 2 GB
 COMMANDS = ("torque", "current", "voltage")
 REPORTS = 20  # of the progress of a run, about
+THERMAL_CYCLE = 1.0  # time between two steps of the thermal models [s]
 KEPT = 4_000_000  # numbers of a reference, 32 MB, up to which it is kept for the next run
 ROWS = 20_000  # samples of the log per piece
 INDEX, FORMAT = "stream.json", "dynident-stream-1"
-
-
-@dataclass(frozen=True, eq=False)
-class Options:
-    """How to make a run; see `VirtualRobot.simulate`."""
-
-    start: Start | End | None = None
-    duration: float | None = None
-    method: str = "coupled"
-    loop: str = "exact"
-    integrator: str = "rk4"
-    seed: int | np.random.SeedSequence = 0
-    log_cycle: float | None = None
-    disturbance: Any = None
-    wrenches: Any = None
-    thermal_cycle: float = 1.0
-    progress: Progress | None = None
-
-    def __post_init__(self) -> None:
-        for label, choices in (("method", METHODS), ("loop", LOOPS)):
-            choice(label, getattr(self, label), choices, SimulationError)
-        for label in ("duration", "log_cycle", "thermal_cycle"):
-            if getattr(self, label) is not None:
-                number(label, getattr(self, label), above=0.0, unit="s", kind=SimulationError)
-        if self.progress is not None and not callable(self.progress):
-            raise SimulationError(f"progress is a {type(self.progress).__name__}; give a function of (seconds done, seconds)")
 
 
 def ticks(cycles: Mapping[str, float], step: float) -> dict[str, int]:
@@ -86,11 +58,11 @@ def ticks(cycles: Mapping[str, float], step: float) -> dict[str, int]:
     return {name: round(cycle / step) for name, cycle in cycles.items()}
 
 
-def log_every(robot: VirtualRobot, options: Options) -> int:
+def log_every(robot: VirtualRobot, log_cycle: float | None) -> int:
     """Return the whole number of steps between two samples of the log."""
     step, fastest = robot.step, min(loop_cycles(robot.controller).values(), default=robot.step)
     usual = fastest * max(1, round(np.ceil(LOG_CYCLE / fastest - 1e-9)))
-    cycle = float(usual if options.log_cycle is None else options.log_cycle)
+    cycle = float(usual if log_cycle is None else log_cycle)
     count, ratio = whole_steps(cycle, step), cycle / step
     if not ratio < LONGEST_CYCLE:
         raise SimulationError(f"log_cycle = {cycle:g} s is {ratio:.6g} steps of {step:g} s; give fewer than {LONGEST_CYCLE:g}")
@@ -139,106 +111,112 @@ def thinning(rows: int, every: int, finest: int, width: int) -> int:
     return max((k for k in parts if k * rows * width <= MOST_NUMBERS // 5), default=1)
 
 
-def rhythm(robot: VirtualRobot, options: Options) -> tuple[dict[str, float], int, int]:
+def rhythm(robot: VirtualRobot, log_cycle: float | None = None) -> tuple[dict[str, float], int, int]:
     """Return the cycle times of the controller [s], the steps between two samples of the log, and between two commands."""
     cycles = loop_cycles(robot.controller)
-    counts, every = ticks(cycles, robot.step), log_every(robot, options)
+    counts, every = ticks(cycles, robot.step), log_every(robot, log_cycle)
     return cycles, every, min((count for name, count in counts.items() if name != "current.cycle"), default=every)
 
 
-def samples_of(robot: VirtualRobot, reference: Reference, options: Options, first: int, every: int) -> int:
-    """Return how many samples the log of a run has that begins at step `first`, one every `every` steps."""
-    step, cycles = robot.step, loop_cycles(robot.controller).values()
-    if first % every:
-        raise SimulationError(
-            f"start is at t = {first * step:g} s, which is no sample of a log of {every * step:g} s; give another log_cycle="
-        )
-    rest = reference.duration - first * step
-    duration = rest if options.duration is None else float(options.duration)
-    if duration < step * (1.0 - 1e-9):
-        raise SimulationError(f"duration = {duration:g} s is shorter than one step of {step:g} s; give duration=")
-    total = int(np.floor(duration / step * (1.0 + 1e-12) + 1e-9))
-    width = 3 * reference.dof + 2 * len(robot.drives)
-    most = MOST_WANTED // width * min([round(cycle / step) for cycle in cycles], default=every)
-    if total > most:
-        raise SimulationError(
-            f"duration = {duration:g} s is more than memory holds at this cycle; use robot.stream(...), or simulate up to "
-            f"{most * step:.3g} s at a time"
-        )
-    if total > MOST_STEPS:
-        raise SimulationError(
-            f"duration = {duration:g} s has {duration / step:.3g} steps of {step:g} s, more than the {MOST_STEPS:g} of one "
-            "run; give a longer step, or simulate it in pieces"
-        )
-    rows = total // every + 1
-    if rows < MINIMUM_SAMPLES:
-        raise SimulationError(f"log_cycle = {every * step:g} s leaves {rows} samples in {duration:g} s; a log needs at least 4")
-    return rows
-
-
-def run_machine(robot: VirtualRobot, reference: Reference, options: Options) -> Run:
-    """Run a machine along a reference and record what a real one would have recorded."""
-    return _Running(robot, reference, options).all()
-
-
-def _machine(robot: VirtualRobot, x: Array, v: Array, **how: Any) -> Machine:
-    """Return a machine at its start; many runs of one robot from one place prepare it once."""
-    key = (x.tobytes(), v.tobytes(), *how.values())
+def machine_of(robot: VirtualRobot, x: Array, v: Array | None = None, **how: Any) -> Machine:
+    """Return the compiled machine of a robot at its start; many runs of one robot from one place fill in its numbers once."""
+    speed = np.zeros_like(x) if v is None else v
+    key = (x.tobytes(), speed.tobytes(), *how.values())
     made = robot.prepared.get(key)
     if made is None:
         cycles, voltage = loop_cycles(robot.controller).values(), fed_with_voltage(robot.controller)
-        check_step(robot.drives, robot.step, how["integrator"], voltage, min(cycles, default=robot.step))
-        law = believed(robot.controller, robot.mechanism)
-        made = Machine(robot.mechanism, robot.drives, law, step=robot.step, x=x, v=v, friction=robot.friction, **how)
-        made.warm(np.ones(len(made.shape.owners)), np.full(len(made.shape.owners), robot.ambient))
+        check_step(robot.drives, robot.step, how.get("integrator", "rk4"), voltage, min(cycles, default=robot.step))
+        made = Machine(robot, x, speed, **how)
         robot.prepared.clear()
-        if made.shape.law.kind != "held":  # a controller in Python may have changed when it is asked again
+        if made.layout.law != "held":  # a controller in Python may have changed when it is asked again
             robot.prepared[key] = made
     return made.fresh()
 
 
-def machine_of(robot: VirtualRobot, x: Array) -> Machine:
-    """Return the compiled machine of a robot at rest at x."""
-    return _machine(robot, x, np.zeros_like(x), method="coupled", loop="exact", integrator="rk4", pushed=False, links=())
+@dataclass(eq=False)
+class Runner:
+    """One run, from its checks to what it leaves; see `VirtualRobot.simulate` for its options."""
 
+    robot: VirtualRobot
+    reference: Reference
+    start: Start | End | None = None
+    duration: float | None = None
+    method: str = "coupled"
+    loop: str = "exact"
+    integrator: str = "rk4"
+    seed: int | np.random.SeedSequence = 0
+    log_cycle: float | None = None
+    disturbance: Any = None
+    wrenches: Any = None
+    thermal_cycle: float = THERMAL_CYCLE
+    progress: Progress | None = None
 
-class _Running:
-    """One run, from its checks to what it leaves."""
-
-    def __init__(self, robot: VirtualRobot, reference: Reference, options: Options) -> None:
-        self.robot, self.reference, self.options = robot, reference, options
-        mechanism, step = robot.mechanism, robot.step
-        self.before = options.start if isinstance(options.start, End) else None
-        self.first = 0 if self.before is None else round(self.before.time / step)
-        self.cycles, self.every, self.finest = rhythm(robot, options)
-        self.rows = samples_of(robot, reference, options, self.first, self.every)
+    def __post_init__(self) -> None:
+        for label, choices in (("method", METHODS), ("loop", LOOPS)):
+            choice(label, getattr(self, label), choices, SimulationError)
+        for label in ("duration", "log_cycle", "thermal_cycle"):
+            if getattr(self, label) is not None:
+                number(label, getattr(self, label), above=0.0, unit="s", kind=SimulationError)
+        if self.progress is not None and not callable(self.progress):
+            raise SimulationError(f"progress is a {type(self.progress).__name__}; give a function of (seconds done, seconds)")
+        robot, mechanism = self.robot, self.robot.mechanism
+        self.before = self.start if isinstance(self.start, End) else None
+        self.first = 0 if self.before is None else round(self.before.time / robot.step)
+        self.cycles, self.every, self.finest = rhythm(robot, self.log_cycle)
+        self.rows = self._samples()
         self.steps = (self.rows - 1) * self.every  # from the first sample of the log to the last
-        start = options.start if self.before is None else {"q": self.before.origin}
-        x, v = reference.begin
-        if start is not None or not any(key[:2] == (x.tobytes(), v.tobytes()) for key in list(robot.prepared)):
-            x, v = start_state(mechanism, start, (x, v))  # type: ignore[arg-type]
-        self.x, self.v = x, v
-        how = {"method": options.method, "loop": options.loop, "integrator": options.integrator}
-        push = options.disturbance
-        push = push if push is None or isinstance(push, Disturbance) else Disturbance(push)
-        links = wrench_tables(mechanism, options.wrenches, np.zeros(1))  # checks them
-        moving = tuple(link for link in links if mechanism.frame(link)[0] >= 0)
-        self.machine = _machine(robot, x, v, pushed=push is not None, links=moving, **how)
-        self.law = self.machine.law
+        start = self.start if self.before is None else {"q": self.before.origin}
+        self.x, self.v = start_state(mechanism, start, self.reference.begin)  # type: ignore[arg-type]
+        push = self.disturbance
+        self.push = push if push is None or isinstance(push, Disturbance) else Disturbance(push)
+        links = wrench_tables(mechanism, self.wrenches, np.zeros(1))  # checks them
+        self.links = tuple(link for link in links if mechanism.frame(link)[0] >= 0)
+        self.how = {"method": self.method, "loop": self.loop, "integrator": self.integrator}
+        self.machine = machine_of(robot, self.x, self.v, pushed=push is not None, links=self.links, **self.how)
         if self.before is not None:
             self._restore(self.before)
-        if options.method == "decoupled" and options.loop != "exact":
+        if self.method == "decoupled" and self.loop != "exact":
             self._warn_of_loop()
-        self.how, self.push, self.links = how, push, moving
         self.compiled = isinstance(robot.controller, COMPILED)
-        self.streams = streams(options.seed)
+        self.noise = Noise(self.seed)
         if self.before is not None:
-            for name, state in self.before.noise.items():
-                self.streams[name].go_on(state)
+            self.noise.go_on(self.before.noise)
         self.heat = copy.deepcopy(self.before.heat) if self.before is not None else None
         if self.heat is None and robot.thermal:
             self.heat = Heat(robot)
-        self.tables, self.readings = self._tables()
+        self._read_tables()
+
+    def _samples(self) -> int:
+        """Return how many samples the log has."""
+        robot, first, every, step = self.robot, self.first, self.every, self.robot.step
+        if first % every:
+            raise SimulationError(
+                f"start is at t = {first * step:g} s, which is no sample of a log of {every * step:g} s; give another "
+                "log_cycle="
+            )
+        rest = self.reference.duration - first * step
+        duration = rest if self.duration is None else float(self.duration)
+        if duration < step * (1.0 - 1e-9):
+            raise SimulationError(f"duration = {duration:g} s is shorter than one step of {step:g} s; give duration=")
+        total = int(np.floor(duration / step * (1.0 + 1e-12) + 1e-9))
+        width = 3 * self.reference.dof + 2 * len(robot.drives)
+        most = MOST_WANTED // width * min([round(cycle / step) for cycle in self.cycles.values()], default=every)
+        if total > most:
+            raise SimulationError(
+                f"duration = {duration:g} s is more than memory holds at this cycle; use robot.stream(...), or simulate up to "
+                f"{most * step:.3g} s at a time"
+            )
+        if total > MOST_STEPS:
+            raise SimulationError(
+                f"duration = {duration:g} s has {duration / step:.3g} steps of {step:g} s, more than the {MOST_STEPS:g} of one "
+                "run; give a longer step, or simulate it in pieces"
+            )
+        rows = total // every + 1
+        if rows < MINIMUM_SAMPLES:
+            raise SimulationError(
+                f"log_cycle = {every * step:g} s leaves {rows} samples in {duration:g} s; a log needs at least 4"
+            )
+        return rows
 
     def _restore(self, end: End) -> None:
         state = self._state()
@@ -259,8 +237,8 @@ class _Running:
 
     # ---- tables
 
-    def _tables(self) -> tuple[Tables, Readings | None]:
-        """Return everything that is read on the way."""
+    def _read_tables(self) -> None:
+        """Give the machine everything that it reads on the way."""
         robot, step, tick = self.robot, self.robot.step, self.machine.tick
         last = self.first + self.steps
         row = self.first // tick
@@ -269,34 +247,36 @@ class _Running:
         if table is None:
             at = _grid(row, last // tick + 2, tick * step)
             command = self._command(at)
-            table = table_of(robot.mechanism, self.law, self.reference.sample(at)) if command is None else command
+            table = command
+            if table is None:
+                table = table_of(robot.mechanism, self.machine.law, self.reference.sample(at))
             known.clear()
             if table.size < KEPT:  # the last one serves many runs
                 known[key] = table
         pace = tick if self.cycles else self.every
         when = _grid(self.first // pace, last // pace + 3, pace * step)
-        wrenches = wrench_tables(robot.mechanism, self.options.wrenches, when)
+        wrenches = wrench_tables(robot.mechanism, self.wrenches, when)
         push = np.concatenate([self._torques(when), *(wrenches[link] for link in self.links)], axis=1)
-        noise, readings = self._noise(last)
         sense = int(self.machine.number(self.machine.layout.numbers.sense))
-        return Tables(table, noise, np.ascontiguousarray(push), (row, self.first // sense, self.first // pace), pace), readings
+        first = row, self.first // sense, self.first // pace
+        self.machine.read(table, self._sensor_noise(last), np.ascontiguousarray(push), first, pace)
 
     def _torques(self, when: Array) -> Array:
         """Return the torques on the actuators from outside, (M, k)."""
         count = len(self.robot.drives)
         return np.zeros((when.size, count)) if self.push is None else self.push.sample(when, count)
 
-    def _noise(self, last: int) -> tuple[Array, Readings | None]:
+    def _sensor_noise(self, last: int) -> Array:
         """Return the sensors' noise at every sensing tick: encoders, then current sensors at each tick of their loop.
 
         Encoders are read by every law, current sensors by current loops and by controllers in Python.
         """
         machine, drives, p = self.machine, self.robot.drives, self.machine.layout.numbers
         sense, current_every = int(machine.number(p.sense)), int(machine.number(p.current_every))
-        k, cycle, width = len(drives), current_every or sense, machine.layout.noise_width(machine.numbers)
+        k, cycle, width = len(drives), current_every or sense, machine.noise_width
         deviation = np.array([drive.encoder.noise for drive in drives])
         current = np.array([drive.current_sensor.noise for drive in drives])
-        reads = current_every > 0 or machine.shape.law.kind == "held"
+        reads = current_every > 0 or machine.layout.law == "held"
         begun = -(-self.first // sense)  # ticks before this run
         now, more = -(-last // sense) - begun, 2
         rows = np.zeros((now + more, width))
@@ -304,22 +284,21 @@ class _Running:
             if not np.any(size) or (name == "loop_current" and not reads):
                 continue
             count = rows[:, part].shape[1] // k
-            drawn = self.streams[name].standard_normal(((now + more) * count, k), more * count) * size
+            drawn = self.noise.normal(name, ((now + more) * count, k), more * count) * size
             rows[:, part] = drawn.reshape(-1, count * k)
         if self.before is not None and self.before.last_noise is not None and self.first % sense:
             rows = np.concatenate([self.before.last_noise[None], rows])
         self.last_noise = rows[last // sense - self.first // sense] if last % sense else None
-        readings = None
         if np.any(current) and reads:
             start = (self.first // sense) * (sense // cycle)
-            readings = Readings(cycle * self.robot.step, rows[:, k:].reshape(-1, k), start)
+            self.noise.readings = cycle * self.robot.step, rows[:, k:].reshape(-1, k), start
         if not np.any(rows):
             rows = np.zeros((1, width))
-        return np.ascontiguousarray(rows), readings
+        return np.ascontiguousarray(rows)
 
     def _command(self, at: Array) -> Array | None:
         """Return the table of an open loop at the ticks, held from each of its times to the next."""
-        law, k, reference = self.law, len(self.robot.drives), self.reference
+        law, k, reference = self.machine.law, len(self.robot.drives), self.reference
         if not isinstance(law, OpenLoop):
             return None
         table = law.table
@@ -341,13 +320,13 @@ class _Running:
         if gain >= 1.0:
             warn(
                 f"robot '{self.robot.name or self.robot.mechanism.name}': the mechanism's inertia is {gain:.3g} times that of "
-                f"the actuators, so the {self.options.loop} algebraic loop diverges; use loop='exact' or method='coupled'",
+                f"the actuators, so the {self.loop} algebraic loop diverges; use loop='exact' or method='coupled'",
                 SimulationWarning,
             )
 
     # ---- moving
 
-    def all(self) -> Run:
+    def run(self) -> Run:
         """Advance to the end."""
         machine = self.machine
         self.thin = thinning(self.rows, self.every, self.finest, machine.layout.record.size)
@@ -359,9 +338,9 @@ class _Running:
         self.shown: list[tuple[float, dict[str, Array], Array]] = []  # times and temperatures
         last, chunk = self.first + self.steps, self.steps
         if self.heat is not None:
-            chunk = max(1, round(self.options.thermal_cycle / (self.fine * machine.step))) * self.fine
+            chunk = max(1, round(self.thermal_cycle / (self.fine * machine.step))) * self.fine
         self._warm(self.first // chunk * chunk)  # temperatures are those of the last stretch that was over
-        report = self.steps if self.options.progress is None else max(1, self.steps // REPORTS)
+        report = self.steps if self.progress is None else max(1, self.steps // REPORTS)
         while machine.done < last:
             here = machine.done
             steps = min(last, self.first + ((here - self.first) // report + 1) * report) - here
@@ -373,8 +352,8 @@ class _Running:
                 if machine.done % chunk == 0:
                     self.heat.advance(chunk * machine.step)
                     self._warm(machine.done)
-            if self.options.progress is not None:
-                self.options.progress((machine.done - self.first) * machine.step, self.steps * machine.step)
+            if self.progress is not None:
+                self.progress((machine.done - self.first) * machine.step, self.steps * machine.step)
         if not self.compiled:
             self._ask_if_due()
         end_state = {name: values.copy() for name, values in self._state().items()}
@@ -384,7 +363,7 @@ class _Running:
     def _warm(self, at: int) -> None:
         """Bring the friction to the present temperatures, which are those of a step."""
         if self.heat is not None:
-            self.machine.warm(*self.heat.scales(self.machine.shape.owners))
+            self.machine.warm(*self.heat.scales(self.machine.layout.owners))
             self.shown.append((at * self.machine.step, self.heat.zones(), self.heat.temperature))
 
     def _heat_up(self, begin: int) -> None:
@@ -408,7 +387,7 @@ class _Running:
             self._step(min(tick - machine.done % tick, end - machine.done))
 
     def _step(self, steps: int) -> None:
-        status, index = self.machine.run(steps, self.tables, self.record, self.first // self.fine, self.fine)
+        status, index = self.machine.run(steps, self.record, self.first // self.fine, self.fine)
         if status != FINE:
             rows = (self.machine.done - self.first) // self.fine + 1
             x, v = self.signals.q[:rows], self.signals.v[:rows]
@@ -421,7 +400,7 @@ class _Running:
         choice("controller: command", law.command, COMMANDS, SimulationError)
         self.asked = -1 if self.before is None else self.first  # one that goes on has its command already
         if self.before is None:
-            law.reset(self.robot, self.machine.measure(self.tables))
+            law.reset(self.robot, self.machine.measure())
 
     def _ask_if_due(self) -> None:
         """Let the controller in Python decide, once per tick."""
@@ -431,11 +410,11 @@ class _Running:
         self.asked = machine.done
         law: Any = self.robot.controller
         t, k, n = machine.done * machine.step, len(self.robot.drives), self.robot.mechanism.dof
-        table = self.tables.table
-        row = table[min(machine.done // machine.tick - self.tables.first[0], table.shape[0] - 1)]
+        table = machine.tables[0]
+        row = table[min(machine.done // machine.tick - machine.first_row, table.shape[0] - 1)]
         motion = row[2 * k :]
         wanted = Setpoint(motion[:n], motion[n : 2 * n], motion[2 * n :], row[:k], row[k : 2 * k])
-        answer = law.update(t, wanted, machine.measure(self.tables))
+        answer = law.update(t, wanted, machine.measure())
         command = np.atleast_1d(numbers(answer, "what the controller returns"))
         if command.shape != (k,):
             raise SimulationError(
@@ -457,9 +436,8 @@ class _Running:
         electric = np.concatenate([signals.current, signals.voltage], axis=1)
         tail = np.zeros((0, electric.shape[1])) if self.before is None else self.before.tail
         mean = means(electric, self.thin, tail)
-        cycle = self.fine * step
-        energy = energies(robot.drives, cycle, signals.theta, signals.omega, signals.current, signals.voltage, signals.friction)
-        energy["gear"] = np.asarray(np.trapezoid(signals.gear_loss * signals.rho_v, dx=cycle, axis=0))
+        p, of = self.machine.layout.numbers, self.machine.of
+        energy = energies(signals, (of(p.resistance), of(p.inductance), of(p.torque), of(p.emf)), self.fine * step)
         logged = {name: np.ascontiguousarray(values[:: self.thin]) for name, values in signals.by_name().items()}
         count = len(robot.drives)
         logged["mean_current"], logged["mean_voltage"] = mean[:, :count], mean[:, count:]
@@ -470,7 +448,7 @@ class _Running:
             raise SimulationError(unstable)
         saturation = dict(zip([drive.actuator for drive in robot.drives], at_limit.tolist(), strict=True))
         notes = notes_of(robot, truth, saturation)
-        seed: Any = self.options.seed
+        seed: Any = self.seed
         if isinstance(seed, np.random.SeedSequence):
             seed = {"entropy": seed.entropy, "spawn_key": list(seed.spawn_key)}
         settings = {
@@ -485,10 +463,11 @@ class _Running:
             "reference": dict(self.reference.source),
         }
         facts = {"saturation": saturation, "notes": [*notes, *robot.model_notes], "ambient": robot.ambient}
-        log = record(robot, truth, self.streams, settings, facts, self.readings)
-        noise = {name: stream.state for name, stream in self.streams.items()}  # after the recorder has drawn its own
+        log = record(robot, truth, self.noise, settings, facts)
         kept = electric[len(electric) - 1 - -(-self.thin // 2) : -1].copy()
-        end = End((self.first + self.steps) * step, end_state, self.x, noise, self.heat, kept, self.last_noise)
+        end = End(
+            (self.first + self.steps) * step, end_state, self.x, dict(self.noise.states), self.heat, kept, self.last_noise
+        )
         return Run(log, truth, robot, self.reference.sample(t), saturation, energy, settings, notes, end)
 
     def _truth(self, t: Array, signals: Mapping[str, Array]) -> Truth:
@@ -505,7 +484,7 @@ class _Running:
             motion=Motion.unchecked(t, *[signals[name] for name in "qva"]),
             external=self._torques(t),
             parameters=self.robot.model.parameters,
-            wrenches=wrench_tables(self.robot.mechanism, self.options.wrenches, t),
+            wrenches=wrench_tables(self.robot.mechanism, self.wrenches, t),
             temperature=temperature,
             zones=zones,
             **{name: values for name, values in signals.items() if name not in ("q", "v", "a", "joint_power")},
@@ -584,26 +563,35 @@ class StreamedRun:
             return {name: content[name] for name in content.files}
 
 
-def stream(robot: VirtualRobot, reference: Reference, options: Options, folder: str | os.PathLike[str]) -> StreamedRun:
+def stream(
+    robot: VirtualRobot,
+    reference: Reference,
+    folder: str | os.PathLike[str],
+    *,
+    start: Start | End | None = None,
+    duration: float | None = None,
+    log_cycle: float | None = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> StreamedRun:
     """Run a robot piece by piece, at constant memory."""
     path = Path(folder)
     if (path / INDEX).exists():
         raise SimulationError(f"'{path}' holds a run already; give an empty folder")
     path.mkdir(parents=True, exist_ok=True)
-    whole = reference.duration if options.duration is None else float(options.duration)
-    every = log_every(robot, options)
+    whole = reference.duration if duration is None else float(duration)
+    every = log_every(robot, log_cycle)
     rows = int(np.floor(whole / robot.step * (1.0 + 1e-12) + 1e-9)) // every
     count = max(1, min(-(-rows // ROWS), rows // MINIMUM_SAMPLES))
     edges = [rows * i // count for i in range(count + 1)]
-    start, saturated, energy, notes = options.start, None, dict[str, Array](), dict[str, None]()
+    saturated, energy, notes = None, dict[str, Array](), dict[str, None]()
     logs, truths, samples = list[Path](), list[Path](), 0
-    progress = options.progress
     for i in range(count):
         before = edges[i] * every * robot.step
         report = None if progress is None else (lambda done, _, b=before: progress(b + done, whole))
         length = (edges[i + 1] - edges[i]) * every * robot.step
-        piece = replace(options, start=start, duration=length, progress=report)
-        run = run_machine(robot, reference, piece)
+        how = {"start": start, "duration": length, "log_cycle": log_cycle, "progress": report, **options}
+        run = Runner(robot, reference, **how).run()
         log, truth = _but_the_last(run) if i + 1 < count else (run.log, run.truth)
         logs.append(log.save(path / f"log_{i:05d}.npz"))
         truths.append(truth.save(path / f"truth_{i:05d}.npz"))

@@ -1,4 +1,4 @@
-"""Stability of a machine: length of its step, growth of small motions, and reasons why a run stopped.
+"""Stability of a machine: growth of small motions, and reasons why a run stopped.
 
 Motors that swing between their limits stop an unstable loop from growing, so that a run ends although its loops cannot work.
 Where motors were at their limits the loops are looked at without limits:
@@ -11,8 +11,6 @@ Python has no such map.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
 from math import lcm
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -20,28 +18,22 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.arrays import Array
-from dynident.checks import choice
 from dynident.control.feedforward import actuator_rows, coupling_rows
 from dynident.control.laws import OpenLoop
-from dynident.drive.drive import Drive, linear_drive
-from dynident.errors import DynidentError, SimulationError
+from dynident.errors import DynidentError
 from dynident.mechanics.dynamics import mass_matrix
 from dynident.mechanics.functions import at_rest, tree_motion
 from dynident.mechanics.motion import Motion
 from dynident.mechanism.describe import effort_units
 from dynident.mechanism.mechanism import Mechanism
-from dynident.simulate.laws import COMPILED, believed, reflected
-from dynident.simulate.machine import FASTEST, Machine, Tables
+from dynident.simulate.layout import LOST_CLOSURE, LOST_TASK, SINGULAR_MASS, UNSTABLE, own_positions
+from dynident.simulate.machine import COMPILED, FASTEST, Machine
 from dynident.simulate.reference import table_of
-from dynident.simulate.shape import LOST_CLOSURE, LOST_TASK, SINGULAR_MASS, UNSTABLE, own_positions
 
 if TYPE_CHECKING:
     from dynident.simulate.record import Truth
     from dynident.simulate.robot import VirtualRobot
 
-INTEGRATORS = ("rk4", "midpoint", "euler")
-NONE = 1e-6  # step_growth of a drive's own motion per step that counts as none: rounding of a rigid-body mode
-MARGIN = 0.8  # of the largest stable step, in the step that is proposed
 POSES = 32  # samples at a limit that are looked at
 GROWTH = 10.0  # of a small motion over a run, from which its loops count as unstable
 AT = 0.999  # of a limit
@@ -53,53 +45,6 @@ LATEST = 300  # rows of the record in which the reason is looked for
 WEIGHTLESS = 1e-9  # a joint's inertia over the largest one, below which the mass matrix is nearly singular
 CANCELLED = 3e-3  # smallest eigenvalue of the mass matrix, scaled to a unit diagonal, below which it is nearly singular
 ROUNDING = 1e-12  # below zero, of that eigenvalue
-
-
-def step_growth(A: Array, step: float, integrator: str) -> float:
-    """Return by which factor one step of the integrator multiplies the fastest growing motion of dy/dt = A y."""
-    if A.size == 0:
-        return 0.0
-    one, z = np.eye(A.shape[0]), step * A
-    if integrator == "rk4":
-        P = one + z @ (one + z / 2.0 @ (one + z / 3.0 @ (one + z / 4.0)))
-    elif integrator == "midpoint":
-        P = one + z @ (one + z / 2.0)
-    else:
-        n = A.shape[0] // 2
-        late, early = z.copy(), z.copy()
-        late[n:], early[:n] = 0.0, 0.0  # positions move with the velocities of the end of the step
-        P = (one + late) @ (one + early)
-    return float(np.abs(np.linalg.eigvals(P)).max()) if np.isfinite(P).all() else np.inf
-
-
-def check_step(drives: Sequence[Drive], step: float, integrator: str, voltage: bool, fastest: float) -> None:
-    """Refuse a step that is too long for the shafts or windings of a drive, and say which one works."""
-    choice("integrator", integrator, INTEGRATORS, SimulationError)
-    for drive in drives:
-        motor = drive.motor
-        if not voltage and motor.resistance > 0.0 and np.isfinite(motor.voltage_limit):
-            # At the voltage limit an ideal current falls with the speed, as that of a winding without inductance does.
-            motor, fed = replace(motor, inductance=0.0), True
-        else:
-            fed = voltage
-        if drive.rigid and not fed:  # one mass that integrates its torque
-            continue
-        # A load on the last mass only slows a drive down: its own fastest eigenvalue bounds that of the robot.
-        A = linear_drive(drive.chain if drive.inertia > 0.0 else None, motor, fed)[0]
-        if step_growth(A, step, integrator) <= 1.0 + NONE:
-            continue
-        low, high = 1e-6 * step, step
-        if step_growth(A, low, integrator) > 1.0 + NONE:
-            raise SimulationError(f"drive '{drive.actuator}' is unstable with the integrator '{integrator}'; use 'rk4'")
-        for _ in range(60):
-            middle = np.sqrt(low * high)
-            low, high = (middle, high) if step_growth(A, middle, integrator) <= 1.0 + NONE else (low, middle)
-        rate = np.abs(np.linalg.eigvals(A)).max()
-        what = "winding" if drive.rigid else f"shafts ({rate / (2.0 * np.pi):.4g} Hz)"
-        raise SimulationError(
-            f"step = {step:g} s is too long for the {what} of drive '{drive.actuator}' (time constant {1.0 / rate:.3g} s); "
-            f"give VirtualRobot(step={fastest / np.ceil(fastest / (MARGIN * low)):.9g}) or less"
-        )
 
 
 class Growth(NamedTuple):
@@ -128,7 +73,7 @@ def small_motions(robot: VirtualRobot, q: ArrayLike) -> Growth | None:
     law, mechanism, x = robot.controller, robot.mechanism, np.array(q, dtype=np.float64)
     if not isinstance(law, COMPILED) or isinstance(law, OpenLoop):
         return None
-    machine = Machine(mechanism, robot.drives, believed(law, mechanism), step=robot.step, x=x, friction=robot.friction)
+    machine = Machine(robot, x)
     s, p = machine.layout.state, machine.layout.numbers
     # Small motions have no friction, limits, counts, losses and play.
     free_of = {p.warm: 0.0, p.resolution: 0.0, p.current_step: 0.0, p.efficiency: 1.0, p.play: 0.0}
@@ -138,8 +83,8 @@ def small_motions(robot: VirtualRobot, q: ArrayLike) -> Growth | None:
     outer, inner, late, late_wish = (int(machine.number(field)) for field in (p.outer, p.inner, p.late, p.late_wish))
     period = lcm(outer, max(late, 1), inner * max(late_wish, 1))
     still = Motion([0.0], x[None], np.zeros((1, n)), np.zeros((1, n)))
-    noise = np.zeros((1, machine.layout.noise_width(machine.numbers)))
-    tables = Tables(table_of(mechanism, machine.law, still), noise, np.zeros((1, machine.layout.work.push.count)))
+    push = np.zeros((1, machine.layout.work.push.count))
+    machine.read(table_of(mechanism, machine.law, still), np.zeros((1, machine.noise_width)), push)
     machine.of(s.step)[0] = 1000.0 * period  # not the first tick, which has no past
     rest = tree_motion(mechanism, at_rest(mechanism, x))
     machine.of(s.sensed)[:], G = coupling_rows(mechanism) @ rest.q[0], rest.G
@@ -153,7 +98,7 @@ def small_motions(robot: VirtualRobot, q: ArrayLike) -> Growth | None:
 
     def end(z: Array) -> Array:
         machine.state[:] = start + z
-        machine.run(period, tables, record)
+        machine.run(period, record)
         return machine.state[own_positions(mechanism) + places]
 
     P = np.column_stack([(end(SMALL * column) - end(-SMALL * column)) / (2.0 * SMALL) for column in lift.T])
@@ -208,7 +153,7 @@ def reason(robot: VirtualRobot, machine: Machine, status: int, index: int, x: Ar
     speeds[~np.isfinite(speeds)] = np.inf
     fastest = int(np.argmax(speeds))
     joint, unit = _joint(robot, fastest)
-    at_once = not machine.shape.loop
+    at_once = not machine.layout.loop
     if status == SINGULAR_MASS and speeds[fastest] <= FASTEST:
         if at_once:
             now = np.array([machine.done * machine.step])
@@ -272,7 +217,7 @@ def culprit(robot: VirtualRobot, index: int) -> str:
 def weightless(robot: VirtualRobot, path: Array, t: Array) -> str:
     """Return a clause that names a joint with next to no inertia, or nothing."""
     try:
-        inertia = inertia_of(robot.mechanism, reflected(robot.drives), path)
+        inertia = inertia_of(robot.mechanism, np.array([drive.output_inertia for drive in robot.drives]), path)
     except DynidentError:  # the loops do not close there: what was lost is not the inertia
         return ""
     own = np.abs(np.diagonal(inertia, axis1=1, axis2=2))
@@ -309,7 +254,7 @@ def loop_gain(machine: Machine, x: ArrayLike) -> float:
     A = actuator_rows(machine.mechanism, x)[0]
     joined = machine.of(machine.layout.numbers.joined)
     actuators = A.T @ (joined[:, None] * A)
-    moved = inertia_of(machine.mechanism, reflected(machine.drives), np.atleast_2d(x))[0] - actuators
+    moved = inertia_of(machine.mechanism, machine.of(machine.layout.numbers.reflected), np.atleast_2d(x))[0] - actuators
     if np.linalg.matrix_rank(actuators) < actuators.shape[0]:
         return float("inf")
     return float(np.abs(np.linalg.eigvals(np.linalg.solve(actuators, moved))).max())

@@ -3,54 +3,40 @@
 Assumptions, all in this file: ideal drives have no inertia and no friction of their own and give the wanted torque at once (an
 ampere is a newton metre at the motor), up to the effort limits of the description; encoders sit on the joints with 2^20 counts
 per turn, or a micrometre, and an exact velocity; control runs at 1 kHz, plant at 4 kHz, and the controller knows the robot.
-
-Loops on coupled joints whose gains are in proportion to inertias D of the actuators see, at a pose, the directions x of
-
-    A^T D A x = lambda M x
-
-each as an axis of its own with 1 / lambda of the inertia that the gains were made for. The fastest direction must not be too
-fast for the sampling, the slowest not too slow for the position loop around it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dynident.arrays import Array
 from dynident.checks import choice
-from dynident.control.gains import gains_for, pi_gains
+from dynident.control.cascade import cascade_for, spread
+from dynident.control.gains import gains_for
 from dynident.control.laws import PID, Cascade, ComputedTorque
-from dynident.control.period import AxisLoops, period_map, rigid_plant
 from dynident.drive.drive import Drive
 from dynident.drive.encoder import Encoder
+from dynident.drive.joint_terms import beside_drives, identified_model, joint_side
 from dynident.drive.motor import Motor
 from dynident.drive.transmission import Transmission
 from dynident.errors import DynidentError, SimulationError, require
 from dynident.mechanics.actuation import actuator_jacobian
 from dynident.mechanics.dynamics import mass_matrix
 from dynident.mechanism.mechanism import Mechanism
-from dynident.simulate.drives_file import beside_drives
-from dynident.simulate.model import identified_model, joint_side
-from dynident.simulate.record import notify
+from dynident.simulate.record import Sensors, notify
 from dynident.simulate.reference import Reference
 from dynident.simulate.robot import VirtualRobot
-from dynident.simulate.sensors import Sensors
 
 CONTROLLERS = ("computed_torque", "feedforward", "pd", "cascade")
 BANDWIDTH, DAMPING, CYCLE, STEP = 10.0, 0.7, 1e-3, 2.5e-4  # Hz, -, s, s
 POSES = 64  # along a reference
 COUNT = {"revolute": 2.0 * math.pi / 2**20, "prismatic": 1e-6}  # rad, m
-GAIN_MARGIN, PHASE_MARGIN = 2.0, 30.0  # factor, degrees: the usual least ones
-RESERVE = 1.2  # factor on the margins of the slowest direction without sampling, for what sampling costs
-SEPARATION = 5.0  # velocity loop over position loop
 BANDWIDTHS = (1e-3, 1e4)  # of a controller that is made here [Hz]
-SLOWEST = 1e-3  # share of a wanted bandwidth below which no loop is looked for
 
 
 def actuator_inertia(mechanism: Mechanism, q: ArrayLike) -> Array:
@@ -212,74 +198,3 @@ def with_noise(machine: VirtualRobot, motion: object, efforts: float = 0.01, pos
     spread = positions * (turns if machine.sensors.side == "motor" else np.ones_like(turns))
     size = efforts * np.sqrt(np.mean(effort**2, axis=0))
     return replace(machine, sensors=replace(machine.sensors, effort_noise=size, position_noise=spread))
-
-
-def spread(mechanism: Mechanism, q: ArrayLike, inertias: ArrayLike) -> tuple[float, float]:
-    """Return the smallest and largest rate lambda over all directions and poses."""
-    x = np.atleast_2d(np.asarray(q, dtype=np.float64))
-    M, A = mass_matrix(mechanism, x), actuator_jacobian(mechanism, x)
-    try:
-        half = np.linalg.inv(np.linalg.cholesky(M))
-    except np.linalg.LinAlgError:
-        raise SimulationError(
-            f"robot '{mechanism.name}': its mass matrix is not positive definite along the motion, so no gains follow from it; "
-            "give every moving link or its drive an inertia"
-        ) from None
-    W = np.sqrt(np.asarray(inertias, dtype=np.float64))[:, None] * (A @ np.swapaxes(half, -1, -2))
-    rates = np.linalg.eigvalsh(np.swapaxes(W, -1, -2) @ W)
-    return float(rates.min()), float(rates.max())
-
-
-def cascade_for(
-    rates: tuple[float, float], bandwidth: float, damping: float, cycle: float, *, exact: bool = True
-) -> tuple[Cascade, float]:
-    """Return a cascade for unit inertia whose loops keep their margins in the slowest and in the fastest direction."""
-    slow, fast = rates
-    loops = partial(_loops, damping=damping, cycle=cycle)
-    still, level = loops(SLOWEST * bandwidth, 1.0), 1.0
-    if not keeps_margins(still, slow, exact, RESERVE):  # next to no sampling: a question of the slow direction alone
-        level = 1.0 / (slow * _largest(lambda x: keeps_margins(still, 1.0 / x, exact, RESERVE), 1.0, 1.0 / slow))
-    reached = bandwidth
-    if not _all(loops(bandwidth, level), rates, exact):
-        reached = _largest(lambda f: _all(loops(f, level), rates, exact), SLOWEST * bandwidth, bandwidth)
-    if not _all(loops(reached, level), rates, exact):
-        raise SimulationError(
-            f"a cascade of {bandwidth:g} Hz at a cycle of {cycle:g} s has no gains that are stable in all directions, which "
-            f"differ in speed by {fast / slow:.3g}; use computed torque or a shorter cycle"
-        )
-    return loops(reached, level), reached
-
-
-def _loops(bandwidth: float, level: float, *, damping: float, cycle: float) -> Cascade:
-    proportional, integral = pi_gains(level, 0.0, 1.0, SEPARATION * bandwidth, damping)
-    return Cascade(
-        2.0 * np.pi * bandwidth,
-        proportional,
-        integral,
-        position_cycle=cycle,
-        velocity_cycle=cycle / 4.0,
-        velocity_feedforward=1.0,
-    )
-
-
-def keeps_margins(loops: Cascade, rate: float, exact: bool = True, reserve: float = 1.0) -> bool:
-    """Tell whether the sampled loops of one direction keep the margins of this module.
-
-    A gain margin is stability at that gain, a phase margin p stability at the gain exp(-i p).
-    """
-    axis, plant = AxisLoops(loops, Encoder(velocity="exact" if exact else "difference")), rigid_plant(1.0 / rate)
-    gains = (1.0, reserve * GAIN_MARGIN, complex(np.exp(-1j * np.radians(reserve * PHASE_MARGIN))))
-    periods = (period_map(axis, plant, "velocity"), period_map(axis, plant, "position"))
-    return all(period.stable(gain) for period in periods for gain in gains)
-
-
-def _all(loops: Cascade, rates: tuple[float, float], exact: bool) -> bool:
-    return all(keeps_margins(loops, rate, exact) for rate in rates)
-
-
-def _largest(holds: Callable[[float], bool], low: float, high: float) -> float:
-    """Return by bisection the largest number at which something holds that does so at `low`."""
-    for _ in range(12):
-        middle = float(np.sqrt(low * high))
-        low, high = (middle, high) if holds(middle) else (low, middle)
-    return low

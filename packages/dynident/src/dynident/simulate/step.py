@@ -31,8 +31,8 @@ from dynident.mechanics.solving import NodeRows
 from dynident.mechanism.mechanism import Mechanism
 from dynident.simulate.drives import within
 from dynident.simulate.dynamics import Dynamics, solve
-from dynident.simulate.layout import Field, MachineRoutine, largest
-from dynident.simulate.shape import FINE, LOST_CLOSURE, SINGULAR_MASS, UNSTABLE, parts_of
+from dynident.simulate.friction import laws_of
+from dynident.simulate.layout import FINE, LOST_CLOSURE, SINGULAR_MASS, UNSTABLE, Field, MachineRoutine, largest
 
 SWEEPS = 200  # at most; one or two while everything rests
 SETTLED = 1e-14  # change of a force over the range between its levels
@@ -46,14 +46,14 @@ class Sticking:
 
     def __init__(self, dynamics: Dynamics) -> None:
         self.dynamics, self.graph = dynamics, dynamics.graph
-        self.shape, self.layout = dynamics.shape, dynamics.layout
-        self.n, self.B, self.J = dynamics.n, dynamics.shape.bound, len(dynamics.shape.jumping)
+        self.layout = dynamics.layout
+        self.n, self.B, self.J = dynamics.n, self.layout.bound, len(self.layout.jumping)
 
     @cached_property
     def _replies(self) -> Function:
         """Replies to unit forces on owners in a stage."""
         m = self.layout.motion
-        return self._made("replies", m.L, m.D, self.dynamics.motors if self.shape.loop else self.dynamics.mass)
+        return self._made("replies", m.L, m.D, self.dynamics.motors if self.layout.loop else self.dynamics.mass)
 
     @cached_property
     def _whole(self) -> Function:
@@ -61,14 +61,14 @@ class Sticking:
         m = self.layout.motion
         return (
             self._made("whole_replies", m.whole_factors, m.whole_inverses, self.dynamics.mass)
-            if self.shape.loop
+            if self.layout.loop
             else self._replies
         )
 
     def _made(self, name: str, factors: Field, inverses: Field, mass: NodeRows) -> Function:
         """Return M^-1 c^T of every owner that moves with the mechanism, W, and their accelerations c nu_dot."""
         d, n, graph = self.dynamics, self.n, self.graph
-        C = [d.owner_form(self.shape.owners[i]) for i in self.shape.jumping[: self.B]]
+        C = [d.owner_form(self.layout.owners[i]) for i in self.layout.jumping[: self.B]]
         zero = graph.zero
         M = [row[::-1] for row in mass[::-1]]
         # Branches of a tree do not feel each other: what is zero in M by its structure and stays so is left out here too.
@@ -211,7 +211,7 @@ class Sticking:
 
     def _stop_rotor(self, r: MachineRoutine, o: int, tail: Node, limits: tuple[Node, Node], h: Node) -> None:
         """Correct friction applied to a rotor in front of an elastic shaft after it had stopped within the step."""
-        first = self.shape.shafts[self.shape.owners[self.shape.jumping[o]].motor]
+        first = self.layout.shafts[self.layout.owners[self.layout.jumping[o]].motor]
         theta, omega = r.get(r.s.theta, first), r.get(r.s.omega, first)
         inertia = r.get(r.p.shaft_inertia, first)
         impulse = where(tail > 0.0, within(omega * inertia, *limits), 0.0)
@@ -239,7 +239,7 @@ class Sticking:
         for o in range(B):
             rates = [x - X[o][j] * found[o] for j, x in enumerate(rates)]
         r.put_all(r.s.v, rates)
-        if self.shape.balls:
+        if self.layout.balls:
             return r
         last = reduce(maximum, tail)
         shift = [self.graph.zero] * n
@@ -254,7 +254,7 @@ class Sticking:
     def _carried(self) -> Function:
         """Return G t: how the positions move with small steps t of the coordinates."""
         t = self.graph.symbols("t", self.n)
-        G = self.dynamics.eq.G if self.shape.mechanism.loops else None
+        G = self.dynamics.eq.G if self.layout.mechanism.loops else None
         moved = t if G is None else [total([self.graph.zero, *(g * x for g, x in zip(row, t, strict=True))]) for row in G]
         return Function("carried", {**self.dynamics.inputs(), "t": self.n}, {"d": moved})
 
@@ -271,10 +271,10 @@ class Step:
     """The routines that move one machine."""
 
     def __init__(self, dynamics: Dynamics, control: Routine) -> None:
-        self.d, self.graph, self.shape, self.layout = dynamics, dynamics.graph, dynamics.shape, dynamics.layout
+        self.d, self.graph, self.layout = dynamics, dynamics.graph, dynamics.layout
         self.control = control
-        self.sticking = Sticking(dynamics) if self.shape.jumping or self.shape.remembering else None
-        self.hold = self.sticking.hold() if self.sticking is not None and self.shape.bound else None
+        self.sticking = Sticking(dynamics) if self.layout.jumping or self.layout.remembering else None
+        self.hold = self.sticking.hold() if self.sticking is not None and self.layout.bound else None
         self.motion = dynamics.motion()
         self._steps: dict[object, Routine] = {}
 
@@ -283,30 +283,30 @@ class Step:
     def _remember(self, r: MachineRoutine, dt: Node | None) -> None:
         """Bring the states of laws with memory to a time dt after the start of the step (None: its end, for good)."""
         motion = r.local("motion", 3)
-        for i, part, number, at in parts_of(self.shape.owners):
-            if not isinstance(part.what, DynamicLaw):
+        for i, law, number, at in laws_of(self.layout.owners):
+            if not isinstance(law, DynamicLaw):
                 continue
-            if part.shape not in self._steps:
-                self._steps[part.shape] = part.what.step(self.graph)
-            speed = r.get(r.w.speed, len(self.shape.jumping) + self.shape.remembering.index(i))
-            last = r.get(r.s.memory, at + part.states - 1)
+            if law.structure not in self._steps:
+                self._steps[law.structure] = law.step(self.graph)
+            speed = r.get(r.w.speed, len(self.layout.jumping) + self.layout.remembering.index(i))
+            last = r.get(r.s.memory, at + law.states)
             r.store_all(motion, 0, [last, speed, r.get(r.p.step) if dt is None else dt])
             state = r.at(r.s.memory, at) if dt is None else r.at(r.w.z, at)
-            r.call(self._steps[part.shape], state=state, motion=motion, numbers=r.at(r.p.law, number))
+            r.call(self._steps[law.structure], state=state, motion=motion, numbers=r.at(r.p.law, number))
             if dt is None:
-                r.put(r.s.memory, speed, at + part.states - 1)
+                r.put(r.s.memory, speed, at + law.states)
 
     @cached_property
     def derivative(self) -> MachineRoutine:
         """dy/dt at the state y, a time dt after the start of the step; status tells whether there is one."""
         r = MachineRoutine(self.layout, self.graph, "derivative", ("y", "k", "s", "p", "w", "m"))
-        if self.shape.remembering:
+        if self.layout.remembering:
             r.put_all(r.w.z, r.get_all(r.s.memory))
             dt = r.get(r.w.dt)
             with r.when(dt > 0.0):
                 r.call(self.d.speeds, u=r.at(r.w.speed))
                 self._remember(r, dt)
-        if not any(drive.loses_rigidly for drive in self.shape.drives):
+        if not any(map(self.layout.loses_rigidly, range(self.d.k))):
             self._evaluate(r)
         else:
             gears = self.d.gears()
@@ -317,7 +317,7 @@ class Step:
                 r.put_all(r.s.through, r.get_all(r.w.through))
                 r.leave(r.get(r.w.agree) > 0.0)
         status = where(r.get(r.m.solid) > 0.0, FINE, SINGULAR_MASS)
-        if self.shape.mechanism.loops:
+        if self.layout.mechanism.loops:
             branch, before = r.get(r.m.branch), r.get(r.s.branch)
             lost = either(opposite(r.get(r.m.pivot) >= SINGULAR), branch * before < 0.0)
             status = where(lost, LOST_CLOSURE, status)
@@ -327,7 +327,7 @@ class Step:
 
     def _evaluate(self, r: MachineRoutine) -> None:
         r.call(self.motion, z=r.at(r.w.z), e=r.at(r.w.push))
-        if self.shape.loop:
+        if self.layout.loop:
             self._decoupled(r)
         else:
             self._hold(r)
@@ -344,7 +344,7 @@ class Step:
         L = [[r.get(r.m.L, i * n + j) if j < i else self.graph.zero for j in range(n)] for i in range(n)]
         D, force = r.get_all(r.m.D), r.get_all(r.m.force)
         r.store_all("k", at, r.get_all(r.s.acceleration))
-        with r.until(TURNS if self.shape.loop == "iterated" else 1):
+        with r.until(TURNS if self.layout.loop == "iterated" else 1):
             last = r.load_all("k", at, n)
             right = []
             for i in range(n):
@@ -362,7 +362,7 @@ class Step:
         """Return the time loop: ``a`` says how many steps, and receives why it stopped."""
         arrays = ("a", "s", "p", "w", "m", "table", "noise", "push", "record")
         r = MachineRoutine(self.layout, self.graph, "run", arrays)
-        size, shares = self.layout.moving, STAGES[self.shape.integrator]
+        size, shares = self.layout.moving, STAGES[self.layout.integrator]
         h = r.get(r.p.step)
         r.put(r.w.status, FINE)
         r.put(r.w.index, -1.0)
@@ -385,7 +385,7 @@ class Step:
             self._finish(r, h)
             self._check(r)
             r.leave(r.get(r.w.status) > 0.0)
-            for i in self.shape.loading:  # those of the step that ends: friction that grows with the load is one step late
+            for i in self.layout.loading:  # those of the step that ends: friction that grows with the load is one step late
                 r.put(r.s.load, r.get(r.w.load, i), i)
             if self.sticking is not None:
                 r.call(self.sticking.settle())
@@ -398,7 +398,7 @@ class Step:
     def _push(self, r: MachineRoutine, time: Node) -> None:
         """Bring external torques and wrenches up to date; they are linear between the rows of their table."""
         width = self.layout.work.push.count
-        if not self.shape.pushed and not self.shape.links:
+        if not self.layout.pushed and not self.layout.links:
             return
         rows = r.get(r.a.push_rows)
         at = time / r.get(r.a.push_every) - r.get(r.a.push)
@@ -414,9 +414,9 @@ class Step:
         r.put_all(r.s.cut, [x + y for x, y in zip(r.get_all(r.s.cut), r.get_all(r.w.limited), strict=True)])
         r.put_all(r.s.acceleration, r.get_all(r.w.rates, self.d.n, self.layout.state.v.first))
         inputs: dict[str, str | Place] = {"y": "s", "z": r.at(r.w.z), "k": r.at(r.w.rates)}
-        if self.shape.loading:
+        if self.layout.loading:
             r.call(self.d.loads(), **inputs, load=r.at(r.w.load))
-        if self.shape.mechanism.loops:
+        if self.layout.mechanism.loops:
             q, fix = r.get_all(r.s.q), r.get_all(r.m.fix)
             r.put_all(r.s.q, [x + dx for x, dx in zip(q, fix, strict=True)])
             r.put(r.w.status, where(largest(self.graph, fix) > FAR, LOST_CLOSURE, FINE))
@@ -432,11 +432,11 @@ class Step:
         """Make the step from the rates of all stages."""
         s, size = self.layout.state, self.layout.moving
         y = r.load_all("s", 0, size)
-        k = [r.get_all(r.w.rates, size, j * size) for j in range(len(STAGES[self.shape.integrator]))]
-        if self.shape.integrator == "rk4":
+        k = [r.get_all(r.w.rates, size, j * size) for j in range(len(STAGES[self.layout.integrator]))]
+        if self.layout.integrator == "rk4":
             rows = zip(y, *k, strict=True)
             r.store_all("s", 0, [x + h / 6.0 * (a + 2.0 * (b + c) + d) for x, a, b, c, d in rows])
-        elif self.shape.integrator == "midpoint":
+        elif self.layout.integrator == "midpoint":
             r.store_all("s", 0, [x + h * b for x, b in zip(y, k[1], strict=True)])
         else:  # velocities first, then positions with the new velocities
             r.put_all(r.s.v, [y[i] + h * k[0][i] for i in range(s.v.first, size)])
@@ -455,7 +455,7 @@ class Step:
                 index = where(absolute(y[i]) < limit, index, float(i - s.v.first))
         r.put(r.w.index, index)
         r.put(r.w.status, where(index < 0.0, FINE, UNSTABLE))
-        for free, first in self.shape.balls:
+        for free, first in self.layout.balls:
             turn = first + 3 if free else first
             x = y[turn : turn + 3]
             angle = sqrt(x[0] * x[0] + x[1] * x[1] + x[2] * x[2])
@@ -468,7 +468,7 @@ class Step:
     def placed(self) -> MachineRoutine:
         """Return what writes the state at the coordinates x[:n] and velocities x[n:], following loops from where they are."""
         r = MachineRoutine(self.layout, self.graph, "placed", ("s", "p", "w", "x", "status"))
-        mechanism, model, shape, n = self.shape.mechanism, self.shape.law.model, self.shape, self.d.n
+        layout, mechanism, model, n = self.layout, self.layout.mechanism, self.layout.model, self.d.n
         r.store("status", 0, FINE)
         if mechanism.loops:
             follow_branch(r, mechanism, "", r.at(r.s.q), ("x", 0), ("status", 0))
@@ -476,23 +476,23 @@ class Step:
             r.put_all(r.s.q, r.load_all("x", 0, n))
         r.put_all(r.s.v, r.load_all("x", n, n))
         self.d.sense(r)
-        for a, first in enumerate(shape.shafts[:-1]):
+        for a, first in enumerate(layout.shafts[:-1]):
             ratio = r.get(r.p.ratio, a)
-            for e in range(first, shape.shafts[a + 1]):
+            for e in range(first, layout.shafts[a + 1]):
                 r.put(r.s.theta, ratio * r.get(r.w.rho, a), e)
                 r.put(r.s.omega, ratio * r.get(r.w.rho_v, a), e)
-        jumping = len(shape.jumping)
-        if shape.jumping or shape.remembering:
+        jumping = len(layout.jumping)
+        if layout.jumping or layout.remembering:
             r.call(self.d.speeds, y="s", u=r.at(r.w.speed))
             speed = r.get_all(r.w.speed)
             r.put_all(r.s.begin, speed[:jumping])
             r.put_all(r.s.side, [sign(v) for v in speed[:jumping]])
-            for i, part, _, at in parts_of(shape.owners):
-                if part.states:
-                    r.put(r.s.memory, speed[jumping + shape.remembering.index(i)], at + part.states - 1)
+            for i, law, _, at in laws_of(layout.owners):
+                if isinstance(law, DynamicLaw):
+                    r.put(r.s.memory, speed[jumping + layout.remembering.index(i)], at + law.states)
         if not model.loops:
             r.put_all(r.s.pose, r.load_all("x", 0, n))
-        elif geometry_key(model) == geometry_key(mechanism):
+        elif geometry_key(model, frames=False) == geometry_key(mechanism, frames=False):
             r.put_all(r.s.pose, r.get_all(r.s.q))
         else:
             follow_branch(r, model, "_model", r.at(r.s.pose), ("x", 0), ("status", 0))

@@ -27,14 +27,14 @@ from dynident.graph.vectors import dot
 from dynident.mechanics.actuation import internal, least_norm, least_squares
 from dynident.mechanics.branch import closing_routine, motor_step, newton_step
 from dynident.mechanics.equations import Equations
+from dynident.mechanics.functions import lumped_symbols
 from dynident.mechanics.moving_tree import positions_of
 from dynident.mechanics.solving import NodeRows, solve_general, solve_symmetric
-from dynident.simulate.drives import inertial_torques, lumped_symbols, within_voltage
+from dynident.simulate.drives import inertial_torques, within_voltage
 from dynident.simulate.dynamics import Dynamics
-from dynident.simulate.friction import Given, softened
-from dynident.simulate.layout import Field, MachineRoutine, each
+from dynident.simulate.friction import Given, softened, starts
+from dynident.simulate.layout import IDEAL, LOST_CLOSURE, LOST_TASK, Field, MachineRoutine, each, own_positions
 from dynident.simulate.reference import TaskRow, table_width, task_fields
-from dynident.simulate.shape import IDEAL, LOST_CLOSURE, LOST_TASK, own_positions, starts
 
 SINGULAR = 1e-9  # share of a row of the work space that the robot must be able to make on its own
 
@@ -43,9 +43,9 @@ class Model:
     """The model of a control law: functions of the pose ``q``, velocities ``v`` and accelerations ``a``."""
 
     def __init__(self, dynamics: Dynamics) -> None:
-        self.graph, self.shape, self.layout, self.p = dynamics.graph, dynamics.shape, dynamics.layout, dynamics.p
-        self.mechanism = self.shape.law.model
-        self.n, self.k, self.nq = self.mechanism.dof, len(self.shape.drives), positions_of(self.mechanism)
+        self.graph, self.layout, self.p = dynamics.graph, dynamics.layout, dynamics.p
+        self.mechanism = self.layout.model
+        self.n, self.k, self.nq = self.mechanism.dof, self.layout.k, positions_of(self.mechanism)
         self.rows = coupling_rows(self.mechanism)
         self.eq = Equations(self.mechanism, self.graph)
         self.eq.phi = lumped_symbols(self.mechanism, self.p.model_phi)
@@ -129,7 +129,7 @@ class Model:
 
     def torques(self) -> Function:
         """Return the motor torques that give accelerations at a pose, with the preload, and whether there are any."""
-        eq, owners = self.eq, self.shape.law.frictions
+        eq, owners = self.eq, self.layout.model_owners
         tree, wanted = inertial_torques(eq), self.graph.symbols("r", self.n)
         if eq.G is not None:
             wanted = [dot(row, wanted) for row in eq.G]
@@ -165,9 +165,8 @@ class TaskModel(Model):
 
     def __init__(self, dynamics: Dynamics) -> None:
         super().__init__(dynamics)
-        law = self.shape.law
-        self.space: Bound = bound_space("task", law.space, self.mechanism)
-        self.table = task_fields(law.model, law.space, self.k)
+        self.space: Bound = bound_space("task", self.layout.space, self.mechanism)
+        self.table = task_fields(self.mechanism, self.layout.space, self.k)
         self.t: TaskRow[list[Node]] = each(self.table, lambda field: field.symbols(self.graph))
         self.still = Equations(self.mechanism, self.graph)
         self.still.phi, self.still.a = self.eq.phi, [self.graph.zero] * self.n
@@ -189,7 +188,7 @@ class TaskModel(Model):
     def _mass(self) -> NodeRows:
         """Inertia that weighs the freedoms; without a model of its own a law knows that of the drives."""
         M = [list(row) for row in self.still.mass_matrix()]
-        if self.shape.law.kind != "task computed":
+        if self.layout.law != "task computed":
             for a, row in enumerate(self.A):
                 for i in range(self.n):
                     for j in range(self.n):
@@ -258,10 +257,10 @@ class Tick:
     """The routines of one control law."""
 
     def __init__(self, dynamics: Dynamics) -> None:
-        self.dynamics, self.graph, self.shape, self.layout = dynamics, dynamics.graph, dynamics.shape, dynamics.layout
-        self.k, self.n, self.law = dynamics.k, dynamics.n, dynamics.shape.law
-        self.task = TaskModel(dynamics) if self.law.space is not None else None
-        self.model = self.task or (Model(dynamics) if self.law.asks else None)
+        self.dynamics, self.graph, self.layout = dynamics, dynamics.graph, dynamics.layout
+        self.k, self.n, self.law = dynamics.k, dynamics.n, dynamics.layout.law
+        self.task = TaskModel(dynamics) if self.layout.space is not None else None
+        self.model = self.task or (Model(dynamics) if self.law not in ("open", "cascade", "pid") else None)
         self.senses = dynamics.senses
         self.sense = self._sense()
 
@@ -274,7 +273,7 @@ class Tick:
         """Return where the row of the reference that holds now begins."""
         rows, first = r.get(r.a.table_rows), r.get(r.a.table)
         row: Node = minimum(floor(r.get(r.s.step) / r.get(r.p.every)) - first, rows - 1.0)
-        return row * float(table_width(self.law, self.k))
+        return row * float(table_width(self.layout))
 
     def _row(self, r: MachineRoutine) -> Callable[[int], Node]:
         """Return a reader of that row."""
@@ -336,7 +335,7 @@ class Tick:
     def _limited(self, r: MachineRoutine, a: int, current: Node, omega: Node) -> Node:
         """Return a current within the limits of motor and amplifier."""
         cut: Node = clip(current, r.get(r.p.current_limit, a))
-        if not self.shape.drives[a].limited:
+        if not self.layout.limited[a]:
             return cut
         top, ohm = r.get(r.p.voltage_limit, a), r.get(r.p.resistance, a)
         held: Node = within_voltage(cut, r.get(r.p.emf, a) * omega, top, ohm)
@@ -363,7 +362,7 @@ class Tick:
         """Return what is due at the start of a step."""
         r = MachineRoutine(self.layout, self.graph, "control", ARRAYS)
         step = r.get(r.s.step)
-        kind = self.law.kind
+        kind = self.law
         if kind in ("cascade", "task cascade"):
             with r.when(self._due(step, r.get(r.p.sense))):
                 r.call(self.sense)
@@ -371,7 +370,7 @@ class Tick:
         elif kind != "held":
             with r.when(self._due(step, r.get(r.p.outer))):
                 # An open loop asks the sensors only where the speed limits the current.
-                if kind != "open" or any(drive.limited for drive in self.shape.drives):
+                if kind != "open" or any(self.layout.limited):
                     r.call(self.sense)
                 laws = {"open": self._open, "pid": self._pid, "projected": self._pid, "computed": self._computed}
                 laws.get(kind, self._task_torques)(r)
@@ -395,10 +394,10 @@ class Tick:
         row = self._row(r)
         for a in range(self.k):
             value = row(a)
-            if self.law.torque:
+            if self.layout.torque:
                 self._hold_torque(r, a, value)
                 continue
-            if self.shape.drives[a].feed == IDEAL:
+            if self.layout.feeds[a] == IDEAL:
                 held = self._limited(r, a, value, r.get(r.p.ratio, a) * r.get(r.s.sensed_v, a))
             else:
                 held = clip(value, r.get(r.p.voltage_limit, a))
@@ -424,7 +423,7 @@ class Tick:
             self._wishes(r, step / inner)
             for a in range(k):
                 self._velocity(r, a, row(feed + a))
-        if self.law.current_loop:
+        if self.layout.current_loop:
             with r.when(self._due(step, r.get(r.p.current_every))):
                 currents = Function("currents", self.senses.inputs, {"current": self.senses.outputs["current"]})
                 r.call(currents, y="s", current=r.at(r.w.current))
@@ -461,12 +460,12 @@ class Tick:
         errors = [r.get(r.w.error, i) for i in range(task.space.rows)]
         for i, error in enumerate(errors):
             r.put(r.w.task, self._feedback(r, error, r.get(r.w.rate, i), i), i)
-        if self.law.kind == "task forces":
+        if self.law == "task forces":
             r.call(task.forces(), **given, u=r.at(r.w.task), torque=r.at(r.w.torque), ok=r.at(r.w.ok))
         else:
             r.call(task.accelerations(), **given, u=r.at(r.w.task), a=r.at(r.w.a), ok=r.at(r.w.ok))
         r.stop_unless_ok(LOST_TASK)
-        if self.law.kind == "task computed":
+        if self.law == "task computed":
             self._needed(r, self.model, self._row(r), task.table.v.first)
         self._hold_all(r, errors)
 
@@ -494,7 +493,7 @@ class Tick:
         )
         r.put(r.s.integral, moved.integral, a)
         r.put(r.s.asked, moved.output, a)
-        if self.shape.drives[a].feed == IDEAL:
+        if self.layout.feeds[a] == IDEAL:
             self._send(r, a, moved.output, moved.cut)
         else:
             r.put(r.s.beyond, moved.cut, a)
@@ -530,7 +529,7 @@ class Tick:
             place, speed, wanted, slope = r.get(r.s.sensed, a), r.get(r.s.sensed_v, a), row(a), row(k + a)
             errors.append(wanted - place)
             r.put(r.w.torque, self._feedback(r, errors[a], slope - speed, a) + row(2 * k + a), a)
-        if self.law.kind == "projected" and self.model is not None:
+        if self.law == "projected" and self.model is not None:
             r.call(self.model.measured)
             r.call(self.model.distribute())
         for a in range(k):
@@ -550,10 +549,10 @@ class Tick:
             errors.append(wanted - place)
             feedback = self._feedback(r, errors[c], slope - speed, c)
             r.put(r.w.a, row(2 * n + c) + feedback, c)
-        if self.law.on_reference:
+        if self.layout.on_reference:
             r.put_all(r.w.error, errors)
             r.call(model.moved())
-        self._needed(r, model, row, n, on_reference=self.law.on_reference)
+        self._needed(r, model, row, n, on_reference=self.layout.on_reference)
         self._hold_all(r, errors)
 
     def _needed(

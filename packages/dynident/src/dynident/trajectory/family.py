@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynident.arrays import Array
-from dynident.checks import numbers
+from dynident.checks import finite_times, numbers
 from dynident.checks import plain as scalar
 from dynident.errors import DynidentError
 from dynident.files import jsonable
@@ -73,14 +73,6 @@ class Family(Protocol):
         """Return plain data, which `from_spec` reads back."""
 
 
-def finite_times(t: ArrayLike) -> Array:
-    """Return times as a vector of finite numbers."""
-    array = np.atleast_1d(numbers(t, "t"))
-    if array.ndim != 1 or not np.all(np.isfinite(array)):
-        raise DynidentError(f"t has shape {array.shape}; give a vector of finite times in seconds")
-    return array
-
-
 def positive(what: str, value: float) -> float:
     """Return a number after checking that it is finite and above zero."""
     value = scalar(value)
@@ -123,10 +115,11 @@ class CurveBase(Described, ABC):
 
     def __call__(self, t: ArrayLike) -> State:
         """Return q, v, a."""
-        return self._at(finite_times(t))
+        return self.at(finite_times(t))
 
     @abstractmethod
-    def _at(self, t: Array) -> State: ...  # q, v, a (N, n) at checked times (N,)
+    def at(self, t: Array) -> State:
+        """Return q, v, a (N, n) at checked times (N,)."""
 
     def sample(self: Curve, rate: float) -> Motion:
         """Return the motion at a fixed rate."""
@@ -173,7 +166,8 @@ class Trajectory(CurveBase):
         """Number of coordinates."""
         return int(self.coefficients.shape[0])
 
-    def _at(self, t: Array) -> State:
+    def at(self, t: Array) -> State:
+        """Return q, v, a at checked times."""
         return self.derivative(t, 0), self.derivative(t, 1), self.derivative(t, 2)
 
     def derivative(self, t: ArrayLike, order: int) -> Array:

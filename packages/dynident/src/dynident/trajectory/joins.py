@@ -49,7 +49,8 @@ class Bridge(CurveBase):
         """Both states as derivatives by t / T, (6, n)."""
         return np.array([x * self.duration**k for state in (self.start, self.end) for k, x in enumerate(state)])
 
-    def _at(self, t: Array) -> State:
+    def at(self, t: Array) -> State:
+        """Return q, v, a at checked times."""
         T, ends = self.duration, self._ends
         u = np.clip(t / T, 0.0, 1.0)
         return hermite(u, 0) @ ends, hermite(u, 1) @ ends / T, hermite(u, 2) @ ends / T**2
@@ -158,7 +159,8 @@ class Joined(CurveBase):
         """When each piece starts [s], and when the last one ends."""
         return np.concatenate([[0.0], np.cumsum([piece.duration for piece in self.pieces])])
 
-    def _at(self, t: Array) -> State:
+    def at(self, t: Array) -> State:
+        """Return q, v, a at checked times."""
         starts = self.starts
         which = np.clip(np.searchsorted(starts, t, side="right") - 1, 0, len(self.pieces) - 1)
         out = tuple(np.empty((t.size, self.dof)) for _ in range(3))
@@ -250,7 +252,8 @@ class Lead(CurveBase):
         """Number of coordinates."""
         return self.curve.dof
 
-    def _at(self, t: Array) -> State:
+    def at(self, t: Array) -> State:
+        """Return q, v, a at checked times."""
         T = self.duration
         u = np.clip(t / T, 0.0, 1.0)
         s = T * (u**3 - 0.5 * u**4)

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynident.arrays import Array
-from dynident.checks import numbers
+from dynident.checks import finite_times, numbers
 from dynident.errors import DynidentError
-from dynident.trajectory.family import CurveBase, State, finite_times, positive
+from dynident.trajectory.family import CurveBase, State, positive
 from dynident.trajectory.profiles import Cycloid, Profile, Quintic
 
 Move = tuple[int, float, float, float, float]
@@ -133,7 +133,8 @@ class Strokes(CurveBase):
                 found.append((j, float(np.sign(distance)) * speed, begin + ramp, begin + ramp + flat))
         return found
 
-    def _at(self, t: Array) -> State:
+    def at(self, t: Array) -> State:
+        """Return q, v, a at checked times."""
         q, v, a = np.tile(self.start, (t.size, 1)), np.zeros((t.size, self.dof)), np.zeros((t.size, self.dof))
         for j, begin, distance, speed, ramp in self.moves:
             profile = _profile(distance, speed, ramp)
@@ -367,7 +368,8 @@ class Moves(CurveBase):
         """Number of coordinates."""
         return int(self.points.shape[1])
 
-    def _at(self, t: Array) -> State:
+    def at(self, t: Array) -> State:
+        """Return q, v, a at checked times."""
         begin = np.concatenate([[0.0], np.cumsum(self.durations)[:-1]])
         which = np.clip(np.searchsorted(begin, t, side="right") - 1, 0, len(begin) - 1)
         T = self.durations[which]

@@ -25,8 +25,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynident.arrays import Array
+from dynident.checks import finite_times
 from dynident.errors import DynidentError
-from dynident.trajectory.family import Described, Trajectory, finite_times, positive
+from dynident.trajectory.family import Described, Trajectory, positive
 
 
 @dataclass(frozen=True)

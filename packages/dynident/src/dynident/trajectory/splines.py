@@ -15,9 +15,10 @@ import scipy  # its sub-packages load on first use, which keeps the start fast
 from numpy.typing import ArrayLike
 
 from dynident.arrays import Array
+from dynident.checks import finite_times
 from dynident.errors import DynidentError
 from dynident.mechanics.motion import Motion
-from dynident.trajectory.family import CurveBase, Described, State, finite_times, positive
+from dynident.trajectory.family import CurveBase, Described, State, positive
 
 # Columns: value, slope and curvature at u = 0, then at u = 1; rows: powers u^0 ... u^5.
 _ENDS = np.array(
@@ -64,7 +65,8 @@ class Interpolated(CurveBase):
         """Number of coordinates."""
         return self.motion.dof
 
-    def _at(self, t: Array) -> State:
+    def at(self, t: Array) -> State:
+        """Return q, v, a at checked times."""
         m = self.motion
         knots = m.t - m.t[0]
         time = np.clip(t, 0.0, knots[-1])

@@ -20,7 +20,6 @@ from dynident.errors import DynidentError, require
 from dynident.figures import BLUE, ORANGE, label, one_axes
 from dynident.mechanics.closure import close_positions
 from dynident.mechanics.dynamics import coriolis_matrix, forward_dynamics, gravity, inverse_dynamics, mass_matrix
-from dynident.mechanics.inverse_kinematics_damped import position_limits
 from dynident.mechanics.kinematics import forward_kinematics, jacobian
 from dynident.mechanics.motion import Motion
 from dynident.mechanics.regressors import energy_regressor
@@ -207,7 +206,7 @@ def _poses(
         size = np.where(_slides(mechanism), NEAR * SLIDE, NEAR)
         lower, upper = home - size, home + size
     else:
-        lower, upper = position_limits(mechanism)
+        lower, upper = mechanism.position_limits
         half = np.where(_slides(mechanism), SLIDE, TURN)
         lower, upper = np.where(np.isfinite(lower), lower, -half), np.where(np.isfinite(upper), upper, half)
     if lower.shape != (n,) or upper.shape != (n,) or not np.all(lower <= upper):

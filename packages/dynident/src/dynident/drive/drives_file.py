@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any
 
 from dynident.checks import number, whole
@@ -30,7 +30,6 @@ from dynident.files import read_toml
 from dynident.friction.law import Friction
 from dynident.friction.text import law_of
 from dynident.mechanism.mechanism import Mechanism
-from dynident.simulate.model import seen_from, terms_of
 
 _KEYS = ("actuator", "motor", "gear", "encoder", "friction")
 
@@ -132,26 +131,3 @@ def _check(table: Mapping[str, Any], known: Sequence[str], where: str) -> None:
     for key in table:
         if key not in known:
             raise DescriptionError(f"{where}: unknown key '{key}'; known keys are {', '.join(known)}")
-
-
-def beside_drives(mechanism: Mechanism, drives: Sequence[Drive]) -> Mechanism:
-    """Return what is left of a robot's rotor inertia and friction when its drives have their own: both count once.
-
-    A description or a fit states what is seen at a joint, drive included; the part of the drive is taken out, down to zero.
-    """
-    parts: dict[str, dict[str, float]] = {}
-    for actuator, drive in zip(mechanism.actuators, drives, strict=True):
-        if len(actuator.coupling) == 1:
-            coordinate, c = next(iter(actuator.coupling.items()))
-            own = {**terms_of(drive.friction)[0], "ia": drive.inertia}
-            parts[coordinate] = seen_from(own, drive.transmission.ratio * c)
-    joints = []
-    for joint in mechanism.joints:
-        terms = dict(joint.terms)
-        for coordinate in joint.coordinates:
-            for symbol, part in parts.get(coordinate, {}).items():
-                key = symbol + coordinate.removeprefix(joint.name)
-                if symbol in ("ia", "fv", "fc") and key in terms:
-                    terms[key] = max(terms[key] - part, 0.0)
-        joints.append(replace(joint, terms=terms))
-    return replace(mechanism, joints=tuple(joints))

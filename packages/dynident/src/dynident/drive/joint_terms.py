@@ -1,4 +1,4 @@
-"""What identification should find of a virtual robot: its mechanism with drive inertia and friction as joint terms.
+"""A mechanism with its drives as joint terms, which is what identification should find of a robot.
 
 The drive of an actuator with rho = c q and theta = ratio rho adds, seen at its joint,
 
@@ -14,6 +14,7 @@ import numpy as np
 
 from dynident.drive.drive import Drive
 from dynident.errors import SimulationError
+from dynident.friction.dynamic import DynamicLaw
 from dynident.friction.law import Friction, FrictionLaw
 from dynident.friction.laws import (
     Asymmetric,
@@ -29,7 +30,8 @@ from dynident.friction.laws import (
 from dynident.friction.terms import TERMS
 from dynident.mechanism.elements import with_joint_terms
 from dynident.mechanism.mechanism import Mechanism, on_same_tree
-from dynident.simulate.friction import Law
+
+Law = Friction | DynamicLaw
 
 
 def joint_side(mechanism: Mechanism) -> Mechanism:
@@ -144,3 +146,26 @@ def identified_model(
 def _add(terms: dict[str, float], more: Mapping[str, float]) -> None:
     for symbol, value in more.items():
         terms[symbol] = float(np.add(terms.get(symbol, 0.0), value))
+
+
+def beside_drives(mechanism: Mechanism, drives: Sequence[Drive]) -> Mechanism:
+    """Return what is left of a robot's rotor inertia and friction when its drives have their own: both count once.
+
+    A description or a fit states what is seen at a joint, drive included; the part of the drive is taken out, down to zero.
+    """
+    parts: dict[str, dict[str, float]] = {}
+    for actuator, drive in zip(mechanism.actuators, drives, strict=True):
+        if len(actuator.coupling) == 1:
+            coordinate, c = next(iter(actuator.coupling.items()))
+            own = {**terms_of(drive.friction)[0], "ia": drive.inertia}
+            parts[coordinate] = seen_from(own, drive.transmission.ratio * c)
+    joints = []
+    for joint in mechanism.joints:
+        terms = dict(joint.terms)
+        for coordinate in joint.coordinates:
+            for symbol, part in parts.get(coordinate, {}).items():
+                key = symbol + coordinate.removeprefix(joint.name)
+                if symbol in ("ia", "fv", "fc") and key in terms:
+                    terms[key] = max(terms[key] - part, 0.0)
+        joints.append(replace(joint, terms=terms))
+    return replace(mechanism, joints=tuple(joints))
