@@ -201,6 +201,7 @@ class Work(Record[T]):
     z: T  # states of friction laws within the step
     speed: T  # of owners that may stick, then of those with memory
     acceleration: T  # of owners that move with the mechanism
+    stop_speed: T  # of those at the end of a step in which one stops
     X: T  # M^-1 c^T of those
     W: T  # c M^-1 c^T
     tail: T  # share of the step after the stop
@@ -214,7 +215,7 @@ class Work(Record[T]):
     index: T  # of the number that is beyond its limit
     limited: T  # which drives are at a limit
     torque: T  # that the law asks for
-    shared: T  # the same without internal torques
+    shared: T  # the same without internal torques, with the preload
     error: T
     x: T  # measured coordinates
     v: T
@@ -228,7 +229,8 @@ class Work(Record[T]):
     current: T
     theta: T
     omega: T
-    drift: T  # rates or changes of positions
+    drift: T  # rates of positions
+    moved: T  # changes of positions by that impulse
     correction: T  # of the model's pose
     ok: T
 
@@ -453,25 +455,18 @@ class Layout:
     @cached_property
     def work(self) -> Work[Field]:
         """Fields of the scratch."""
-        n, J, B, moving = self.n, len(self.jumping), self.bound, self.moving
+        n, nq, J, B, moving = self.n, positions_of(self.mechanism), len(self.jumping), self.bound, self.moving
         return placed(
             Work,
             "w",
             self.k,
             **dict.fromkeys(("x", "v", "a", "wanted", "task", "rate", "shift"), n),
             **dict.fromkeys(("dt", "agree", "status", "index", "ok"), 1),
-            **{"stage": moving, "rates": 4 * moving, "push": self.k + 6 * len(self.links)},
-            **{"z": starts(self.owners, "states")[-1], "drift": positions_of(self.mechanism)},
-            **{
-                "speed": J + len(self.remembering),
-                "acceleration": B,
-                "X": B * n,
-                "W": B * B,
-                "force": B,
-                "tail": J,
-                "impulse": J,
-            },
-            **{"load": len(self.owners), "error": max(n, self.k), "correction": positions_of(self.model)},
+            **dict.fromkeys(("acceleration", "stop_speed", "force"), B),
+            **{"stage": moving, "rates": 4 * moving, "push": self.k + 6 * len(self.links), "drift": nq, "moved": nq},
+            **{"speed": J + len(self.remembering), "tail": J, "impulse": J, "X": B * n, "W": B * B},
+            **{"z": starts(self.owners, "states")[-1], "load": len(self.owners)},
+            **{"error": max(n, self.k), "correction": positions_of(self.model)},
         )
 
     @cached_property

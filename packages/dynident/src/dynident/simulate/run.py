@@ -121,7 +121,7 @@ def rhythm(robot: VirtualRobot, log_cycle: float | None = None) -> tuple[dict[st
 def machine_of(robot: VirtualRobot, x: Array, v: Array | None = None, **how: Any) -> Machine:
     """Return the compiled machine of a robot at its start; many runs of one robot from one place fill in its numbers once."""
     speed = np.zeros_like(x) if v is None else v
-    key = (x.tobytes(), speed.tobytes(), *how.values())
+    key = (x.tobytes() + speed.tobytes(), *how.values())
     made = robot.prepared.get(key)
     if made is None:
         cycles, voltage = loop_cycles(robot.controller).values(), fed_with_voltage(robot.controller)
@@ -166,7 +166,9 @@ class Runner:
         self.rows = self._samples()
         self.steps = (self.rows - 1) * self.every  # from the first sample of the log to the last
         start = self.start if self.before is None else {"q": self.before.origin}
-        self.x, self.v = start_state(mechanism, start, self.reference.begin)  # type: ignore[arg-type]
+        self.x, self.v = self.reference.begin
+        if start is not None or all(self.x.tobytes() + self.v.tobytes() != known for known, *_ in list(robot.prepared)):
+            self.x, self.v = start_state(mechanism, start, self.reference.begin)  # type: ignore[arg-type]
         push = self.disturbance
         self.push = push if push is None or isinstance(push, Disturbance) else Disturbance(push)
         links = wrench_tables(mechanism, self.wrenches, np.zeros(1))  # checks them

@@ -86,8 +86,9 @@ class Sticking:
         inputs = {**d.inputs("k"), "m": self.layout.motion.size}
         return Function(name, inputs, {"x": columns, "W": [x for row in W for x in row], "u": u})
 
-    def _ask(self, r: MachineRoutine, replies: Function, y: str, k: str) -> None:
-        r.call(replies, y=y, k=k, x=r.at(r.w.X), W=r.at(r.w.W), u=r.at(r.w.acceleration))
+    def _ask(self, r: MachineRoutine, replies: Function, y: str, k: str, u: Field) -> None:
+        """Find the replies at the state y, and the rates u of owners that the rates k of the coordinates make."""
+        r.call(replies, y=y, k=k, x=r.at(r.w.X), W=r.at(r.w.W), u=r.at(u))
 
     def _sweep(
         self,
@@ -128,7 +129,7 @@ class Sticking:
         """Return what lets friction hold all it can: it changes the accelerations in k and keeps the forces."""
         r = MachineRoutine(self.layout, self.graph, "hold", ("y", "k", *self.arrays))
         n, B = self.n, self.B
-        self._ask(r, self._replies, "y", "k")
+        self._ask(r, self._replies, "y", "k", r.w.acceleration)
         side, held, low, high = self._states(r, B)
         now = r.get_all(r.m.now, B)
         rate = 1.0 / r.get(r.p.step)
@@ -224,7 +225,7 @@ class Sticking:
         r = MachineRoutine(self.layout, self.graph, "stop", self.arrays)
         n, B = self.n, self.B
         h = r.get(r.p.step)
-        self._ask(r, self._whole, "s", "s")
+        self._ask(r, self._whole, "s", "s", r.w.stop_speed)
         side, held, low, high = self._states(r, B)
         tail = r.get_all(r.w.tail, B)
         sticks = [both(equal(side[o], 0.0), high[o] > low[o]) for o in range(B)]
@@ -247,8 +248,8 @@ class Sticking:
             part = 0.5 * where(tail[o] > 0.0, tail[o], last) * h * found[o]
             shift = [x - X[o][j] * part for j, x in enumerate(shift)]
         r.put_all(r.w.shift, shift)
-        r.call(self._carried(), y="s", t=r.at(r.w.shift), d=r.at(r.w.drift))
-        r.put_all(r.s.q, [x + dx for x, dx in zip(r.get_all(r.s.q), r.get_all(r.w.drift), strict=True)])
+        r.call(self._carried(), y="s", t=r.at(r.w.shift), d=r.at(r.w.moved))
+        r.put_all(r.s.q, [x + dx for x, dx in zip(r.get_all(r.s.q), r.get_all(r.w.moved), strict=True)])
         return r
 
     def _carried(self) -> Function:

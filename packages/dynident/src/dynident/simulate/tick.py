@@ -155,7 +155,6 @@ class Model:
             {"d": [x + y for x, y in zip(own, internal(self.A, load)[0], strict=True)], "ok": [self._held(ok)]},
         )
         r.call(shared, q=r.at(r.s.pose), t=r.at(r.w.torque), d=r.at(r.w.shared), ok=r.at(r.w.ok))
-        r.put_all(r.w.torque, r.get_all(r.w.shared))
         r.stop_unless_ok(LOST_CLOSURE)
         return r
 
@@ -529,11 +528,13 @@ class Tick:
             place, speed, wanted, slope = r.get(r.s.sensed, a), r.get(r.s.sensed_v, a), row(a), row(k + a)
             errors.append(wanted - place)
             r.put(r.w.torque, self._feedback(r, errors[a], slope - speed, a) + row(2 * k + a), a)
+        asked = r.w.torque
         if self.law == "projected" and self.model is not None:
             r.call(self.model.measured)
             r.call(self.model.distribute())
+            asked = r.w.shared
         for a in range(k):
-            torque = r.get(r.w.torque, a)
+            torque = r.get(asked, a)
             cut = self._hold_torque(r, a, torque)  # at its limit an actuator does not integrate further into it
             into = both(cut, torque * errors[a] > 0.0)
             r.put(r.s.integral, r.get(r.s.integral, a) - where(into, errors[a] * dt, 0.0), a)
