@@ -170,13 +170,13 @@ def prepare(
     notes = [f"log '{log.name}': {len(log)} samples, {log.duration:.4g} s, {len(log.joints)} channels, {log.effort_kind}"]
     notes += [f"{f.severity}: {f.channel} {f.sentence}" for f in quality.findings if f.severity != "info"]
     log, resampled = _one_clock(piece, resample, notes)
-    rate = (len(log) - 1) / log.duration
+    samples, rate = log.t.size, (log.t.size - 1) / log.duration
     seen = None if resampled else view  # what the examination computed holds for the same samples
     chosen = _cutoff(log, rate, cutoff, None if seen is None else seen.cutoff, notes)
     spoiled = 0 if method == "fourier" else math.ceil(SPOILED * rate / chosen.frequency)
-    if len(log) - 2 * spoiled < 4 * HALF:
+    if samples - 2 * spoiled < 4 * HALF:
         raise LogError(
-            f"log '{log.name}' has {len(log)} samples and the filter at {chosen.frequency:.4g} Hz spoils {spoiled} at each "
+            f"log '{log.name}' has {samples} samples and the filter at {chosen.frequency:.4g} Hz spoils {spoiled} at each "
             f"end; record longer or give a higher cutoff= (it lasts {log.duration:.3g} s: is that right?)"
         )
     options: dict[str, object] = {"period": period} if method == "fourier" else {}
@@ -190,7 +190,7 @@ def prepare(
     filtered = METHODS[method](rate, effort, chosen.frequency, **options)[0]
     if log.velocity is not None or log.acceleration is not None:
         notes.append("logged velocities and accelerations are not used: they may be delayed or filtered, positions are not")
-    keep = slice(spoiled, len(log) - spoiled)
+    keep = slice(spoiled, samples - spoiled)
     notes.append(f"{method}: positions low-passed at {chosen.frequency:.4g} Hz, {spoiled} samples dropped at each end")
     # What a causal filter changes is mostly its delay, which is no noise.
     smooth = q if phase == "zero" else METHODS[method](rate, log.position, chosen.frequency, order=int(order))[0]

@@ -146,17 +146,17 @@ def pieces_without_gaps(log: Log) -> list[tuple[int, int]]:
     A gap is a step longer than both 1.75 median steps and 0.05 s; a long run is one in position or effort over 0.05 s, or one
     at either end of the log.
     """
-    step = np.diff(log.t)
+    step, samples = np.diff(log.t), log.t.size
     median = float(np.median(step))
     limit = max(GAP * median, LONGEST_HOLE)
-    cut = np.zeros(len(log), dtype=bool)
+    cut = np.zeros(samples, dtype=bool)
     bad = ~np.all(np.isfinite(log.position) & np.isfinite(log.effort), axis=1)
     edges = np.flatnonzero(np.diff(np.concatenate([[0], bad.astype(np.int8), [0]])))
     for start, stop in edges.reshape(-1, 2):
         # Runs at the very ends cannot be interpolated, whatever their length.
-        if (stop - start) * median > LONGEST_HOLE or start == 0 or stop == len(log):
+        if (stop - start) * median > LONGEST_HOLE or start == 0 or stop == samples:
             cut[start:stop] = True
-    breaks = np.concatenate([[0], np.flatnonzero(step > limit) + 1, [len(log)]])
+    breaks = np.concatenate([[0], np.flatnonzero(step > limit) + 1, [samples]])
     ranges = []
     for a, b in pairwise(breaks):
         good = np.concatenate([[0], (~cut[a:b]).astype(np.int8), [0]])
@@ -185,7 +185,7 @@ class Segment:
 def split_at_gaps(log: Log, shortest: int = 64) -> tuple[Log, ...]:
     """Return the pieces of a `log` between its gaps and long holes, in time order, that have at least `shortest` samples."""
     pieces = [(a, b) for a, b in pieces_without_gaps(log) if b - a >= shortest]
-    return (log,) if pieces == [(0, len(log))] else tuple(log.rows(a, b) for a, b in pieces)
+    return (log,) if pieces == [(0, log.t.size)] else tuple(log.rows(a, b) for a, b in pieces)
 
 
 def fill_holes(log: Log) -> tuple[Log, int]:

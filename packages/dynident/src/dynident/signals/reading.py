@@ -31,7 +31,7 @@ from dynident.signals.tables import (
     VARIABLE_KEYS,
     Table,
     Words,
-    is_key,
+    has_keys,
     is_time,
     parse_column,
     plain_key,
@@ -276,7 +276,7 @@ def _as_logged(tables: list[Table], by_role: Mapping[str, Table], rules: Mapping
     row_units = {name: unit for t in tables for name, unit in t.units.items()}
     texts = tables[0].texts if len(tables) == 1 else {}
     columns = _columns(tables, row_units)
-    if rules.get("episode") is not None or any(is_key(name) for name in (*columns, *texts)):
+    if rules.get("episode") is not None or has_keys((*columns, *texts)):
         columns, texts = one_episode(columns, texts, rules.get("episode"), notes)
         columns = wide(columns, texts, rules.get("time"), row_units, notes)
     source = {role: _role_columns(table) for role, table in by_role.items()}

@@ -90,6 +90,11 @@ def is_key(column: str) -> bool:
     return plain_key(column) in (*JOINT_KEYS, *VARIABLE_KEYS, *EPISODES)
 
 
+def has_keys(columns: Iterable[str]) -> bool:
+    """Whether any of these columns may say what a row is of."""
+    return any(is_key(column) for column in columns)
+
+
 def texts_of(cells: Iterable[Any]) -> Words | None:
     """Number the different texts of a column in the order they come; None where there are too many for joints or runs."""
     known: dict[str, int] = {}

@@ -370,8 +370,8 @@ def long_pieces(logs: Sequence[Log]) -> tuple[list[Log], list[Finding]]:
         if not isinstance(log, Log):
             raise IdentificationError(f"a log is a {type(log).__name__}; give a dynident.Log")
         pieces = split_at_gaps(log)
-        longest = max((len(piece) for piece in pieces), default=0)
-        worth = [piece for piece in pieces if len(piece) >= WORTH * longest]
+        longest = max((piece.t.size for piece in pieces), default=0)
+        worth = [piece for piece in pieces if piece.t.size >= WORTH * longest]
         if len(worth) < 2:
             found.append(log)
             continue
@@ -417,7 +417,7 @@ def compressed_log(
     matched: Matched,
     log: Log,
     base: BaseParameters,
-    projection: Projection,
+    projection: Projection | Sequence[str],
     absent: Sequence[str],
     options: Mapping[str, Any],
     stretches: int | Repeats | None = None,
@@ -430,7 +430,7 @@ def compressed_log(
     filters. Pieces of a long log that overlap by 16 periods of the cut-off give the data of the whole.
     """
     robot = matched.mechanism
-    rows = Rows(robot, projection, tuple(columns_of(robot, absent)) if absent else ())
+    rows = Rows(robot, check_projection(projection), tuple(columns_of(robot, absent)) if absent else ())
     prepared = prepared_for(rows, matched.log, options)
     if between is not None:
         prepared = part_of(prepared, *between)
@@ -549,7 +549,7 @@ def regression_of_logs(
         warn(gap.sentence, SignalWarning)
     if not pieces:
         raise IdentificationError("there is no log to identify from; give one at least")
-    found = _in_one_band(mechanism, pieces, base, check_projection(projection), absent, keep_rows, options)
+    found = _in_one_band(mechanism, pieces, base, projection, absent, keep_rows, options)
     return replace(found.joined(), notes=(*found.notes, *gaps)) if gaps else found
 
 
@@ -557,7 +557,7 @@ def _in_one_band(
     mechanism: Mechanism,
     logs: Sequence[Log],
     base: BaseParameters | None,
-    projection: Projection,
+    projection: Projection | Sequence[str],
     absent: Sequence[str],
     keep_rows: bool,
     options: Mapping[str, Any],
