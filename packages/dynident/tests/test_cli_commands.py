@@ -207,6 +207,14 @@ def test_identify_shows_the_training_data_too(quick: Runner) -> None:
     assert len(verdict.scores) == 1
 
 
+def test_python_writes_the_files_of_the_command(quick: Runner) -> None:
+    quick("identify", ROBOT, TRAIN, "--validate", HELD_OUT, "-o", "command", "-q")
+    written = di.identify(ROBOT, TRAIN, validate=HELD_OUT).write("python", ROBOT)
+    assert {path.name for path in written} == OUTPUTS
+    for name in OUTPUTS - {"report.html"}:
+        assert Path("python", name).read_text() == Path("command", name).read_text(), name
+
+
 def test_identify_with_several_logs(quick: Runner) -> None:
     log = di.Log.read(TRAIN)
     half = len(log) // 2
@@ -395,7 +403,7 @@ def test_a_failing_run_keeps_what_was_there(stage: str, quick: Runner) -> None:
     if stage == "report":
         quick.patch.setattr("dynident.report.report.write_report", fail)
     elif stage == "model":
-        quick.patch.setattr("dynident.cli.export.write_robot", fail)
+        quick.patch.setattr(sys.modules["dynident.identify.fit"], "write_robot", fail)
     else:
         quick.patch.setattr(di.Fit, "score", fail)
     quick("identify", ROBOT, TRAIN, "--recovery", "prior", "-o", "out", code=1)

@@ -195,6 +195,15 @@ def test_the_list_of_commands_repeats_the_first_sentence_of_each() -> None:
             assert application(name)[name].help.splitlines()[0] == listed[name][1], name
 
 
+def test_every_help_begins_with_an_example_and_fits_on_a_page(capsys, monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    for name in command_names():
+        lines = call(capsys, name, "--help")[0].splitlines()
+        example = next((i for i, line in enumerate(lines) if line.startswith(f"Example: dynident {name}")), len(lines))
+        assert example <= 6, name  # after the usage and one sentence
+        assert len(lines) <= (50 if name == "identify" else 60), (name, len(lines))
+
+
 def test_rare_options_are_in_the_whole_help_only(capsys) -> None:
     short, whole = (call(capsys, "identify", word)[0] for word in ("--help", "--help-all"))
     assert "--effort" in short and "--cutoff" not in short and "--search" not in short
@@ -206,6 +215,10 @@ def test_rare_options_are_in_the_whole_help_only(capsys) -> None:
     [
         (("descibe",), "there is no command 'descibe' (did you mean 'describe'?)"),
         (("describe", "robot.urdf", "--sidecr", "x"), "Unknown option: --sidecr. Did you mean --sidecar?"),
+        (("describe", "robot.urdf", "--reduction"), "has no option --reduction: did you mean 'dynident reduction ROBOT'?"),
+        (("identify", "robot.urdf", "tests/", "--cycle=3"), "did you mean 'dynident cycles ROBOT CAMPAIGN'?"),
+        (("export", "robot.urdf", "--for", "fmu", "--controller", "pd"), "did you mean '--option controller=LAW'?"),
+        (("check", "robot.xacro", "--trust"), "check has no option --trust: files are evaluated safely"),
         (("describe",), "requires an argument"),
         (("describe", "robot.urdf", "--rank-tolerance", "much"), 'unable to convert "much" into float'),
     ],
@@ -214,6 +227,11 @@ def test_wrong_usage_is_one_line_with_a_hint(words, hint, capsys) -> None:
     assert run(words) == 2
     told = capsys.readouterr()
     assert told.out == "" and hint in told.err and told.err.count("\n") == 1
+
+
+def test_former_options_are_no_options_of_today() -> None:
+    for name, options in commands.FORMER.items():
+        assert not set(options) & option_names(arguments_of([name]))
 
 
 def test_the_list_of_commands_imports_no_command() -> None:

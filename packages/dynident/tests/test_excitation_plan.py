@@ -15,6 +15,7 @@ from dynident.errors import DynidentError
 from dynident.excitation import Plan, Stage, ToolBox, average_log, check_plan, limits_of, payload_plan, refer, stage_logs
 from dynident.excitation.objective import Criterion, Objective, RobotEquations
 from dynident.excitation.optimise import Problem, feasible_start
+from dynident.excitation.plan import training_log
 from dynident.excitation.stages import complete_shares, complete_test, plan_within, validation_motion
 from dynident.identify import base_parameters
 from dynident.signals import Log
@@ -182,6 +183,12 @@ def test_logs_refer_to_the_plan_and_are_cut_and_averaged_by_it(robot, limits):
     parts = stage_logs(log, plan)
     assert [len(parts[name]) for name in ("excitation", "validation")] == [4, 1] and len(parts["excitation"][0]) == 400
     assert parts["excitation"][2].position == pytest.approx(training(np.arange(400) / 100)[0], abs=1e-9)
+    fitted = training_log(log, plan)  # what `identify --plan` fits: all repetitions of the training stage, and nothing else
+    assert (fitted.t[0], fitted.t[-1]) == (parts["excitation"][0].t[0], parts["excitation"][-1].t[-1])
+    assert len(fitted) == 1600 and fitted.t[-1] < parts["validation"][0].t[0]
+    only = replace(plan, stages=tuple(replace(stage, purpose="validation") for stage in plan.stages))
+    with pytest.raises(DynidentError, match="has no stage for training; it has validation, validation"):
+        training_log(recording(only), only)
     mean = average_log(log, plan)
     assert len(mean) == 400 and mean.provenance["averaged"] == 4
     error = [np.std(x.effort - np.sin(x.position)) for x in (parts["excitation"][0], mean)]

@@ -18,7 +18,11 @@ from dynident_lab.fleet.engine import connect
 from dynident_lab.fleet.report import write_fleet_report
 from dynident_lab.fleet.results import FleetResult
 
-fleet = App(name="fleet", help="Many robots and logs: identify, report.", group_parameters=OPTIONS)
+fleet = App(
+    name="fleet",
+    help="Many robots and logs: identify, report.\n\nExample: dynident fleet identify fleet.toml -o out/",
+    group_parameters=OPTIONS,
+)
 
 
 @fleet.command

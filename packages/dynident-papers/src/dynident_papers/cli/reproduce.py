@@ -36,7 +36,7 @@ def reproduce(
 ) -> int:
     """Compute published tables and figures again: ours, the published numbers, the difference and the reason.
 
-    Examples: dynident reproduce --list    dynident reproduce cft-table-6    dynident reproduce --all -o out/
+    Example: dynident reproduce --all -o out/ (one alone: dynident reproduce cft-table-6)
 
     Parameters
     ----------

@@ -141,7 +141,7 @@ def _check_values(values: dict[str, Any], names: dict[str, str]) -> None:
 def _execute(words: list[str]) -> int:
     """Parse the words, check the values and run the command."""
     name = words[0] if words and not words[0].startswith("-") else None
-    if name is not None and (problem := _problem(name)):
+    if name is not None and (problem := _problem(name) or commands.former_option(name, words)):
         sys.stderr.write(f"dynident: {visible(problem)}\n")
         return USAGE
     if words[:1] == ["--version"]:

@@ -10,8 +10,6 @@ from dynident.cli.options import AS_WRITTEN, NOT_OK, AsJson, Robot, RobotOptions
 from dynident.cli.published import published_range
 from dynident.cli.robots import is_known, ready_machine
 
-SAMPLES = 1000  # poses along a motion at which motors are ranked
-
 
 def check(
     robot: Robot,

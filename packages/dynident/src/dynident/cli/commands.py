@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from cyclopts import Group
 
 from dynident.cli.groups import CONTROL, EXPERIMENTS, FILES, MODEL, START
@@ -123,3 +125,29 @@ OTHERS: dict[str, tuple[Group, str]] = {
         "Map where a robot can go over two coordinates, with its singularities of type 1 (serial) and 2 (parallel).",
     ),
 }
+_CAMPAIGN = "did you mean 'dynident simulate-campaign'?"
+_XACRO = "files are evaluated safely; leave it out, or expand the file with ROS's xacro first"
+#: Options of version 0.2, by command, and what to type instead.
+FORMER = {
+    "describe": {"--reduction": "did you mean 'dynident reduction ROBOT'?"},
+    "identify": {"--cycle": "did you mean 'dynident cycles ROBOT CAMPAIGN'?"},
+    "excite": {
+        "--cartesian": "did you mean the robot 'cft_cartesian'?",
+        "--method": "there is one optimiser now; leave it out",
+    },
+    "simulate": {
+        **dict.fromkeys(("--cycles", "--duty", "--fault"), _CAMPAIGN),
+        "--added-inertia": "did you mean the robot 'cft_published'?",
+    },
+    "export": {
+        f"--{name}": f"did you mean '--option {name}={value}'?"
+        for name, value in (("controller", "LAW"), ("bandwidth", "HZ"), ("drives", "FILE"))
+    },
+}
+
+
+def former_option(command: str, words: Sequence[str]) -> str | None:
+    """Return what to type instead of an option that a command had in version 0.2; None if there is none among the words."""
+    known = {"--trust": _XACRO, **FORMER.get(command, {})} if command in OWN or command in OTHERS else {}
+    found = next((option for word in words if (option := word.partition("=")[0]) in known), None)
+    return None if found is None else f"{command} has no option {found}: {known[found]}"

@@ -12,8 +12,6 @@ from dynident.cli.progress import progress
 from dynident.errors import DynidentError
 from dynident.export.robot import remark
 
-SAMPLES = 1000  # poses along a motion at which motors are ranked
-
 
 def derive(
     robot: Robot,
@@ -56,7 +54,6 @@ def derive(
         model = di.Fit.load(fit, described.robot(robot))
         every = not (c or numpy or casadi)
         files = symbolic.write_model(model.model, output, c or every, numpy or every, casadi or every)
-
         files = [remark(path, model.provenance()) for path in files]
         if as_json:
             print_json({"written": [str(path) for path in files]})

@@ -14,7 +14,7 @@ from cyclopts import Parameter
 
 import dynident as di
 from dynident.cli.consoles import note
-from dynident.cli.groups import FILTER, KNOWN, LOOP
+from dynident.cli.groups import COLUMNS, FILTER, KNOWN, LOOP
 from dynident.cli.robots import is_known, ready_machine
 from dynident.errors import DynidentError
 from dynident.identify.posterior.posterior import Population
@@ -31,16 +31,17 @@ FILTER_RATE = 100.0  # of Kalman filters [Hz]
 EstimatorName = Annotated[
     str,
     Parameter(
-        help="map: the description as a belief that the data weigh; wls, ols: least squares alone; compare tries the others.",
+        help="map: least squares with the description as a prior; wls, ols: without it; compare tries all of them.",
         choices=(*OF_FACTORS, *OF_ROWS),
     ),
 ]
 Recovery = Annotated[
     str,
     Parameter(
-        help="How masses and inertias follow from what torques show: physical keeps bodies possible, prior stays nearest to "
-        "the description; auto is physical unless the data refute it beyond doubt (map).",
+        help="How masses and inertias follow from base parameters: physical keeps bodies possible, prior stays nearest to the "
+        "description; auto is physical unless the data refute it beyond doubt (map).",
         choices=RULES,
+        group=COLUMNS,
     ),
 ]
 

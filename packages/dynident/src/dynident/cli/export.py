@@ -13,10 +13,8 @@ import dynident as di
 from dynident.cli.consoles import note, out, print_json
 from dynident.cli.options import AS_WRITTEN, AsJson, Folder, Robot, RobotOptions, check_output
 from dynident.errors import DynidentError
-from dynident.export.robot import remark
 from dynident.files import write_atomic
-from dynident.mechanism.files import is_mjcf, write_robot
-from dynident.mechanism.sidecar import write_sidecar
+from dynident.mechanism.files import is_mjcf
 from dynident.plugins import EXPORTERS, PluginError, entries, not_installed, require
 
 PROGRAMS = ("pinocchio", "mujoco", "gazebo", "drake")
@@ -146,18 +144,11 @@ def export(
     return 0
 
 
-def write_description(described: RobotOptions, file: Path, fit: di.Fit, path: Path) -> Path:
-    """Write a copy of the robot's description with the parameters of a fit."""
-    write_robot(file, fit.mechanism, fit.standard, path, described.search, described.arguments())
-    return remark(path, fit.provenance())
-
-
 def _described(model: di.Fit, robot: Path, output: Path, described: RobotOptions) -> Path:
     """Write a description with identified parameters, or these alone."""
     if output.suffix.lower() == ".json":
         return write_atomic(output, model.standard.to_json())
-    path = write_description(described, robot, model, output)
-    if model.mechanism.friction or model.mechanism.forces:
-        beside = write_sidecar(model.model, output.with_suffix(".toml"), structure=False)
-        note(f"friction laws and force elements are in '{beside}': give it as --sidecar")
+    path, *beside = model.write_description(robot, output, described.search, described.arguments())
+    for sidecar in beside:
+        note(f"what the description cannot hold is in '{sidecar}': give it as --sidecar")
     return path

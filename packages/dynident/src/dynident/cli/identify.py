@@ -24,7 +24,6 @@ from dynident.cli.estimators import (
     estimator_of,
     without_efforts,
 )
-from dynident.cli.export import write_description
 from dynident.cli.groups import COLUMNS, RARE_LOGS
 from dynident.cli.options import (
     AS_LOGGED,
@@ -51,14 +50,9 @@ from dynident.cli.options import (
 )
 from dynident.cli.progress import progress
 from dynident.cli.words import in_options
-from dynident.errors import DescriptionError, DynidentError, MissingExtraError
+from dynident.errors import DynidentError
 from dynident.identify.regression.logs import match
-from dynident.mechanism.files import is_mjcf
-from dynident.mechanism.sidecar import write_sidecar
-from dynident.outputs import output_set
 from dynident.validate.diagnosis.inspection import doubts_of
-
-UPRIGHT = (0.0, 0.0, -9.81)  # gravity that readers of a URDF take for granted [m/s^2]
 
 
 def identify(
@@ -150,12 +144,9 @@ def identify(
             **options,
         )
         step("writing the results")
-        with output_set(output, ("fit.json", "identified.*", "report.html", "verdict.json")) as stage:
-            done.fit.save(stage / "fit.json")
-            _write_model(robot, done.fit, stage, output, described)
-            _write_report(stage / "report.html", done)
-            done.verdict.save(stage / "verdict.json")
-            written = [output / file.name for file in sorted(stage.iterdir())]
+        if not robot.is_file():  # a robot of the library has no description to copy
+            note(f"no description is written: '{robot}' is not a file; fit.json has the identified parameters")
+        written = done.write(output, robot if robot.is_file() else None, described.search, described.arguments())
     if as_json:
         print_json(done.verdict.to_dict())
     elif quiet:  # the summary, which has them too, is not printed
@@ -172,34 +163,28 @@ def identify(
 def _hint_at_plans(paths: list[Path], logs: list[di.Log]) -> None:
     """Say which logs are recordings of a plan."""
     for path, log in zip(paths, logs, strict=True):
-        source = log.provenance.get("reference")
-        named = log.provenance.get("plan") or (source.get("plan") if isinstance(source, dict) else None)
-        if named:
-            note(f"{path.name} is a recording of plan {named}; with --plan only the stages it names for training are fitted")
+        if "plan" in log.provenance or "reference" in log.provenance:
+            from dynident.excitation.plan import plan_identity  # noqa: PLC0415 - rarely needed
+
+            if named := plan_identity(log):
+                note(
+                    f"{path.name} is a recording of plan {named}; with --plan only the stages it names for training are fitted"
+                )
 
 
 def _stage_reader(read: Callable[[Path], di.Log], plan: Path) -> Callable[[Path], di.Log]:
     """Return a reader that keeps the part of a log that its plan names for training."""
-    from dynident.excitation.plan import Plan, stage_logs  # noqa: PLC0415 - rarely needed
+    from dynident.excitation.plan import Plan, training_log  # noqa: PLC0415 - rarely needed
 
     file = plan / "plan.json" if plan.is_dir() else plan
     if not file.exists():
         raise DynidentError(f"plan '{plan}' does not exist; give the folder or plan.json that the log was recorded with")
     wanted = Plan.load(file)
-    names = [stage.name for stage in wanted.stages if stage.purpose == "training"]
-    if not names:
-        raise DynidentError(f"plan '{plan}' has no stage for training; it has {', '.join(s.purpose for s in wanted.stages)}")
 
     def cut(path: Path) -> di.Log:
-        parts = stage_logs(read(path), wanted)
-        found = [log for name in names for log in parts.get(name, [])]
-        if not found:
-            raise DynidentError(f"log '{path}' holds no whole stage for training of plan '{plan}'; give the whole recording")
-        first, last = found[0], found[-1]
-        if len(found) == 1:
-            return first
-        note(f"{path.name}: stages {', '.join(names)}, {first.t[0]:.1f} to {last.t[-1]:.1f} s")
-        return read(path).between(float(first.t[0]), float(last.t[-1]))
+        part = training_log(read(path), wanted)
+        note(f"{path.name}: {part.t[0]:.1f} to {part.t[-1]:.1f} s are for training")
+        return part
 
     return cut
 
@@ -239,27 +224,3 @@ def _check_linear(estimator: str, friction: list[str] | None, essential: float |
         raise DynidentError(f"{options[0]} goes with the estimators map, wls and ols, not with '{estimator}'")
     if len(options) > 1:
         raise DynidentError(f"{options[0]} and {options[1]} do not go together; leave one out")
-
-
-def _write_report(path: Path, done: Any) -> None:
-    """Write the report; a plain installation, which cannot draw, goes on without it."""
-    try:
-        done.report(path)
-    except MissingExtraError as error:
-        note(f"no report is written: {error}")
-
-
-def _write_model(robot: Path, fit: di.Fit, stage: Path, output: Path, described: RobotOptions) -> None:
-    """Write the identified description; where the file's format cannot hold the parameters, say so and keep the fit."""
-    if not robot.is_file():  # a robot of the library has no description to copy
-        note(f"no description is written: '{robot}' is not a file; fit.json has the identified parameters")
-        return
-    name = f"identified{robot.suffix if is_mjcf(robot) else '.urdf'}"
-    try:
-        write_description(described, robot, fit, stage / name)
-    except DescriptionError as error:
-        stale = "; the one in the folder is of an earlier fit" if (output / name).exists() else ""
-        note(f"{name} is not written: {error}{stale}")
-    upright = bool(abs(fit.mechanism.gravity - UPRIGHT).max() < 0.01)
-    if fit.mechanism.friction or fit.mechanism.forces or not upright:
-        write_sidecar(fit.model, stage / "identified.toml", structure=False)

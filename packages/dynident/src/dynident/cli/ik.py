@@ -15,8 +15,6 @@ from dynident.errors import DynidentError
 from dynident.mechanics.inverse_kinematics_closed import arm_structure, inverse_kinematics, reach
 from dynident.mechanics.inverse_kinematics_damped import inverse_kinematics_numeric
 
-SAMPLES = 1000  # poses along a motion at which motors are ranked
-
 
 def ik(
     robot: Robot,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from dynident.cli.options import (
     RobotOptions,
     check_output,
 )
+from dynident.monitor.monitor import not_carried
 
 
 def monitor(
@@ -86,36 +86,12 @@ def monitor(
     watched = [read(path) for path in logs]
     records = [watching.run(log) for log in watched]
     for log, record in zip(watched, records, strict=True):
-        for body in _not_carried(model, log, record, options):
+        for body in not_carried(model, log, record, **options):
             note(f"log '{log.name}' looks as if '{body}' had not been carried; give absent={body}")
     if plot is not None:
         records[0].plot().savefig(plot, dpi=120)
     if as_json:
-        print_json({"format": "dynident-monitor-1", "logs": [_record_data(record) for record in records]})
+        print_json({"format": "dynident-monitor-1", "logs": [record.overview() for record in records]})
     else:
         out.print("\n\n".join(record.summary() for record in records))
     return NOT_OK if strict and any(record.events for record in records) else 0
-
-
-def _not_carried(model: di.Fit, log: di.Log, record: di.monitor.MonitorRecord, options: dict[str, Any]) -> list[str]:
-    """Return bodies of the fit, such as a payload, without which a log that is flagged half of the time is not."""
-    known = [body.name for body in model.mechanism.bodies if body.separate and body.name not in options["absent"]]
-    if record.flag.mean() < 0.5:
-        return []
-    lighter = {name: {**options, "absent": (*options["absent"], name)} for name in known}
-    runs = {name: di.monitor.Monitor(model, **own).run(log) for name, own in lighter.items()}
-    return [name for name, run in runs.items() if run.flag.mean() < 0.5 * record.flag.mean()]
-
-
-def _record_data(record: di.monitor.MonitorRecord) -> dict[str, Any]:
-    """Return a record without its samples."""
-    return {
-        "log": record.name,
-        "duration": record.duration,
-        "blind": record.blind,
-        "level": record.level,
-        "false_alarms_per_hour": record.false_alarms,
-        "joints": record.numbers,
-        "events": [asdict(event) for event in record.events],
-        "notes": list(record.notes),
-    }

@@ -47,8 +47,7 @@ RankTolerance = Annotated[
 FrictionLaws = Annotated[
     list[str] | None,
     Parameter(
-        help="Friction law to fit with the bodies: 'stribeck + viscous' for all joints, joint2=tanh+viscous for one, or auto, "
-        "which chooses by held-out blocks. May be given several times."
+        help="Friction law to fit, as 'stribeck + viscous' or joint2=tanh; auto chooses by held-out blocks. Several times."
     ),
 ]
 Essential = Annotated[
@@ -161,7 +160,7 @@ class RecordedOptions:
     joints: Annotated[str | None, Parameter(group=LOGS)] = None
     """Joint names of the log's channels, separated by commas."""
     gain: Annotated[str | None, Parameter(group=LOGS)] = None
-    """Drive gains [N m/A, N m/V], one or one per channel, by commas: at the motor if ratios are known, else at the joint."""
+    """Drive gains [N m/A, N m/V], one or one per channel, by commas; at the motor if ratios are known."""
     unit: Annotated[tuple[str, ...], Parameter(group=LOGS)] = ()
     """Unit of a quantity in the logs, e.g. position=deg or time=ms; several times."""
     schema: Annotated[Path | None, Parameter(group=LOGS)] = None

@@ -272,7 +272,7 @@ def stage_logs(log: Log, plan: Plan, start: float | None = None) -> dict[str, li
     dict of str to list of Log
         One log per repetition of every stage with ``record``; stages that end after the log are left out.
     """
-    named = _identity(log)
+    named = plan_identity(log)
     if named is not None and named != plan.identity:
         raise DynidentError(
             f"log '{log.name}' refers to plan {named}, not to {plan.identity}; give the plan it was recorded with"
@@ -293,7 +293,20 @@ def stage_logs(log: Log, plan: Plan, start: float | None = None) -> dict[str, li
     return found
 
 
-def _identity(log: Log) -> str | None:
+def training_log(log: Log, plan: Plan) -> Log:
+    """Return the stretch of a recording of one cycle from the first to the last stage that its plan names for training."""
+    names = [stage.name for stage in plan.stages if stage.purpose == "training"]
+    if not names:
+        purposes = ", ".join(stage.purpose for stage in plan.stages)
+        raise DynidentError(f"plan {plan.identity} has no stage for training; it has {purposes}")
+    parts = stage_logs(log, plan)
+    found = [part for name in names for part in parts.get(name, [])]
+    if not found:
+        raise DynidentError(f"log '{log.name}' holds no whole stage for training of its plan; give the whole recording")
+    return found[0] if len(found) == 1 else log.between(float(found[0].t[0]), float(found[-1].t[-1]))
+
+
+def plan_identity(log: Log) -> str | None:
     """Return the plan a log refers to, as a recorder or a virtual robot wrote it."""
     named = log.provenance.get("plan")
     if named is None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynident.arrays import Array
 from dynident.errors import DynidentError, IdentificationError
-from dynident.export.robot import export_robot
+from dynident.export.robot import export_robot, remark
 from dynident.files import read_packed
 from dynident.identify.base import BaseParameters, columns_of
 from dynident.identify.figures import plot_parameters
@@ -25,9 +26,11 @@ from dynident.identify.regression.rows import Projection, Rows
 from dynident.identify.score import evaluate, score_fit
 from dynident.identify.tables import GOOD, POOR, Observability, Undetermined, summary_of
 from dynident.mechanics.motion import MotionLike, as_motion
+from dynident.mechanism.files import write_robot
 from dynident.mechanism.inertia import Consistency
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.parameters import Parameters
+from dynident.mechanism.sidecar import write_sidecar
 from dynident.results import Result
 from dynident.signals.quality import Finding
 from dynident.tabular import Tabular
@@ -37,6 +40,8 @@ if TYPE_CHECKING:
     from dynident.friction.law import Friction
     from dynident.identify.score import Metrics, Score
     from dynident.signals.log import Log
+
+UPRIGHT = (0.0, 0.0, -9.81)  # gravity that readers of a URDF assume [m/s^2]
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,6 +184,25 @@ class Fit(Tabular, Result):
     ) -> Exported:
         """Write the identified robot for another program, with every number that was identified, and compare."""
         return export_robot(self.model, folder, target, source, **{"remarks": self.provenance(), **options})
+
+    def write_description(
+        self,
+        source: str | os.PathLike[str],
+        path: str | os.PathLike[str],
+        search: Sequence[str | os.PathLike[str]] = (),
+        arguments: Mapping[str, object] | None = None,
+    ) -> list[Path]:
+        """Write a copy of a URDF or MJCF file with the identified parameters, and a sidecar for what it cannot hold.
+
+        `search` and `arguments` are those of `dynident.mechanism.read_robot`. Returns the files.
+        """
+        path, model = Path(path), self.model
+        upright = bool(np.max(np.abs(model.gravity - UPRIGHT)) < 0.01)
+        beside = [path.with_suffix(".toml")] if model.friction or model.forces or not upright else []
+        for sidecar in beside:
+            write_sidecar(model, sidecar, structure=False)
+        write_robot(source, self.mechanism, self.standard, path, search, arguments)
+        return [remark(path, self.provenance()), *beside]
 
     @property
     def std(self) -> Array:

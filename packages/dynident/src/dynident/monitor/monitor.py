@@ -483,3 +483,16 @@ class Monitor:
     def to_c(self, folder: str | os.PathLike[str], name: str = "monitor") -> list[Path]:
         """Write the monitor as C99 with its numbers, and a program that checks itself."""
         return write_c(self, folder, name)
+
+
+def not_carried(fit: Fit, log: Log, record: MonitorRecord, absent: Sequence[str] = (), **options: Any) -> list[str]:
+    """Return bodies of a fit, such as a payload, without which a log that is flagged half of the time is not.
+
+    `record` is what a monitor with these options said about the log.
+    """
+    flagged = float(record.flag.mean())
+    if flagged < 0.5:
+        return []
+    known = [body.name for body in fit.mechanism.bodies if body.separate and body.name not in absent]
+    lighter = {name: Monitor(fit, absent=(*absent, name), **options).run(log) for name in known}
+    return [name for name, run in lighter.items() if run.flag.mean() < 0.5 * flagged]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -70,6 +70,19 @@ class MonitorRecord(Result):
             "threshold": float(np.nanmedian(self.threshold[:, i])),
             "largest_share": float(np.nanmax(np.abs(self.shares[:, i]))),
             "within_two_sigma": float(self.coverage[i]),
+        }
+
+    def overview(self) -> dict[str, Any]:
+        """Return the record without its samples, as plain values."""
+        return {
+            "log": self.name,
+            "duration": self.duration,
+            "blind": self.blind,
+            "level": self.level,
+            "false_alarms_per_hour": self.false_alarms,
+            "joints": self.numbers,
+            "events": [asdict(event) for event in self.events],
+            "notes": list(self.notes),
         }
 
     @property

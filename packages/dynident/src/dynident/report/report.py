@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from dynident import __version__
-from dynident.errors import DynidentError
+from dynident.errors import DescriptionError, DynidentError, DynidentWarning, MissingExtraError, warn
 from dynident.files import write_atomic
 from dynident.identify.fit import Fit
 from dynident.identify.score import Score
 from dynident.mechanism.describe import effort_units
+from dynident.mechanism.files import is_mjcf
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.parameters import Parameters
+from dynident.outputs import output_set
 from dynident.pages import escape, page
 from dynident.report import embed, model, sections
 from dynident.results import Result
@@ -135,6 +137,35 @@ class Identification(Tabular, Result):
     def report(self, path: File = "report.html") -> Path:
         """Write the HTML report."""
         return write_report(path, self.fit, self.scores, self.verdict)
+
+    def write(
+        self,
+        folder: File,
+        source: File | None = None,
+        search: Sequence[File] = (),
+        arguments: Mapping[str, object] | None = None,
+    ) -> list[Path]:
+        """Write fit.json, verdict.json, report.html and the identified description as one set; return the files.
+
+        The description is a copy of `source`, the robot's URDF or MJCF file, which `search` and `arguments` help to read. What
+        cannot be written costs a warning: a description whose format cannot hold the parameters, a report without its extra.
+        """
+        folder = Path(folder)
+        with output_set(folder, ("fit.json", "identified.*", "report.html", "verdict.json")) as staged:
+            self.fit.save(staged / "fit.json")
+            self.verdict.save(staged / "verdict.json")
+            if source is not None:
+                name = f"identified{Path(source).suffix if is_mjcf(source) else '.urdf'}"
+                try:
+                    self.fit.write_description(source, staged / name, search, arguments)
+                except DescriptionError as error:
+                    stale = "; the one in the folder is of an earlier fit" if (folder / name).exists() else ""
+                    warn(f"{name} is not written: {error}{stale}", DynidentWarning)
+            try:
+                self.report(staged / "report.html")
+            except MissingExtraError as error:
+                warn(f"no report is written: {error}", DynidentWarning)
+            return [folder / path.name for path in sorted(staged.iterdir())]
 
     def _columns(self) -> Any:
         return self.fit._columns()
