@@ -192,7 +192,7 @@ def test_the_list_of_commands_repeats_the_first_sentence_of_each() -> None:
     listed = {**commands.OWN, **commands.OTHERS}
     for name in command_names():
         if name in listed:
-            assert application(name)[name].help.splitlines()[0] == listed[name][1], name
+            assert application(name)[name].help.splitlines()[0] == listed[name][1].splitlines()[0], name
 
 
 def test_every_help_begins_with_an_example_and_fits_on_a_page(capsys, monkeypatch) -> None:

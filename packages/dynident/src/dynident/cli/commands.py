@@ -89,7 +89,7 @@ OTHERS: dict[str, tuple[Group, str]] = {
         EXPERIMENTS,
         "Identify a robot from each cycle of a campaign, with the stages of its plan and the cubic friction law.",
     ),
-    "fleet": (START, "Many robots and logs: identify, report."),
+    "fleet": (START, "Many robots and logs: identify, report.\n\nExample: dynident fleet identify fleet.toml -o out/"),
     "friction": (
         EXPERIMENTS,
         "Study friction: against speed per temperature, over time with warm-up models, time constants, robots compared.",
