@@ -89,10 +89,10 @@ def test_wrong_content_of_a_plan_is_one_sentence(plan, tmp_path, subtests):
         (put("coordinates", value="abc"), "coordinates of the plan are 'abc'"),
         (put("home", value=[1e308, 0, 0]), "home of the plan"),
         (put("lower", value=[HUGE, 0, 0]), "hundreds of digits: .*lower"),
-        (put("upper", value=[[1.0], 0, 0]), "upper of the plan"),
-        (put("speed", value=5), "speed of the plan is 5; give a list"),
+        (put("upper", value=[[1.0], 0, 0]), "'plan.upper.0.' is .*, not a number"),
+        (put("speed", value=5), "'plan.speed' is '5', not a list"),
         (put("robot", value=7), "robot of the plan is 7"),
-        (put("stages", value={}), "the plan has no stage"),
+        (put("stages", value={}), "'plan.stages' is '{}', not a list"),
         (put("stages", value=7), "cannot read a plan"),
         (put("stages", 0, "name", value=[1]), "name of a stage"),
         (put("stages", 0, "purpose", value={}), "purpose is {}"),
@@ -105,9 +105,9 @@ def test_wrong_content_of_a_plan_is_one_sentence(plan, tmp_path, subtests):
         (put("stages", 0, "motion", value=None), "a motion is described by a table"),
         (
             put("stages", 0, "motion", value={"kind": "lead", "curve": {"kind": "trajectory"}, "periods": 1e400}),
-            "cannot be read",
+            "periods' is 'inf', not int",
         ),
-        (lambda data: data.pop("rate"), "'rate' is missing"),
+        (lambda data: data.pop("rate"), "'plan.rate' is missing"),
     ]:
         with subtests.test(str(words)):
             with pytest.raises(DynidentError, match=words) as told:

@@ -194,7 +194,7 @@ def test_bad_input_is_answered_in_a_sentence(subtests):
         (lambda: Moves.within([[0.0], [1.0]], 0.0, 1.0), "above zero"),
         (lambda: Interpolated(3), "at least two samples"),
         (lambda: Lead(trajectory(RUNNING), 0), "periods of a lead is 0"),
-        (lambda: from_spec({"kind": "moves", "points": [[0]]}), "cannot be read"),
+        (lambda: from_spec({"kind": "moves", "points": [[0]]}), "durations' is missing"),
     ]:
         with subtests.test(str(words)), pytest.raises(DynidentError, match=words):
             make()

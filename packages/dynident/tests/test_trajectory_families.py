@@ -171,7 +171,7 @@ def test_bad_input_is_answered_in_a_sentence(subtests):
         (lambda: friction_plateaus([-np.inf], [1.0], 1.0, 1.0), "ranges"),
         (lambda: friction_plateaus([-0.1], [0.1], 5.0, 1.0), "cannot reach"),
         (lambda: from_spec({"kind": "x"}), "motion kind"),
-        (lambda: from_spec({"kind": "strokes"}), "cannot be read"),
+        (lambda: from_spec({"kind": "strokes"}), "'strokes'.start' is missing"),
         (lambda: to_ros(trajectory(BSpline(1.0, 5)), ["a", "b"]), "rate is missing"),
         (lambda: to_ros(trajectory(BSpline(1.0, 5)), ["a"], 10.0), "give one each"),
         (lambda: join([], 1.0, 1.0), "no curve"),

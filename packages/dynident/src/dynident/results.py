@@ -18,7 +18,7 @@ import os
 import reprlib
 import types
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -287,21 +287,33 @@ def _wrong(where: str, value: object, wanted: str) -> DynidentError:
     return DynidentError(f"'{where}' is {shown[:60]!r}, not {wanted}; the file was cut or edited, write it again")
 
 
-def _built(cls: type, data: Any, where: str) -> Any:
-    """Return an object of a dataclass."""
+def stored(data: Any, name: str, hint: Any, where: str) -> Any:
+    """Return one entry of a stored object as what it is declared to be; a sentence says what is missing or of another kind."""
+    if not isinstance(data, Mapping):
+        raise _wrong(where, data, "an object")
+    if name not in data:
+        raise DynidentError(f"'{where}.{name}' is missing; the file was cut or edited, write it again")
+    return _value(hint, data[name], f"{where}.{name}")
+
+
+def stored_fields(cls: type, data: Any, where: str) -> dict[str, Any]:
+    """Return the fields of a dataclass from a stored object."""
     if not isinstance(data, Mapping):
         raise _wrong(where, data, "an object")
     hints, ignored = _hints(cls), {"kind", "class", *getattr(cls, "derived", ())}
     unknown = [name for name in data if name not in hints and name not in ignored]
     if unknown:
         raise DynidentError(f"'{where}' has a field '{unknown[0]}' that {kind_of(cls)} has not; write the file again")
-    given = {name: _value(hint, data[name], f"{where}.{name}") for name, hint in hints.items() if name in data}
-    try:
-        return cls(**given)
-    except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError) as error:
-        if isinstance(error, DynidentError):
-            raise
-        raise DynidentError(f"'{where}' is not a whole {kind_of(cls)} ({error}); write the file again") from error
+    given = {name: stored(data, name, hint, where) for name, hint in hints.items() if name in data}
+    for each in fields(cls):
+        if each.init and each.name not in given and each.default is MISSING and each.default_factory is MISSING:
+            raise DynidentError(f"'{where}' is not a whole {kind_of(cls)}: '{each.name}' is missing; write the file again")
+    return given
+
+
+def _built(cls: type, data: Any, where: str) -> Any:
+    """Return an object of a dataclass."""
+    return cls(**stored_fields(cls, data, where))
 
 
 def _value(hint: Any, value: Any, where: str) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from dynident.identify.regression.regression import Regression
 from dynident.mechanism.files import read_robot
 from dynident.mechanism.mechanism import Mechanism
 from dynident.outputs import output_set
-from dynident.results import Result
+from dynident.results import Result, stored
 from dynident.signals.log import Log
 from dynident.trajectory.export import REPETITIONS, from_spec, to_csv, to_ros_controller, to_ros_json
 from dynident.trajectory.family import Curve, Trajectory
@@ -244,8 +244,10 @@ def _first(path: Path) -> Any:
     """Return the trajectory of a plan.json or design.json."""
     try:
         data = read_json(path, "a motion")
-        curve = from_spec(data["stages"][0]["motion"] if "stages" in data else data["trajectory"])
-    except (ValueError, KeyError, IndexError, TypeError) as error:
+        if isinstance(data, Mapping) and "stages" in data:
+            data = {"trajectory": stored((stored(data, "stages", list[Any], "plan") or [{}])[0], "motion", Any, "stage")}
+        curve = from_spec(stored(data, "trajectory", Mapping[str, Any], "design"))
+    except DynidentError as error:
         raise DynidentError(f"start '{path}' holds no motion ({error}); give a plan.json or design.json") from error
     if not isinstance(curve, Trajectory):
         raise DynidentError(f"start '{path}' does not start with an exciting motion; give one of the excite command")

@@ -23,7 +23,7 @@ from dynident.excitation.input_checks import CYCLES, LARGEST, fits, motion_curve
 from dynident.figures import label, one_axes
 from dynident.files import read_json, to_json
 from dynident.mechanics.motion import Motion
-from dynident.results import Result
+from dynident.results import Result, stored
 from dynident.signals.log import Log
 from dynident.trajectory.export import REPETITIONS, bound_from_spec, from_spec
 from dynident.trajectory.family import Curve, positive
@@ -230,17 +230,14 @@ class Plan(Result):
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Plan:
         """Return the plan that `to_dict` described."""
-        try:
-            stages = [Stage(**{key: s[key] for key in STAGE}, curve=from_spec(s["motion"])) for s in data["stages"]]
-            given = [key for key in (*VECTORS, *BOUNDS) if data.get(key) is not None]
-            vectors: dict[str, Any] = {key: bound_from_spec(data, key) for key in given}
-            fields = {key: data[key] for key in ("robot", "coordinates", "cycles", "rate", "period", "notes")}
-            plan = cls(stages=stages, **fields, **vectors)
-        except KeyError as error:
-            raise DynidentError(f"{error} is missing") from error
-        except (ValueError, TypeError, AttributeError, IndexError, ArithmeticError, RecursionError) as error:
-            kind = "" if isinstance(error, DynidentError) else f"{type(error).__name__}: "
-            raise DynidentError(f"{kind}{error}") from error
+        stages = []
+        for each in stored(data, "stages", list[Mapping[str, Any]], "plan"):
+            curve = from_spec(stored(each, "motion", Any, "stage"))
+            stages.append(Stage(curve=curve, **{key: stored(each, key, Any, "stage") for key in STAGE}))
+        given = [key for key in (*VECTORS, *BOUNDS) if key in VECTORS or data.get(key) is not None]
+        vectors: dict[str, Any] = {key: bound_from_spec(data, key) for key in given}
+        others = ("robot", "coordinates", "cycles", "rate", "period", "notes")
+        plan = cls(stages=stages, **{key: stored(data, key, Any, "plan") for key in others}, **vectors)
         if "identity" in data and data["identity"] != plan.identity:
             raise DynidentError(
                 f"the plan was changed after it was made (its identity is {data['identity']}, its content's "

@@ -5,20 +5,21 @@ from __future__ import annotations
 import io
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dynident.arrays import Array
-from dynident.checks import numbers
+from dynident.checks import choice
 from dynident.errors import DynidentError
 from dynident.files import to_json, write_atomic
 from dynident.mechanics.motion import Motion
+from dynident.results import stored, stored_fields
 from dynident.trajectory.family import Curve, Family, Trajectory, sample
 from dynident.trajectory.joins import Bridge, Joined, Lead, cycle
-from dynident.trajectory.moves import Moves, Strokes
+from dynident.trajectory.moves import Move, Moves, Strokes
 from dynident.trajectory.sines import Fourier, Multisine
 from dynident.trajectory.splines import BSpline, Interpolated
 
@@ -101,7 +102,8 @@ def to_ros_controller(names: Sequence[str], rate: int = 500) -> str:
 
 
 REPETITIONS = 10_000  # most of a motion in a row
-FAMILIES: dict[str, Callable[..., Family]] = {
+DEPTH = 16  # most motions within motions
+FAMILIES: dict[str, type[Fourier | Multisine | BSpline | Quintics]] = {
     "fourier": Fourier,
     "multisine": Multisine,
     "bspline": BSpline,
@@ -110,68 +112,66 @@ FAMILIES: dict[str, Callable[..., Family]] = {
 
 def family_from_spec(data: Mapping[str, Any]) -> Family:
     """Return the family that `Family.spec` described."""
-    fields = dict(data)
-    kind = fields.pop("kind", None)
-    if kind not in FAMILIES:
-        raise DynidentError(f"family kind is {kind!r}; it must be one of {', '.join(FAMILIES)}")
-    try:
-        return FAMILIES[kind](**fields)
-    except TypeError as error:
-        raise DynidentError(f"family '{kind}' has fields {', '.join(fields)}; {error}") from error
+    kind = choice("family kind", data.get("kind"), FAMILIES)
+    given = {name: value for name, value in data.items() if name != "kind"}
+    stored_fields(FAMILIES[kind], given, "family")  # refuses what is missing or of another type; numbers stay as written
+    return FAMILIES[kind](**given)
 
 
-KINDS = ("trajectory", "strokes", "moves", "interpolated", "lead", "joined", "bridge")
+SPECS: dict[str, dict[str, Any]] = {
+    "trajectory": {"family": Mapping[str, Any], "coefficients": Array},
+    "strokes": {"start": Array, "moves": list[Move], "total": float},
+    "moves": {"points": Array, "durations": Array, "profile": str},
+    "interpolated": {"t": Array, "q": Array, "v": Array, "a": Array},
+    "lead": {"curve": Mapping[str, Any], "periods": int, "out": bool},
+    "joined": {"pieces": list[Mapping[str, Any]]},
+    "bridge": {"start": tuple[Array, Array, Array], "end": tuple[Array, Array, Array], "duration": float},
+}
 
 
-def from_spec(data: Mapping[str, Any]) -> Curve:
+def from_spec(data: Mapping[str, Any], depth: int = 0) -> Curve:
     """Return the curve that `Curve.spec` described as plain `data`."""
     if not isinstance(data, Mapping):
         raise DynidentError(f"a motion is described by a table, not by {type(data).__name__}")
-    kind = data.get("kind")
-    try:
-        if kind == "trajectory":
-            return Trajectory(family_from_spec(data["family"]), np.array(data["coefficients"], dtype=np.float64))
-        if kind == "strokes":
-            return Strokes(np.array(data["start"], dtype=np.float64), data["moves"], float(data["total"]))
-        if kind == "moves":
-            return Moves(np.array(data["points"]), np.array(data["durations"]), str(data["profile"]))
-        if kind == "interpolated":
-            return Interpolated(Motion(*(np.array(data[key], dtype=np.float64) for key in ("t", "q", "v", "a"))))
-        if kind == "lead":
-            return Lead(from_spec(data["curve"]), int(data["periods"]), bool(data["out"]))
-        if kind == "joined":
-            return Joined([from_spec(piece) for piece in data["pieces"]])
-        if kind == "bridge":
-            (q0, v0, a0), (q1, v1, a1) = (tuple(np.array(x, dtype=np.float64) for x in data[end]) for end in ("start", "end"))
-            return Bridge((q0, v0, a0), (q1, v1, a1), float(data["duration"]))
-    except RecursionError:
-        raise DynidentError("motions are nested too deeply; give one of a plan") from None
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError) as error:
-        if isinstance(error, DynidentError):
-            raise
-        raise DynidentError(f"motion of kind '{kind}' cannot be read: {error}") from error
-    raise DynidentError(f"motion kind is {kind!r}; it must be one of {', '.join(KINDS)}")
+    if depth > DEPTH:
+        raise DynidentError("motions are nested too deeply; give one of a plan")
+    kind = choice("motion kind", data.get("kind"), SPECS)
+    given = {name: stored(data, name, hint, f"motion of kind '{kind}'") for name, hint in SPECS[kind].items()}
+    match kind:
+        case "trajectory":
+            return Trajectory(family_from_spec(given["family"]), given["coefficients"])
+        case "strokes":
+            return Strokes(**given)
+        case "moves":
+            return Moves(**given)
+        case "interpolated":
+            return Interpolated(Motion(**given))
+        case "lead":
+            return Lead(from_spec(given["curve"], depth + 1), given["periods"], given["out"])
+        case "joined":
+            return Joined([from_spec(piece, depth + 1) for piece in given["pieces"]])
+        case _:
+            states = (*given["start"], *given["end"])
+            if any(x.ndim != 1 or x.size != states[0].size or not np.isfinite(x).all() for x in states):
+                raise DynidentError("a bridge needs position, velocity and acceleration of all coordinates at both ends")
+            return Bridge(**given)
 
 
 def bound_from_spec(data: Mapping[str, Any], key: str) -> Array:
     """Return a vector of a plan's plain data; null stands for no limit, because JSON has no infinity."""
     none = -np.inf if key == "lower" else np.inf
-    if not isinstance(data[key], list | tuple):
-        raise DynidentError(f"{key} of the plan is {data[key]!r:.60}; give a list of numbers")
-    return numbers([none if x is None else x for x in data[key]], f"{key} of the plan")
+    values = stored(data, key, list[float | None], "plan")
+    return np.array([none if x is None else x for x in values])
 
 
 def cycle_from_spec(data: Mapping[str, Any]) -> Joined:
     """Return one cycle of a plan's plain data, as `dynident.excitation.Plan.curve` does, for subpackages below that one."""
-    try:
-        curves = [(from_spec(stage["motion"]), _repetitions(stage["repetitions"])) for stage in data["stages"]]
-        speed, acceleration, home = (bound_from_spec(data, key) for key in ("speed", "acceleration", "home"))
-        bounds = {key: bound_from_spec(data, key) for key in ("lower", "upper", "jerk") if data.get(key) is not None}
-        return cycle(curves, speed, acceleration, home, **bounds)
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError) as error:
-        if isinstance(error, DynidentError):
-            raise
-        raise DynidentError(f"the plan's stages cannot be read: {error}") from error
+    stages = stored(data, "stages", list[Mapping[str, Any]], "plan")
+    motions = [from_spec(stored(stage, "motion", Mapping[str, Any], "stage")) for stage in stages]
+    counts = [_repetitions(stored(stage, "repetitions", int, "stage")) for stage in stages]
+    speed, acceleration, home = (bound_from_spec(data, key) for key in ("speed", "acceleration", "home"))
+    bounds = {key: bound_from_spec(data, key) for key in ("lower", "upper", "jerk") if data.get(key) is not None}
+    return cycle(list(zip(motions, counts, strict=True)), speed, acceleration, home, **bounds)
 
 
 def _repetitions(value: Any) -> int:
