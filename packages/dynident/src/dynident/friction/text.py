@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import MISSING, fields, is_dataclass
 from typing import Any
 
-from dynident.errors import DescriptionError
+from dynident.errors import DescriptionError, DynidentError
 from dynident.friction import laws
 from dynident.friction.law import CHANNELS, FrictionLaw, Point, Sum
 from dynident.graph.expression import Function, Graph
@@ -19,6 +19,7 @@ from dynident.graph.print_c import c_files
 from dynident.graph.print_latex import latex_equations, latex_text
 from dynident.graph.printing import identifier
 from dynident.plugins import FRICTION, entries, load
+from dynident.results import stored_fields
 
 
 def _subclasses(of: Any) -> Iterator[type[FrictionLaw]]:
@@ -61,24 +62,35 @@ def law_of(text: str | FrictionLaw) -> FrictionLaw:
         raise DescriptionError(f"a friction law is {text!r}; give a text such as 'stribeck + viscous'")
     try:
         tree = ast.parse(text.strip(), mode="eval").body
-        return _law(tree, text)
-    except (SyntaxError, ValueError, MemoryError, RecursionError, TypeError) as error:
-        if isinstance(error, DescriptionError):
-            raise
-        raise DescriptionError(
-            f"'{text}' is no friction law ({getattr(error, 'msg', None) or error}); write it as in 'stribeck + viscous'"
-        ) from None
+    except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
+        raise _no_law(text, getattr(error, "msg", None) or str(error)) from None
+    return _law(tree, text)
+
+
+def _no_law(text: str, why: str) -> DescriptionError:
+    return DescriptionError(f"'{text}' is no friction law ({why}); write it as in 'stribeck + viscous'")
 
 
 def _law(part: ast.expr, text: str) -> FrictionLaw:
     match part:
         case ast.BinOp(left=left, op=ast.Add(), right=right):
             return _law(left, text) + _law(right, text)
-        case ast.Name(id=name) if law := _class(name):
-            return law()
+        case ast.Name(id=name) if _class(name):
+            return _law(ast.Call(part, [], []), text)
         case ast.Call(func=ast.Name(id=name), args=arguments, keywords=keywords) if law := _class(name):
-            options = {keyword.arg: _option(keyword.value, text) for keyword in keywords if keyword.arg}
-            return law(*(_option(argument, text) for argument in arguments), **options)
+            known = [each.name for each in fields(law) if each.init]
+            options = dict(zip(known, (_option(argument, text) for argument in arguments), strict=False))
+            for keyword in keywords:
+                if keyword.arg not in known or keyword.arg in options:
+                    raise _no_law(text, f"{name} has no option '{keyword.arg}', or it is given twice")
+                options[keyword.arg] = _option(keyword.value, text)
+            if len(arguments) > len(known):
+                raise _no_law(text, f"{name} has {len(known)} options")
+            try:
+                stored_fields(law, options, name)
+            except DynidentError as error:
+                raise _no_law(text, str(error).partition(";")[0]) from None
+            return law(**options)
     names = sorted({str(law.name) for law in _known().values() if isinstance(law.name, str)} | set(entries(FRICTION)))
     raise DescriptionError(f"'{ast.unparse(part)[:60]}' in '{text}' is no friction law; known laws are {', '.join(names)}")
 
@@ -87,8 +99,8 @@ def _option(part: ast.expr, text: str) -> Any:
     match part:
         case ast.Constant(value=value) if value is None or isinstance(value, int | float):
             return value
-        case ast.UnaryOp(op=ast.USub(), operand=inner):
-            return -_option(inner, text)
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=value)) if isinstance(value, int | float):
+            return -value
         case ast.Tuple(elts=parts) | ast.List(elts=parts):
             return tuple(_option(item, text) for item in parts)
     return _law(part, text)

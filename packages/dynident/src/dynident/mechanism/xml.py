@@ -92,6 +92,16 @@ def parse_xml(data: bytes | str, root_tag: str) -> Element:
     return checked_root(root, root_tag)
 
 
+def check_encoding(data: bytes) -> None:
+    """Refuse an encoding that the parser does not know; a parser with a builder of ours would not tell it from our errors."""
+    try:
+        defusedxml.ElementTree.XMLParser().feed(data[:400])
+    except (ParseError, DefusedXmlException):
+        return  # whoever reads all of it says so
+    except (LookupError, ValueError) as error:
+        raise DescriptionError(f"the file is not well-formed XML ({error}); correct or re-export it") from error
+
+
 def checked_root(root: Element, root_tag: str) -> Element:
     """Return the root after removing its default namespace from tags and checking its tag, depth and size."""
     # A plain default namespace (<robot xmlns="...">) is not part of the tags' meaning.
@@ -224,13 +234,14 @@ class XmlPatch:
     _opened: dict[Element, list[bytes]] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
+        check_encoding(self.data)
         builder = _SpanBuilder()
         parser = defusedxml.ElementTree.XMLParser(target=builder)
         builder.parser = parser.parser
         try:
             parser.feed(self.data)
             root = parser.close()
-        except (ParseError, DefusedXmlException, LookupError, ValueError) as error:
+        except (ParseError, DefusedXmlException) as error:
             raise DescriptionError(f"the file is not well-formed XML ({error}); correct or re-export it") from error
         self.root = checked_root(root, self.root_tag)
         self._starts, self._ends = builder.starts, builder.ends

@@ -28,7 +28,7 @@ from dynident.mechanism.xacro.expressions import (
     refuse,
 )
 from dynident.mechanism.xacro.properties import Macro, Scope, argument_value, load_yaml, parameters, pieces, truth
-from dynident.mechanism.xml import MAX_DEPTH, Folders, checked_root, read_bytes
+from dynident.mechanism.xml import MAX_DEPTH, Folders, check_encoding, checked_root, read_bytes
 
 MAX_INCLUDES, MAX_PARAMS = 20, 20_000
 Handler: TypeAlias = "Callable[[Element, Scope, dict[str, str]], Content]"
@@ -69,7 +69,7 @@ class _Expander:
             "abs_filename": lambda name: str(self.place(as_text(name))),
             "arg": lambda name: self.argument(as_text(name)),
         }
-        functions = {name: Function(name, call) for name, call in own.items()}
+        functions = {name: Function(name, call, ours=True) for name, call in own.items()}
         self.functions = {
             "xacro": Namespace({**XACRO, **functions}.__getitem__),
             "load_yaml": functions["load_yaml"],
@@ -410,6 +410,7 @@ def parse(path: Path, budget: Budget) -> Element:
     """Return the root of a .xacro file."""
     data = read_bytes(path, "xacro")
     budget.spend("characters", len(data))
+    check_encoding(data)
     parser = defusedxml.ElementTree.DefusedXMLParser(target=_Builder(budget))
     try:
         parser.feed(data)
@@ -418,11 +419,7 @@ def parse(path: Path, budget: Budget) -> Element:
         raise DescriptionError(
             f"the file defines XML entities or outside references ({type(error).__name__}); remove its <!DOCTYPE>"
         ) from error
-    except (ParseError, LookupError) as error:
-        raise DescriptionError(f"the file is not well-formed XML ({error}); correct it") from error
-    except ValueError as error:
-        if isinstance(error, DescriptionError):
-            raise
+    except ParseError as error:
         raise DescriptionError(f"the file is not well-formed XML ({error}); correct it") from error
     return root
 

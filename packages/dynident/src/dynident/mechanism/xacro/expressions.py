@@ -33,8 +33,13 @@ def _parsed(text: str) -> ast.expr:
 
 def evaluate(text: str, lookup: Callable[[str], Any], budget: Budget) -> Any:
     """Return the value of an expression; `lookup` gives the value of a name or raises KeyError."""
+    return _Walk(lookup, budget).value(_parsed(text.strip()), 0)
+
+
+def computed(function: Callable[..., Any], *operands: Any, **named: Any) -> Any:
+    """Return what an operator or function of Python makes of values of the file, which need not suit it."""
     try:
-        return _Walk(lookup, budget).value(_parsed(text.strip()), 0)
+        return function(*operands, **named)
     except (ArithmeticError, TypeError, ValueError, LookupError, AttributeError, MemoryError) as error:
         if isinstance(error, DynidentError):
             raise
@@ -69,12 +74,12 @@ class _Walk:
 
     def _unary(self, node: ast.UnaryOp, depth: int) -> Any:
         compute = UNARY.get(type(node.op)) or refuse(f"uses Python's {type(node.op).__name__}")
-        return compute(self.value(node.operand, depth))
+        return computed(compute, self.value(node.operand, depth))
 
     def _binary(self, node: ast.BinOp, depth: int) -> Any:
         compute = BINARY.get(type(node.op)) or refuse(f"uses Python's {type(node.op).__name__}")
         pair = self._paid((self.value(node.left, depth), self.value(node.right, depth)))
-        return checked(compute(*pair), self.budget)
+        return checked(computed(compute, *pair), self.budget)
 
     def _and_or(self, node: ast.BoolOp, depth: int) -> Any:
         found: Any = None
@@ -88,7 +93,7 @@ class _Walk:
         found, old = True, self.value(node.left, depth)
         for compare, other in zip(node.ops, node.comparators, strict=True):
             new = self.value(other, depth)
-            found, old = COMPARE[type(compare)](*self._paid((old, new))), new
+            found, old = computed(COMPARE[type(compare)], *self._paid((old, new))), new
             if not found:
                 break
         return found
@@ -108,7 +113,7 @@ class _Walk:
         pairs = [
             (self.value(k, depth), self.value(v, depth)) for k, v in zip(node.keys, node.values, strict=True) if k is not None
         ]
-        return checked(dict(pairs), self.budget)
+        return checked(computed(dict, pairs), self.budget)
 
     def _subscript(self, node: ast.Subscript, depth: int) -> Any:
         return self._item(self.value(node.value, depth), node.slice, depth)
@@ -157,8 +162,8 @@ class _Walk:
             refuse(f"takes an item of a {type(owner).__name__}")
         if isinstance(index, ast.Slice):
             bounds = [None if part is None else self.value(part, depth) for part in (index.lower, index.upper, index.step)]
-            return checked(operator.getitem(owner, slice(*bounds)), self.budget)
-        return owner[self.value(index, depth)]
+            return checked(computed(operator.getitem, owner, slice(*bounds)), self.budget)
+        return computed(operator.getitem, owner, self.value(index, depth))
 
     def _call(self, function: ast.expr, arguments: list[ast.expr], keywords: list[ast.keyword], depth: int) -> Any:
         owner: Any = None
@@ -177,11 +182,15 @@ class _Walk:
             refuse("uses **")
         values = [self.value(argument, depth) for argument in arguments]
         named = {keyword.arg or "": self.value(keyword.value, depth) for keyword in keywords}
+        if method is None and target.ours:
+            if len(values) != 1 or named:
+                raise ExpressionError(f"calls {target.name} with {len(values) + len(named)} arguments; give one")
+            return target.call(*self._paid(tuple(values)))
         if method is None:
-            return target.call(*self._paid(tuple(values)), **named)
+            return computed(target.call, *self._paid(tuple(values)), **named)
         if not isinstance(owner, dict):  # what is listed of a dictionary is paid as a result
             self._paid((owner,))
-        return method(owner, *self._paid(tuple(values)), **named)
+        return computed(method, owner, *self._paid(tuple(values)), **named)
 
     def _loop(self, element: ast.expr, loops: list[ast.comprehension], found: list[Any], depth: int) -> None:
         """Append the values of a comprehension."""
@@ -274,6 +283,7 @@ class Function:
 
     name: str
     call: Callable[..., Any]
+    ours: bool = False  # takes one value, and says itself what is wrong with it
 
 
 @dataclass(frozen=True)
@@ -355,6 +365,8 @@ def _map(function: Any, *lists: Any) -> list[Any]:
     found: list[Any] = []
     size = 0
     for arguments in zip(*map(items, lists), strict=False):
+        if function.ours and len(arguments) != 1:
+            raise ExpressionError(f"maps {function.name} over {len(arguments)} lists; give one")
         found.append(function.call(*arguments))
         size += len(found[-1]) if isinstance(found[-1], list | tuple | dict) else 1
         if size > MAX_ITEMS:  # map(range, ...) makes long lists before anybody looks at them

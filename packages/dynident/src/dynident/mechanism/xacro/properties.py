@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -199,26 +200,31 @@ def load_yaml(path: Path, number: Callable[[str], Any], budget: Budget) -> Any:
         raise missing_extra("pyyaml", "yaml", "load_yaml in a .xacro file") from error
     data = read_bytes(path, "YAML")
     budget.spend("bytes of YAML", len(data))  # PyYAML is slow, about a second for 50 kB
-    loader: Any = None
-    try:
+    with _reading(path.name):
         loader = yaml.SafeLoader(data)
-        node = loader.get_single_node()
-        return None if node is None else checked(_Builder(loader, number, budget).build(node, 0), budget)
-    except (yaml.YAMLError, ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
-        if isinstance(error, DescriptionError):
-            raise
-        reason = "nested too deep" if isinstance(error, RecursionError) else re.sub(r"\s+", " ", str(error))[:160]
-        raise DescriptionError(f"YAML file '{path.name}' cannot be read ({reason}); correct it") from None
+    try:
+        with _reading(path.name):
+            node = loader.get_single_node()
+        return None if node is None else checked(_Builder(path.name, loader, number, budget).build(node, 0), budget)
     finally:
-        if loader is not None:
-            loader.dispose()
+        loader.dispose()
+
+
+@contextmanager
+def _reading(name: str) -> Iterator[None]:
+    """Turn what PyYAML raises for a damaged file into a sentence; only its calls belong in the block."""
+    try:
+        yield
+    except Exception as error:
+        reason = "nested too deep" if isinstance(error, RecursionError) else re.sub(r"\s+", " ", str(error))[:160]
+        raise DescriptionError(f"YAML file '{name}' cannot be read ({reason}); correct it") from None
 
 
 class _Builder:
     """Values of nodes; an alias is built again and paid for again, so that none can grow without bound."""
 
-    def __init__(self, loader: Any, number: Callable[[str], Any], budget: Budget) -> None:
-        self.loader, self.number, self.budget = loader, number, budget
+    def __init__(self, name: str, loader: Any, number: Callable[[str], Any], budget: Budget) -> None:
+        self.name, self.loader, self.number, self.budget = name, loader, number, budget
 
     def build(self, node: Any, depth: int) -> Any:
         self.budget.spend("steps of evaluation")
@@ -230,11 +236,15 @@ class _Builder:
         if kind == "map" and node.id == "mapping":
             return self._mapping(node, depth)
         if node.id == "scalar" and node.tag in UNITS:
-            return float(self.number(node.value)) * UNITS[node.tag]
+            value = self.number(node.value)
+            if not isinstance(value, int | float):
+                raise DescriptionError(f"a YAML file has '{node.value[:40]}' behind {node.tag}; give a number")
+            return float(value) * UNITS[node.tag]
         if node.id == "scalar" and kind in ("int", "float", "bool", "null"):
             if len(node.value) > MAX_NUMBER:
                 raise DescriptionError(f"a YAML file has the number '{node.value[:40]}...'; give at most {MAX_NUMBER} digits")
-            return self.loader.construct_object(node)
+            with _reading(self.name):
+                return self.loader.construct_object(node)
         if node.id == "scalar" and kind in ("str", "timestamp"):
             return node.value
         raise DescriptionError(f"a YAML file uses the tag '{node.tag[:60]}'; only plain values and {', '.join(UNITS)} are read")
@@ -246,8 +256,13 @@ class _Builder:
             if key.tag == f"{_PLAIN}merge":
                 sources = value.value if value.id == "sequence" else [value]
                 for source in sources:
-                    for name, item in self.build(source, depth + 1).items():
-                        merged.setdefault(name, item)
+                    table = self.build(source, depth + 1)
+                    if not isinstance(table, dict):
+                        raise DescriptionError("a YAML file merges (<<) what is no table; name tables")
+                    merged = {**table, **merged}
             else:
-                own[self.build(key, depth + 1)] = self.build(value, depth + 1)
+                name = self.build(key, depth + 1)
+                if isinstance(name, list | dict):
+                    raise DescriptionError("a YAML file has a list or a table as the name of an entry; give a text or a number")
+                own[name] = self.build(value, depth + 1)
         return {**merged, **own}
