@@ -136,12 +136,15 @@ def read_toml(path: str | os.PathLike[str], what: str, kind: type[DynidentError]
 
 def _toml(text: str) -> dict[str, Any]:
     """Parse TOML, whose whole numbers have 64 bits."""
-    tables = tomllib.loads(text)
+    try:
+        tables = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ContentError(str(error)) from error
     waiting: list[Any] = [tables]
     while waiting:
         item = waiting.pop()
         if isinstance(item, int) and not -(1 << 63) <= item < 1 << 63:
-            raise ValueError(f"it holds the whole number {item:.3e}; write numbers beyond 64 bits with a decimal point")
+            raise ContentError(f"it holds the whole number {item:.3e}; write numbers beyond 64 bits with a decimal point")
         waiting.extend(item.values() if isinstance(item, dict) else item if isinstance(item, list) else ())
     return tables
 
@@ -160,21 +163,32 @@ def _parsed_as(form: str, loads: Callable[[str], Any], text: str, path: str | os
         raise DynidentError(f"cannot read {what} from '{path}': the file is empty")
     try:
         return parsed(loads, text)
-    except ValueError as error:
+    except ContentError as error:
         raise DynidentError(f"cannot read {what} from '{path}': it is not valid {form} ({error}); correct the file") from error
 
 
-def parsed(loads: Callable[[str], Any], text: str) -> Any:
-    """Return what `json.loads` or `tomllib.loads` makes of a text; every failure is a `ValueError` that tells why."""
+class ContentError(ValueError):
+    """A text is no JSON or TOML that can be read; the message says why."""
+
+
+def parsed(loads: Callable[[str], Any], text: str | bytes) -> Any:
+    """Return what `json.loads` or a parser of TOML makes of a text; what is wrong with the text is a `ContentError`."""
+    if isinstance(text, bytes):
+        try:
+            text = text.decode()
+        except UnicodeDecodeError as error:
+            raise ContentError(str(error)) from error
     if (begin := _huge(text)) is not None:
         before = visible(text[max(begin - 40, 0) : begin + 8].rpartition("\n")[2])
-        raise ValueError(f"it holds a number of hundreds of digits: '{before}...'")
+        raise ContentError(f"it holds a number of hundreds of digits: '{before}...'")
     if text.count("{") + text.count("[") > NESTED:
-        raise ValueError(f"it holds more than {NESTED} objects and lists")
+        raise ContentError(f"it holds more than {NESTED} objects and lists")
     try:
         return loads(text)
     except RecursionError:
-        raise ValueError("its lists are nested too deeply") from None
+        raise ContentError("its lists are nested too deeply") from None
+    except json.JSONDecodeError as error:
+        raise ContentError(str(error)) from error
 
 
 def _huge(text: str) -> int | None:

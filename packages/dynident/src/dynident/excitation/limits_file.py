@@ -16,13 +16,13 @@ import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dynident.arrays import Array
-from dynident.checks import number, numbers, shown
+from dynident.checks import choice, number, numbers, shown
 from dynident.errors import DynidentError, missing_extra, require
 from dynident.excitation.input_checks import LARGEST, per_coordinate, text
 from dynident.excitation.limits import POSTURES, Box, Capsule, Collision, Effort, Floor, Limit, Loops, Polygon, State, ToolBox
@@ -171,7 +171,7 @@ def collision_of(mechanism: Mechanism, lower: Array, upper: Array, clearance: fl
     near = [(a, b) for a in nodes for b in nodes if a != b and nodes[b] == _carrier(parent, set(nodes.values()), nodes[a])]
     try:
         first = Collision(mechanism, capsules, clearance, near)
-    except ValueError:  # no pair is left
+    except DynidentError:  # no pair is left
         return None
     q = np.random.default_rng(0).uniform(lower, upper, (POSTURES, mechanism.dof))
     q[0] = np.clip(0.0, lower, upper)
@@ -228,7 +228,7 @@ def moveit_limits(content: str, where: str) -> dict[str, Any]:
         )
     try:
         data = yaml.safe_load(content)
-    except (yaml.YAMLError, RecursionError, ValueError, TypeError, LookupError, AttributeError) as error:
+    except Exception as error:  # PyYAML raises almost anything for a damaged file
         first = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise DynidentError(f"cannot read limits from '{where}': {first}") from error
     table = data.get("joint_limits") if isinstance(data, Mapping) else None
@@ -376,31 +376,26 @@ def _shapes(mechanism: Mechanism, given: Mapping[str, Any], lower: Array, upper:
     """Return tool box, polygons, loop margins, floor and collisions."""
     found: list[Limit] = []
     names = mechanism.coordinate_names
-    try:
-        if "tool" in given:
-            found.append(_tool(mechanism, given["tool"]))
-        for entry in _tables(given, "polygon"):
-            first, second = (names.index(text(joint, "limits: joint of a polygon")) for joint in entry["joints"])
-            label = f"polygon of {names[first]} and {names[second]}"
-            found.append(Polygon((first, second), numbers(entry["vertices"], f"limits: vertices of {label}"), label))
-        if mechanism.loops:
-            found += _loops(mechanism, given)
-        elif "passive" in given or "singularity" in given:
-            raise DynidentError(
-                f"limits: passive joints and singularity are for robots with loops; '{mechanism.name}' has none"
-            )
-        found += _bodies(mechanism, given, lower, upper)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        if isinstance(error, DynidentError):
-            raise
-        raise DynidentError(f"limits: tool, polygon, passive, capsule or collision is incomplete or wrong ({error})") from error
-    return found
+    if "tool" in given:
+        found.append(_tool(mechanism, _table(given, "tool")))
+    for entry in _tables(given, "polygon"):
+        joints = _list(entry, "joints", "polygon", 2)
+        first, second = (names.index(choice("limits: joint of a polygon", joint, names)) for joint in joints)
+        label = f"polygon of {names[first]} and {names[second]}"
+        found.append(
+            Polygon((first, second), numbers(_list(entry, "vertices", "polygon"), f"limits: vertices of {label}"), label)
+        )
+    if mechanism.loops:
+        found += _loops(mechanism, given)
+    elif "passive" in given or "singularity" in given:
+        raise DynidentError(f"limits: passive joints and singularity are for robots with loops; '{mechanism.name}' has none")
+    return found + _bodies(mechanism, given, lower, upper)
 
 
 def _bodies(mechanism: Mechanism, given: Mapping[str, Any], lower: Array, upper: Array) -> list[Limit]:
     """Return the limits of bodies in space: clearance of each other and of the floor."""
     found: list[Limit] = []
-    settings = dict(given.get("collision", {}))
+    settings = _table(given, "collision")
     clearance = number("limits: collision.clearance", settings.get("clearance", 0.0))
     capsules: list[Capsule] | None = None
     if given.get("capsule") == "auto":
@@ -408,10 +403,20 @@ def _bodies(mechanism: Mechanism, given: Mapping[str, Any], lower: Array, upper:
         found += [] if meeting is None else [meeting]
     elif "capsule" in given:
         capsules = [
-            Capsule(text(c["link"], "limits: link of a capsule"), c["from"], c["to"], number("limits: radius", c["radius"]))
+            Capsule(
+                text(_entry(c, "link", "capsule"), "limits: link of a capsule"),
+                numbers(_list(c, "from", "capsule", 3), "limits: from of a capsule"),
+                numbers(_list(c, "to", "capsule", 3), "limits: to of a capsule"),
+                number("limits: radius of a capsule", _entry(c, "radius", "capsule")),
+            )
             for c in _tables(given, "capsule")
         ]
-        pairs = [(str(a), str(b)) for a, b in settings.get("ignore", [])]
+        pairs = [
+            (text(pair[0], IGNORED), text(pair[1], IGNORED))
+            if isinstance(pair, list | tuple) and len(pair) == 2
+            else _no_pair(pair)
+            for pair in (_list(settings, "ignore", "collision") if "ignore" in settings else [])
+        ]
         found.append(Collision(mechanism, capsules, clearance, pairs))
     if "floor" in given:
         carried = capsules_of(mechanism) if capsules is None else tuple(capsules)
@@ -428,15 +433,44 @@ def _tables(given: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
     return list(tables)
 
 
-def _tool(mechanism: Mechanism, given: Any) -> Limit:
+IGNORED = "limits: link of collision.ignore"
+
+
+def _no_pair(value: Any) -> NoReturn:
+    raise DynidentError(f"limits: collision.ignore has {shown(value)}; give pairs of links")
+
+
+def _table(given: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """Return a table, an empty one where there is none."""
+    table = given.get(key, {})
+    if not isinstance(table, Mapping):
+        raise DynidentError(f"limits: {key} is {shown(table)}; it must be a table, [{key}]")
+    return table
+
+
+def _entry(table: Mapping[str, Any], key: str, where: str) -> Any:
+    """Return an entry that a table must have."""
+    if key not in table:
+        raise DynidentError(f"limits: {where} has no '{key}'; give one")
+    return table[key]
+
+
+def _list(table: Mapping[str, Any], key: str, where: str, count: int | None = None) -> Sequence[Any]:
+    """Return a list that a table must have, of so many entries."""
+    found = _entry(table, key, where)
+    if not isinstance(found, list | tuple | np.ndarray) or (count is not None and len(found) != count):
+        raise DynidentError(f"limits: {key} of {where} is {shown(found)}; give a list{'' if count is None else f' of {count}'}")
+    return found
+
+
+def _tool(mechanism: Mechanism, tool: Mapping[str, Any]) -> Limit:
     """Return the box of a link."""
-    tool = dict(given)
     low, high = np.full(3, -np.inf), np.full(3, np.inf)
     for i, axis in enumerate("xyz"):
         if axis in tool:
-            low[i], high[i] = (number(f"limits: tool.{axis}", x, infinite=True) for x in tool[axis])
+            low[i], high[i] = (number(f"limits: tool.{axis}", x, infinite=True) for x in _list(tool, axis, "tool", 2))
     low[2] = max(low[2], number("limits: tool.height", tool.get("height", -np.inf), infinite=True))
-    frame = text(tool["frame"], "limits: tool.frame")
+    frame = text(_entry(tool, "frame", "tool"), "limits: tool.frame")
     mechanism.frame(frame)
     return ToolBox(mechanism, frame, low, high)
 
@@ -449,7 +483,8 @@ def _loops(mechanism: Mechanism, given: Mapping[str, Any]) -> list[Limit]:
         for c in joint.coordinates:
             if c in tree and c not in names:
                 low[tree.index(c)], high[tree.index(c)] = joint.limits.lower, joint.limits.upper
-    for name, table in dict(given.get("passive", {})).items():
+    for name, table in _table(given, "passive").items():
+        choice("limits: passive joint", name, tree)
         bounds = _numbers(table, f"passive.{name}", ("lower", "upper"))
         low[tree.index(name)], high[tree.index(name)] = bounds.get("lower", -np.inf), bounds.get("upper", np.inf)
     least = number("limits: singularity", given.get("singularity", 0.0))

@@ -63,8 +63,10 @@ def read_bytes(path: str | os.PathLike[str], what: str) -> bytes:
     """Return the content of a regular file that must exist and not be empty."""
     file = Path(path)
     try:
+        if "\0" in os.fspath(file):
+            raise OSError("its name has a NUL character")
         data = read_regular(file, MAX_BYTES)
-    except (OSError, ValueError) as error:
+    except OSError as error:
         reason = "it is a folder" if file.name and _is_dir(file) else getattr(error, "strerror", None) or str(error)
         raise DescriptionError(f"cannot read {what} file '{file}': {reason}; give the path of a {what} file") from error
     if not data.strip():

@@ -59,10 +59,13 @@ def check_effort_kind(kind: object) -> str:
 
 def _array(name: str, values: ArrayLike, shape: tuple[int, ...]) -> Array:
     """Return a read-only float64 array of the given shape, a copy unless nobody can write to it."""
-    try:
-        result = values if _is_frozen(values) else np.array(values, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise LogError(f"log field '{name}' is not numeric ({error}); give an array of numbers") from error
+    if _is_frozen(values):
+        result = values
+    else:
+        try:
+            result = np.array(values, dtype=np.float64)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise LogError(f"log field '{name}' is not numeric ({error}); give an array of numbers") from error
     if result.ndim == 1 and len(shape) == 2 and shape[1] == 1:
         result = result[:, None]
     if result.shape != shape:

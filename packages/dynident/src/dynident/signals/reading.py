@@ -564,9 +564,10 @@ def _own_log(table: Table, rules: Mapping[str, Any]) -> Log:
     """Rebuild a log from a file written by `Log.save`."""
     meta = table.metadata or {}
     try:
-        kind, joints, fields = check_effort_kind(meta["effort_kind"]), list(meta["joints"]), list(meta["fields"])
+        kind, joints, fields = meta["effort_kind"], list(meta["joints"]), list(meta["fields"])
     except (KeyError, TypeError) as error:
         raise LogError(f"cannot read '{table.label}': its dynident metadata is incomplete ({error})") from error
+    check_effort_kind(kind)
     if not joints or not all(isinstance(name, str) for name in joints):
         raise LogError(f"cannot read '{table.label}': its metadata names the joints {str(joints)[:60]}; names are needed")
     if not set(REQUIRED) <= set(map(str, fields)) <= set(FIELDS):

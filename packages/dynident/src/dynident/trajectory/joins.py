@@ -27,6 +27,7 @@ from dynident.trajectory.splines import HERMITE, hermite
 SAME = 1e-9  # difference of states [rad, rad/s, rad/s^2] below which no join is needed
 TOUCH = 1e-9  # share of a limit by which rounding may exceed it
 SHORTEST = 0.05  # join [s]
+LARGEST = 1e12  # positions, their rates, and times [s]: beyond it nothing is a robot, and polynomials overflow
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,9 +110,13 @@ def bridge(start: State, end: State, room: Room) -> Bridge | None:
     )
     if not (np.all(top > 0.0) and np.all(push > 0.0)):
         raise DynidentError("speed and acceleration of a join must be above zero for every coordinate")
+    if not np.all(np.abs([*start, *end]) < LARGEST):
+        raise DynidentError(f"a motion begins or ends beyond {LARGEST:g}; give positions in radians or metres")
     way = np.abs(end[0] - start[0])
     fast, hard = Quintic.peaks
-    T = max(SHORTEST, float(np.max(fast * way / top)), float(np.max(np.sqrt(hard * way / push))))
+    T = max(SHORTEST, float(np.max(fast * way / top)), float(np.max(np.sqrt(hard * (way / push)))))
+    if not T < LARGEST:
+        raise DynidentError(f"a join would take {T:.3g} s; raise the limits of speed and acceleration")
     outside = None  # where the first join that keeps the rates leaves the range
     for _ in range(200):
         candidate = Bridge(start, end, T)

@@ -25,6 +25,7 @@ from dynident.mechanism.xacro.expressions import (
     Namespace,
     as_text,
     evaluate,
+    names_in,
     refuse,
 )
 from dynident.mechanism.xacro.properties import Macro, Scope, argument_value, load_yaml, parameters, pieces, truth
@@ -71,7 +72,7 @@ class _Expander:
         }
         functions = {name: Function(name, call, ours=True) for name, call in own.items()}
         self.functions = {
-            "xacro": Namespace({**XACRO, **functions}.__getitem__),
+            "xacro": Namespace(names_in({**XACRO, **functions})),
             "load_yaml": functions["load_yaml"],
             "abs_filename": functions["abs_filename"],
         }
@@ -186,7 +187,7 @@ class _Expander:
         self.budget.spend("included files")
         path = self.folders.allowed(self.place(name), f"{self.where()}load_yaml: file '{name[:200]}'")
         if path not in self.loaded:
-            self.loaded[path] = load_yaml(path, lambda text: evaluate(text, FUNCTIONS.__getitem__, self.budget), self.budget)
+            self.loaded[path] = load_yaml(path, lambda text: evaluate(text, names_in(FUNCTIONS), self.budget), self.budget)
         return self.loaded[path]
 
     # ---- elements ---------------------------------------------------------------------------------------------------

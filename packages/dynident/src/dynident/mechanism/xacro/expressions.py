@@ -32,7 +32,7 @@ def _parsed(text: str) -> ast.expr:
 
 
 def evaluate(text: str, lookup: Callable[[str], Any], budget: Budget) -> Any:
-    """Return the value of an expression; `lookup` gives the value of a name or raises KeyError."""
+    """Return the value of an expression; `lookup` gives the value of a name or raises `UnknownNameError`."""
     return _Walk(lookup, budget).value(_parsed(text.strip()), 0)
 
 
@@ -145,15 +145,15 @@ class _Walk:
             return self.local[name]
         try:
             return self.lookup(name)
-        except KeyError:
+        except UnknownNameError:
             raise ExpressionError(f"uses '{name}', which is not defined") from None
 
     def _attribute(self, owner: Any, name: str) -> Any:
         """Return what stands behind a dot: an entry of a dictionary or namespace, never an attribute of an object."""
         if isinstance(owner, Namespace | dict) and not name.startswith("__"):
             try:
-                return owner[name] if isinstance(owner, dict) else owner.lookup(name)
-            except KeyError:
+                return names_in(owner)(name) if isinstance(owner, dict) else owner.lookup(name)
+            except UnknownNameError:
                 raise ExpressionError(f"uses '.{name}', which does not exist") from None
         return refuse(f"uses '.{name}' of a {type(owner).__name__}")
 
@@ -261,6 +261,21 @@ class ExpressionError(Exception):
         self.remedy = remedy
 
 
+class UnknownNameError(Exception):
+    """A name has no value."""
+
+
+def names_in(table: Mapping[str, Any]) -> Callable[[str], Any]:
+    """Return the function that looks names up in a table."""
+
+    def lookup(name: str) -> Any:
+        if name not in table:
+            raise UnknownNameError(name)
+        return table[name]
+
+    return lookup
+
+
 @dataclass
 class Budget:
     """What is left of `LIMITS`."""
@@ -288,7 +303,7 @@ class Function:
 
 @dataclass(frozen=True)
 class Namespace:
-    """Names behind a dot, as in ``math.pi`` or those of ``<xacro:include ns="...">``; `lookup` raises KeyError."""
+    """Names behind a dot, as in ``math.pi`` or those of ``<xacro:include ns="...">``; `lookup` raises `UnknownNameError`."""
 
     lookup: Callable[[str], Any]
 
@@ -452,8 +467,8 @@ FUNCTIONS: Mapping[str, Any] = {
     **MATH,
     **PYTHON,
     "dotify": XACRO["dotify"],
-    "math": Namespace(MATH.__getitem__),
-    "python": Namespace(PYTHON.__getitem__),
+    "math": Namespace(names_in(MATH)),
+    "python": Namespace(names_in(PYTHON)),
 }
 """Names that every expression knows."""
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dynident.errors import DescriptionError, missing_extra
-from dynident.mechanism.xacro.expressions import FUNCTIONS, MAX_NESTING, Budget, Namespace, checked
+from dynident.mechanism.xacro.expressions import FUNCTIONS, MAX_NESTING, Budget, Namespace, checked, names_in
 from dynident.mechanism.xml import read_bytes
 
 if TYPE_CHECKING:
@@ -63,13 +63,13 @@ class Scope:
         return name in FUNCTIONS or any(name in scope.values for scope in self.upward())
 
     def lookup(self, name: str) -> Any:
-        """Return the value of a property, a namespace or a function; KeyError when there is none."""
+        """Return the value of a property, a namespace or a function."""
         for scope in self.upward():
             if name in scope.values:
                 return scope._computed(name)
             if name in scope.spaces:
                 return Namespace(scope.spaces[name].lookup)
-        return FUNCTIONS[name]
+        return names_in(FUNCTIONS)(name)
 
     def _computed(self, name: str) -> Any:
         if name in self.lazy:
