@@ -149,8 +149,11 @@ def test_wrong_content_of_limits_is_one_sentence(robot, tmp_path, subtests):
         ("polygon = 'x'\n", "polygon is 'x'"),
         ("[[polygon]]\njoints = 5\nvertices = []\n", "polygon"),
         ("[tool]\nframe = 7\n", "tool.frame is 7"),
-        ("[tool]\nframe = 'base'\nx = 3\n", "incomplete or wrong"),
-        ("collision = 5\n[[capsule]]\nlink = 'base'\nfrom = [0, 0, 0]\nto = [0, 0, 0]\nradius = 1\n", "incomplete or wrong"),
+        ("[tool]\nframe = 'base'\nx = 3\n", "limits: x of tool is 3; give a list of 2"),
+        (
+            "collision = 5\n[[capsule]]\nlink = 'base'\nfrom = [0, 0, 0]\nto = [0, 0, 0]\nradius = 1\n",
+            "limits: collision is 5; it must be a table",
+        ),
         ("default = 3\n", "default is 3; it must be a table"),
     ]:
         with subtests.test(str(words)):

@@ -346,7 +346,7 @@ def _single(origin: Any, value: Any, where: str) -> Any:
         if not isinstance(value, origin) or (origin is int and isinstance(value, bool)):
             raise _wrong(where, value, origin.__name__)
         return value
-    return value if isinstance(value, origin) else _nested(origin, value, where)
+    return value if is_dataclass(value) and _is_a(type(value), origin) else _nested(origin, value, where)
 
 
 def _nested(base: type, value: Any, where: str) -> Any:
