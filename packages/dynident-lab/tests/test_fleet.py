@@ -133,7 +133,7 @@ def test_bad_logs_are_named_and_good_ones_counted_once(case, tmp_path):
     own = di.Log.read(rows[0]["log"])
     replace(own, effort=-own.effort, provenance={}).save(tmp_path / "foreign.npz")
     replace(own, joints=("x", "y", "z"), provenance={}).save(tmp_path / "other.npz")
-    extra = {"cut": "damaged or cut short", "copy": "counted once", "foreign": "does not look like robot 'S04'"}
+    extra = {"cut": "damaged or not .npz", "copy": "counted once", "foreign": "does not look like robot 'S04'"}
     extra |= {"other": "x", "gone": "No such file"}
     for name in extra:
         rows.append({"serial": "S04", "date": "2026-05-01", "log": str(tmp_path / f"{name}.npz")})
@@ -160,7 +160,7 @@ def test_a_folder_that_was_meddled_with_is_not_believed(case, tmp_path):
     assert (again.counters["logs_read"], again.counters["logs_reused"]) == (2, 2)
     for wrong in ({"band": 3}, {"a": {"cutoff": "x", "band": 1.0}}, {"a": {"models": [[1.0], []], "usual": 0.1}}, []):
         (tmp_path / "types.json").write_text(json.dumps(wrong))
-        with pytest.raises(DynidentError, match=r"types.json' is damaged .* remove it"):
+        with pytest.raises(DynidentError, match=r"types.json' is no table of bands and models; remove it"):
             run(case.robot, case.rows, tmp_path)
 
 

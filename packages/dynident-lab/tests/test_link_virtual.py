@@ -106,7 +106,7 @@ def test_what_does_not_belong_together_is_refused(machine, tmp_path):
             simulate_campaign(folder, **given)
     with pytest.raises(DynidentError, match="joint 'elbow' has no friction law of its own; those with one are joint1"):
         simulate_campaign(tmp_path / "new", plan(1), machine, faults=[Fault("elbow", 2.0)])
-    (folder / "state.json").write_text(json.dumps({"asked": {}}))
+    (folder / "state.json").write_text(json.dumps({"asked": {}, "done": 1, "clock": 0.0, "plant": None}))
     with pytest.raises(DynidentError, match="was begun with"):
         simulate_campaign(folder, plan(1), machine)
 

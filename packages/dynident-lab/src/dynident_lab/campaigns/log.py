@@ -20,13 +20,21 @@ from numpy.typing import NDArray
 
 from dynident.arrays import Array
 from dynident.errors import DynidentError, LogError
-from dynident.files import BYTES, parsed, read_regular
+from dynident.files import BYTES, ContentError, parsed, read_regular
+from dynident.results import stored
 from dynident.signals import Log
 from dynident.signals.log import MINIMUM_SAMPLES
 from dynident_lab.campaigns.segments import LogSegment, read_segment
 
 FORMAT = "dynident-campaign-1"
 ABOUT = "campaign.json"
+CONTROLLER: Mapping[str, Any] = {  # what of the controller is needed to read a campaign
+    "period": float,
+    "channels": list[str],
+    "effort_kind": str | None,
+    "gain": list[float] | float | None,
+    "position_side": str,
+}
 COLUMNS = ("host", "index", "clock", "motion", "flag")
 SIGNALS = ("position", "velocity", "effort", "temperature")
 GAP, REPEATED, CUT_OFF = 1, 2, 4  # flags of a sample: some are missing before it, it came twice, recording was interrupted
@@ -149,29 +157,37 @@ def read_cycles(path: str | os.PathLike[str]) -> Iterator[CampaignLog]:
 
 @contextmanager
 def _explained(folder: Path) -> Iterator[None]:
-    """Say which campaign cannot be read, and why; what it says about itself may be wrong in every way."""
+    """Say which campaign cannot be read, and why."""
     try:
         yield
-    except (OSError, ValueError, LookupError, AttributeError, TypeError, ArithmeticError) as error:
-        if isinstance(error, DynidentError):
-            raise
-        kind = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-        raise LogError(f"campaign '{folder}' cannot be read: {kind}; take it from a copy") from error
+    except LogError:
+        raise
+    except (OSError, ContentError, DynidentError) as error:
+        raise LogError(f"campaign '{folder}' cannot be read: {error}; take it from a copy") from error
 
 
 def _about(folder: Path) -> dict[str, Any]:
-    about: dict[str, Any] = parsed(json.loads, read_regular(folder / ABOUT, BYTES).decode())
-    if about.get("format") != FORMAT:
-        raise LogError(f"'{folder / ABOUT}' has the format {about.get('format')!r}; this version reads {FORMAT}")
+    about: dict[str, Any] = parsed(json.loads, read_regular(folder / ABOUT, BYTES))
+    if stored(about, "format", Any, "campaign") != FORMAT:
+        raise LogError(f"'{folder / ABOUT}' has the format {about['format']!r}; this version reads {FORMAT}")
+    controller = stored(about, "controller", Mapping[str, Any], "campaign")
+    for name, hint in CONTROLLER.items():
+        stored(controller, name, hint, "controller")
+    for entry in stored(about, "schedule", list[Mapping[str, Any]], "campaign") if "schedule" in about else ():
+        for name, hint in {"name": str, "record": bool, "start": float, "end": float}.items():
+            stored(entry, name, hint, "schedule")
     return about
 
 
 def _parts(folder: Path, about: dict[str, Any]) -> Iterator[tuple[Recording, Array, Array]]:
     """Yield what each segment is, its times and its rows."""
-    period = float(about["controller"]["period"])
-    done = {(e["cycle"], e["attempt"]) for e in read_journal(folder) if e["event"] == "cycle done"}
+    period, width = float(about["controller"]["period"]), len(campaign_columns(tuple(about["controller"]["channels"])))
+    ended = [e for e in read_journal(folder) if e["event"] == "cycle done"]
+    done = {tuple(stored(e, name, int, "journal") for name in ("cycle", "attempt")) for e in ended}
     origin = _Clock()
     for file, segment in _segments(folder):
+        if segment.table.shape[1] != width:
+            raise LogError(f"'{file}' of campaign '{folder}' has {segment.table.shape[1]} columns, not {width}; copy it again")
         table = segment.table[segment.table[:, 4] != REPEATED]
         if not len(table):
             continue
@@ -179,9 +195,9 @@ def _parts(folder: Path, about: dict[str, Any]) -> Iterator[tuple[Recording, Arr
         later = np.concatenate([[True], np.diff(t) > 0.0])
         table, t = table[later], t[later]
         head = segment.header
-        facts = (str(head["kind"]), int(head["cycle"]), int(head["attempt"]))
+        facts = [stored(head, name, hint, "header") for name, hint in {"kind": str, "cycle": int, "attempt": int}.items()]
         columns = (table[:, 3], table[:, 4].astype(np.int64), table[:, 0])
-        yield Recording(file, *facts, facts[1:] in done, slice(0, len(t)), *columns), t, table
+        yield Recording(file, *facts, tuple(facts[1:]) in done, slice(0, len(t)), *columns), t, table
 
 
 def _log(folder: Path, about: dict[str, Any], parts: Sequence[tuple[Recording, Array, Array]]) -> CampaignLog:
@@ -219,11 +235,11 @@ def read_journal(folder: str | os.PathLike[str]) -> list[dict[str, Any]]:
     file, out = Path(folder) / "journal.jsonl", []
     for line in read_regular(file).split(b"\n") if file.exists() else []:
         text, _, crc = line.rpartition(b" ")
+        if crc != b"%08x" % zlib.crc32(text):
+            break
         try:
-            if int(crc, 16) != zlib.crc32(text):
-                break
-            event = parsed(json.loads, text.decode())
-        except ValueError:
+            event = parsed(json.loads, text)
+        except ContentError:
             break
         if not isinstance(event, dict) or not isinstance(event.get("event"), str):
             break

@@ -20,9 +20,10 @@ from typing import Any
 import numpy as np
 
 from dynident.arrays import Array
-from dynident.errors import LogError, MissingExtraError, missing_extra
-from dynident.files import parsed, read_regular, write_atomic
-from dynident.signals.tables import GROWTH, ROOM
+from dynident.errors import DynidentError, LogError, MissingExtraError, missing_extra
+from dynident.files import ContentError, parsed, read_regular, write_atomic
+from dynident.results import stored
+from dynident.signals.tables import GROWTH, ROOM, decoding
 
 MAGIC = b"DYNSEG1\n"
 KEY = "dynident_segment"  # of the header in Parquet files
@@ -115,11 +116,10 @@ def _names(header: Mapping[str, Any]) -> Sequence[str]:
 def _header(data: bytes, path: object) -> dict[str, Any]:
     """Return the facts of a segment after checking that they name its columns."""
     try:
-        header = parsed(json.loads, data.decode())
-        names = header["columns"]
-        if not isinstance(names, list) or not names:
-            raise ValueError("its columns have no names")
-    except (ValueError, KeyError, TypeError) as error:
+        header = parsed(json.loads, data)
+        if not stored(header, "columns", list[str], "header"):
+            raise LogError("its columns have no names")
+    except (ContentError, DynidentError) as error:
         raise LogError(f"segment '{path}' has a header that cannot be read ({error}); take it from a copy") from error
     return dict(header)
 
@@ -129,12 +129,16 @@ def _read_sealed(path: Path) -> LogSegment:
 
     try:
         data = read_regular(path)
-        table = open_parquet(data, max(ROOM, GROWTH * len(data))).read()
-        header = _header((table.schema.metadata or {})[KEY.encode()], path)
-        columns = [np.asarray(table[name].to_numpy(), dtype=np.float64) for name in _names(header)]
+        file = open_parquet(data, max(ROOM, GROWTH * len(data)))
+        with decoding("Parquet"):
+            table = file.read()
+            about = (table.schema.metadata or {})[KEY.encode()]
+        header = _header(about, path)
+        with decoding("Parquet"):
+            columns = [np.asarray(table[name].to_numpy(), dtype=np.float64) for name in _names(header)]
     except (FileNotFoundError, MissingExtraError):
         raise
-    except (OSError, ValueError, KeyError, TypeError, MemoryError) as error:
+    except (OSError, LogError) as error:
         raise LogError(f"segment '{path}' cannot be read ({error}); take it from a copy") from error
     block = np.column_stack(columns) if table.num_rows else np.empty((0, table.num_columns))
     return LogSegment(header, np.asarray(block, dtype=np.float64), path.stat().st_size, 0)

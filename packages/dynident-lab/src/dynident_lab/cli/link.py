@@ -24,6 +24,7 @@ from dynident.errors import DynidentError, LinkError
 from dynident.excitation import Plan
 from dynident.files import BYTES, read_json, read_regular, to_json, write_atomic
 from dynident.identify import RLS
+from dynident.results import stored
 from dynident_lab import link
 from dynident_lab.link.schedule import clock_text, seconds
 
@@ -333,8 +334,8 @@ def _plan(path: Path | None) -> Any:
 
 def _address(folder: Path) -> str:
     try:
-        return str(read_json(folder / "campaign.json", "a campaign")["address"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        return str(stored(read_json(folder / "campaign.json", "a campaign"), "address", str, "campaign"))
+    except DynidentError as error:
         raise LinkError(f"'{folder}' is no campaign ({error}); start one with dynident record plan/ -o campaign/") from error
 
 

@@ -20,12 +20,13 @@ from typing import Any
 
 import numpy as np
 
-from dynident.errors import DynidentError, LogError, missing_extra
+from dynident.errors import LogError, missing_extra
 from dynident.identify import BaseParameters, Regression
 from dynident.identify.regression.logs import compressed_log, match
 from dynident.mechanism import Mechanism
 from dynident.signals import Log, prepare
-from dynident.signals.formats import open_parquet
+from dynident.signals.formats import naming, open_parquet
+from dynident.signals.tables import decoding
 from dynident_lab.fleet.storage import fingerprint, opened
 
 PIECE = 1 << 18  # samples of a task at least
@@ -120,32 +121,29 @@ def one_source(evidence: Regression) -> Regression:
 
 @contextmanager
 def _reader(path: str, reading: Mapping[str, Any]) -> Iterator[Any]:
-    """Give the reader of a format; whatever a damaged file makes it raise becomes a sentence."""
-    kind = _Parquet if path.lower().endswith(".parquet") else _Mcap
+    """Give the reader of a format."""
     with opened(path) as stream:
-        try:
-            yield kind(path, stream, reading)
-        except DynidentError:
-            raise
-        except Exception as error:
-            text = " ".join(str(error).split())[:160]
-            raise LogError(f"cannot read '{path}': the file is damaged or not {kind.ending} ({text})") from error
+        yield (_Parquet if path.lower().endswith(".parquet") else _Mcap)(path, stream, reading)
+
+
+@contextmanager
+def _decoding(path: str, form: str) -> Iterator[None]:
+    """Turn what a decoder raises for a damaged file into a sentence; only its calls belong in the block."""
+    with naming(Path(path)), decoding(form):
+        yield
 
 
 class _Parquet:
     """Rows of a Parquet file, forward only, with no more than some batches in memory."""
 
-    ending = ".parquet"
-
     def __init__(self, path: str, stream: Any, reading: Mapping[str, Any]) -> None:
-        self.reading = {**reading, "name": Path(path).name}
+        self.path, self.reading = path, {**reading, "name": Path(path).name}
         size = stream.seek(0, 2)
-        try:
+        with naming(Path(path)):
             self.file = open_parquet(stream, GROWTH * size, pre_buffer=False, buffer_size=1 << 20)
-        except LogError as error:
-            raise LogError(f"cannot read '{path}': {error}") from error
-        metadata = self.file.metadata
-        sizes = [(g.num_rows, g.total_byte_size) for g in map(metadata.row_group, range(metadata.num_row_groups))]
+        with _decoding(path, "Parquet"):
+            metadata = self.file.metadata
+            sizes = [(g.num_rows, g.total_byte_size) for g in map(metadata.row_group, range(metadata.num_row_groups))]
         widest = max((size for _, size in sizes), default=0)
         if widest > GROUP:
             raise LogError(
@@ -174,21 +172,21 @@ class _Parquet:
             self._held, self._start = [], self.first[group]
             self._end = self._start
         while self._end < high:
-            batch = next(self._batches)
+            with _decoding(self.path, "Parquet"):
+                batch = next(self._batches)
             self._held.append(batch)
             self._end += batch.num_rows
             while self._held and self._start + self._held[0].num_rows <= low:
                 self._start += self._held.pop(0).num_rows
         while self._held and self._start + self._held[0].num_rows <= low:
             self._start += self._held.pop(0).num_rows
-        table = pa.Table.from_batches(self._held, self.file.schema_arrow)
+        with _decoding(self.path, "Parquet"):
+            table = pa.Table.from_batches(self._held, self.file.schema_arrow)
         return Log.read(table.slice(low - self._start, high - low), **self.reading)
 
 
 class _Mcap:
     """Messages of one topic of an MCAP file by its chunks, which its index names."""
-
-    ending = ".mcap"
 
     def __init__(self, path: str, stream: Any, reading: Mapping[str, Any]) -> None:
         try:
@@ -196,13 +194,14 @@ class _Mcap:
         except ImportError as error:
             raise missing_extra("mcap", "ros", "reading MCAP files") from error
         self.path, self.stream, self.reading = path, stream, {**reading, "name": Path(path).name}
-        reader = make_reader(stream)
-        summary = reader.get_summary()
+        with _decoding(path, "MCAP"):
+            reader = make_reader(stream)
+            summary = reader.get_summary()
+            self.metadata = list(reader.iter_metadata())
         if summary is None or not summary.chunk_indexes:
             raise LogError(f"cannot read '{path}' by chunks: it has no index of chunks; repair it with  mcap recover")
         self.summary = summary
         self.chunks = sorted(summary.chunk_indexes, key=lambda c: c.chunk_start_offset)
-        self.metadata = list(reader.iter_metadata())
         channel = self._channel()
         counts = [self._messages(c, channel) for c in self.chunks]
         self.first = np.concatenate([[0], np.cumsum(counts)]).astype(int).tolist()
@@ -228,8 +227,7 @@ class _Mcap:
         offset = chunk.message_index_offsets.get(channel)
         if offset is None:
             return 0
-        self.stream.seek(offset + 9 + 2)
-        count = int(struct.unpack("<I", self.stream.read(4))[0]) // 16
+        count = self._number(offset + 9 + 2) // 16
         if count * MESSAGE > chunk.uncompressed_size or chunk.uncompressed_size > GROUP:
             raise LogError(
                 f"cannot read '{self.path}': its index tells {count} messages in a chunk of {chunk.uncompressed_size} bytes; "
@@ -239,8 +237,12 @@ class _Mcap:
 
     def _checksum(self, chunk: Any) -> int:
         """CRC of a chunk's content, which its head holds."""
-        self.stream.seek(chunk.chunk_start_offset + 9 + 24)
-        return int(struct.unpack("<I", self.stream.read(4))[0])
+        return self._number(chunk.chunk_start_offset + 9 + 24)
+
+    def _number(self, place: int) -> int:
+        with _decoding(self.path, "MCAP"):
+            self.stream.seek(place)
+            return int(struct.unpack("<I", self.stream.read(4))[0])
 
     def log(self, low: int, high: int) -> Log:
         """Return the log of some messages: a small MCAP file of their chunks, read as any other."""
@@ -250,12 +252,13 @@ class _Mcap:
         begin, end = bisect_right(self.first, low) - 1, bisect_right(self.first, high - 1)
         builder: Any = RecordBuilder()
         Header("ros2", "dynident").write(builder)
-        for record in (*self.summary.schemas.values(), *self.summary.channels.values(), *self.metadata):
-            record.write(builder)
-        parts = [b"\x89MCAP0\r\n", builder.end()]
-        for chunk in self.chunks[begin:end]:
-            self.stream.seek(chunk.chunk_start_offset)
-            parts.append(self.stream.read(chunk.chunk_length))
+        with _decoding(self.path, "MCAP"):
+            for record in (*self.summary.schemas.values(), *self.summary.channels.values(), *self.metadata):
+                record.write(builder)
+            parts = [b"\x89MCAP0\r\n", builder.end()]
+            for chunk in self.chunks[begin:end]:
+                self.stream.seek(chunk.chunk_start_offset)
+                parts.append(self.stream.read(chunk.chunk_length))
         DataEnd(0).write(builder)
         Footer(0, 0, 0).write(builder)
         parts += [builder.end(), b"\x89MCAP0\r\n"]

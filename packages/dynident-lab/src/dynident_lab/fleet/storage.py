@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from dynident.errors import DynidentError, LogError, missing_extra
+from dynident.errors import OURS, LogError, missing_extra
 
 BLOCK = 1 << 20
 
@@ -101,10 +101,11 @@ def opened(path: str) -> Iterator[Any]:
     try:
         with system.open(inside, "rb") as stream:
             yield stream
-    except DynidentError:
-        raise
     except Exception as error:
-        raise _refused(path, error) from error
+        # The block may fail for other reasons: storages raise errors of the system, or classes of their own.
+        if isinstance(error, OSError) or type(error).__module__.partition(".")[0] not in ("builtins", *OURS):
+            raise _refused(path, error) from error
+        raise
 
 
 @contextmanager

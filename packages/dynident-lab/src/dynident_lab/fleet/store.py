@@ -17,7 +17,7 @@ from typing import Any
 
 from dynident import __version__
 from dynident.errors import DynidentError
-from dynident.files import parsed, read_regular, try_lock, write_atomic
+from dynident.files import ContentError, parsed, read_regular, try_lock, write_atomic
 from dynident.identify import BaseParameters
 from dynident_lab.fleet.storage import fingerprint
 
@@ -48,7 +48,7 @@ class Store:
         for line in text.splitlines():
             try:
                 record = parsed(json.loads, line)
-            except ValueError:  # the last line of a run that was killed
+            except ContentError:  # the last line of a run that was killed
                 continue
             if _is_record(record):  # what is damaged is computed anew
                 self.index[record["path"]] = record
@@ -96,11 +96,11 @@ class Store:
         """Return what was chosen once for every type, by type and options."""
         file = self.folder / "types.json"
         try:
-            found = parsed(json.loads, read_regular(file, LARGEST).decode()) if file.exists() else {}
-            if not isinstance(found, dict) or not all(_is_choice(chosen) for chosen in found.values()):
-                raise ValueError("it is no table of bands and models")
-        except (OSError, ValueError) as error:
+            found = parsed(json.loads, read_regular(file, LARGEST)) if file.exists() else {}
+        except (OSError, ContentError) as error:
             raise DynidentError(f"'{file}' is damaged ({error}); remove it, and the bands are chosen anew") from error
+        if not isinstance(found, dict) or not all(_is_choice(chosen) for chosen in found.values()):
+            raise DynidentError(f"'{file}' is no table of bands and models; remove it, and the bands are chosen anew")
         return found
 
     def keep_type(self, name: str, chosen: Any) -> None:

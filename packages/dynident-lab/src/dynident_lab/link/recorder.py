@@ -22,7 +22,8 @@ import numpy as np
 from dynident import __version__
 from dynident.errors import DynidentError, LinkError, LogError, MissingExtraError
 from dynident.excitation import Plan
-from dynident.files import BYTES, parsed, read_regular, to_json, write_atomic
+from dynident.files import BYTES, ContentError, parsed, read_regular, to_json, write_atomic
+from dynident.results import stored, stored_fields
 from dynident_lab.campaigns.log import GAP, REPEATED, campaign_columns, read_journal
 from dynident_lab.campaigns.segments import read_segment, seal_segment, segment_frame, segment_start
 from dynident_lab.link.controller import Identity, Samples
@@ -66,17 +67,15 @@ def create_folder(folder: Path, plan: Plan, settings: Settings, identity: Identi
 def open_folder(folder: Path) -> tuple[dict[str, Any], Settings, Plan]:
     """Return what campaign.json says, with settings and plan."""
     try:
-        about = parsed(json.loads, read_regular(folder / "campaign.json", BYTES).decode())
-        if about["format"] != FORMAT:
+        about: dict[str, Any] = parsed(json.loads, read_regular(folder / "campaign.json", BYTES))
+        if stored(about, "format", Any, "campaign") != FORMAT:
             raise LinkError(f"campaign '{folder}' has the format {about['format']}; this version knows {FORMAT}")
-        settings, known = Settings(**about["settings"]), about["controller"]
+        settings = Settings(**stored_fields(Settings, stored(about, "settings", Mapping[str, Any], "campaign"), "settings"))
+        known = stored(about, "controller", Mapping[str, Any], "campaign")
         for key in ("coordinates", "channels"):
-            if not isinstance(known[key], list) or not all(isinstance(name, str) for name in known[key]):
-                raise ValueError(f"{key} of its controller is {str(known[key])[:60]}, no list of names")
-        str(known["identity"]), str(about["plan"])  # refuses what lacks them
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        if isinstance(error, LinkError):
-            raise
+            stored(known, key, list[str], "controller")
+        stored(known, "identity", str, "controller"), stored(about, "plan", str, "campaign")
+    except (OSError, ContentError, DynidentError) as error:
         raise LinkError(f"'{folder}' is no campaign ({error}); start one with dynident record plan/ -o campaign/") from error
     plan = Plan.load(folder / "plan.json")
     if plan.identity != about["plan"]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from pathlib import Path
@@ -17,11 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from dynident.errors import LinkError
+from dynident.errors import DynidentError, LinkError
 from dynident.excitation import Plan
-from dynident.files import BYTES, parsed, read_regular, write_atomic
+from dynident.files import BYTES, ContentError, parsed, read_regular, write_atomic
 from dynident.friction import Friction
 from dynident.mechanics import Motion
+from dynident.results import stored
 from dynident.signals import Log
 from dynident.simulate import VirtualRobot
 from dynident_lab.link.controller import Identity, Samples, approach
@@ -188,16 +189,16 @@ def _state(folder: Path, asked: dict[str, Any]) -> tuple[int, float, Any]:
     if not file.exists():
         return 0, 0.0, None
     try:
-        state = parsed(json.loads, read_regular(file, BYTES).decode())
-        if state["asked"] != asked:
-            other = [f"{key} {state['asked'].get(key)}, not {value}" for key, value in asked.items()]
-            differ = [text for text, (key, value) in zip(other, asked.items(), strict=True) if state["asked"].get(key) != value]
-            raise LinkError(f"'{folder}' was begun with {'; '.join(differ)}: give the same, or a new folder")
-        return int(state["done"]), float(state["clock"]), state["plant"]
-    except (ValueError, LookupError, TypeError) as error:
-        if isinstance(error, LinkError):
-            raise
+        state = parsed(json.loads, read_regular(file, BYTES))
+        then = stored(state, "asked", Mapping[str, Any], "state")
+        hints = {"done": int, "clock": float, "plant": Any}
+        done, clock, plant = (stored(state, key, hint, "state") for key, hint in hints.items())
+    except (OSError, ContentError, DynidentError) as error:
         raise LinkError(f"'{file}' cannot be read ({error}); begin again in a new folder") from error
+    differ = [f"{key} {then.get(key)}, not {value}" for key, value in asked.items() if then.get(key) != value]
+    if differ or then != asked:
+        raise LinkError(f"'{folder}' was begun with {'; '.join(differ) or 'other options'}: give the same, or a new folder")
+    return done, clock, plant
 
 
 def _attempts(recorder: Recorder, cycle: int) -> int:

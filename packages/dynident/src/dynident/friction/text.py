@@ -78,7 +78,7 @@ def _law(part: ast.expr, text: str) -> FrictionLaw:
         case ast.Name(id=name) if _class(name):
             return _law(ast.Call(part, [], []), text)
         case ast.Call(func=ast.Name(id=name), args=arguments, keywords=keywords) if law := _class(name):
-            known = [each.name for each in fields(law) if each.init]
+            known = [each.name for each in fields(law) if each.init]  # type: ignore[arg-type] # every law is a dataclass
             options = dict(zip(known, (_option(argument, text) for argument in arguments), strict=False))
             for keyword in keywords:
                 if keyword.arg not in known or keyword.arg in options:

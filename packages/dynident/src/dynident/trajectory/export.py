@@ -103,7 +103,7 @@ def to_ros_controller(names: Sequence[str], rate: int = 500) -> str:
 
 REPETITIONS = 10_000  # most of a motion in a row
 DEPTH = 16  # most motions within motions
-FAMILIES: dict[str, type[Fourier | Multisine | BSpline | Quintics]] = {
+FAMILIES: dict[str, type[Fourier | Multisine | BSpline]] = {
     "fourier": Fourier,
     "multisine": Multisine,
     "bspline": BSpline,
