@@ -11,12 +11,13 @@ import argparse
 import ast
 import copy
 import hashlib
+import importlib
 import json
 import os
+import resource
 import shutil
-import subprocess
+import signal
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
@@ -25,6 +26,8 @@ from functools import partial
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE, TESTS = ROOT / "packages/dynident/src/dynident", ROOT / "packages/dynident/tests"
@@ -149,7 +152,6 @@ def _traced(phase: str, item: Any) -> Generator[None, Any, Any]:
 
 
 if os.environ.get("DYNIDENT_CALLS"):
-    import pytest
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_setup(item: Any) -> Generator[None, Any, Any]:
@@ -172,25 +174,40 @@ if os.environ.get("DYNIDENT_CALLS"):
 
 
 def run(tests: list[str], source: Path, seconds: int, **env: str) -> int:
-    """Run tests on a copy of the package within a limit of processor time; return pytest's exit code, or that of the signal."""
-    with tempfile.TemporaryDirectory(prefix="dynident-mutant-") as folder:
-        process = subprocess.Popen(
-            ["prlimit", f"--cpu={seconds}", f"--as={6 << 30}", sys.executable, "-m", "pytest", "-x", "-q", *tests],
-            cwd=ROOT,
-            env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "TMPDIR": folder, **env,
-                 "PYTHONPATH": os.pathsep.join([str(source.parent), str(ROOT)])},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )  # fmt: skip
-        try:
-            return process.wait(timeout=6 * seconds)
-        except subprocess.TimeoutExpired:
-            return -9
-        finally:
-            if process.poll() is None:
-                os.killpg(process.pid, 9)
-                process.wait()
+    """Run tests on a copy of the package in a forked process, within a limit of processor time; return pytest's exit code."""
+    child = os.fork()
+    if child == 0:
+        os.setsid()
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+        for number in (1, 2):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), number)
+        os.environ |= {**env, "PYTHONPATH": os.pathsep.join([str(source.parent), str(ROOT)])}
+        sys.path[:0] = [str(source.parent), str(ROOT)]
+        os._exit(pytest.main(["-x", "-q", "-p", "no:cacheprovider", f"--rootdir={ROOT}", *tests]))
+    end = time.monotonic() + 60 * seconds
+    while (found := os.waitpid(child, os.WNOHANG))[0] == 0:
+        if time.monotonic() > end:  # it waits and computes nothing
+            os.killpg(child, signal.SIGKILL)
+        time.sleep(0.05)
+    return os.waitstatus_to_exitcode(found[1])
+
+
+def prepare_environment() -> None:
+    """Import what all tests need once, for the forked processes; dynident itself is imported by each of them."""
+    os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
+    os.chdir(ROOT)
+    for module in (
+        "numpy",
+        "scipy.optimize",
+        "scipy.interpolate",
+        "scipy.linalg",
+        "scipy.signal",
+        "llvmlite.binding",
+        "hypothesis",
+    ):
+        importlib.import_module(module)
 
 
 def record(source: Path, only: str) -> dict[str, dict[str, Any]]:
@@ -293,19 +310,21 @@ def main(arguments: list[str]) -> int:
     todo = [m for m in drawn if m.name not in equivalent and not m.module.startswith(tuple(given.skip)) and not given.report
             and (m.name not in results or (given.again and results[m.name].startswith("survived")))]  # fmt: skip
     OUT.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="dynident-mutants-") as folder:
-        source = Path(folder) / "dynident"
+    source = OUT / "copy" / "dynident"  # keeps its bytecode
+    if todo:
+        prepare_environment()
+        shutil.rmtree(source, ignore_errors=True)
         shutil.copytree(SOURCE, source, ignore=shutil.ignore_patterns("__pycache__"))
-        calls = record(source, given.calls) if todo else {}
-        mentions = users(trees)
-        for k, wanted in enumerate(todo):
-            tree = ast.parse(files[wanted.module].read_text(encoding="utf-8"))
-            mutant, plant = next(pair for pair in mutants_of(tree, wanted.module) if pair[0] == wanted)
-            begin = time.monotonic()
-            results[mutant.name] = attempt(mutant, plant, tree, source, related(mutant, calls, mentions))
-            took = f"{results[mutant.name]}, {time.monotonic() - begin:.0f} s"
-            sys.stderr.write(f"{k + 1}/{len(todo)} {mutant.name} (line {mutant.line}): {took}\n")
-            kept.write_text(json.dumps(results, indent=1), encoding="utf-8")
+    calls = record(source, given.calls) if todo else {}
+    mentions = users(trees)
+    for k, wanted in enumerate(todo):
+        tree = ast.parse(files[wanted.module].read_text(encoding="utf-8"))
+        mutant, plant = next(pair for pair in mutants_of(tree, wanted.module) if pair[0] == wanted)
+        begin = time.monotonic()
+        results[mutant.name] = attempt(mutant, plant, tree, source, related(mutant, calls, mentions))
+        took = f"{results[mutant.name]}, {time.monotonic() - begin:.0f} s"
+        sys.stderr.write(f"{k + 1}/{len(todo)} {mutant.name} (line {mutant.line}): {took}\n")
+        kept.write_text(json.dumps(results, indent=1), encoding="utf-8")
     tried = [m for m in drawn if m.name in results and m.name not in equivalent]
     alive = [m for m in tried if results[m.name].startswith("survived")]
     for m in alive:

@@ -195,9 +195,12 @@ def _parts(folder: Path, about: dict[str, Any]) -> Iterator[tuple[Recording, Arr
         later = np.concatenate([[True], np.diff(t) > 0.0])
         table, t = table[later], t[later]
         head = segment.header
-        facts = [stored(head, name, hint, "header") for name, hint in {"kind": str, "cycle": int, "attempt": int}.items()]
+        kind, cycle, attempt = (
+            stored(head, "kind", str, "header"),
+            *(stored(head, k, int, "header") for k in ("cycle", "attempt")),
+        )
         columns = (table[:, 3], table[:, 4].astype(np.int64), table[:, 0])
-        yield Recording(file, *facts, tuple(facts[1:]) in done, slice(0, len(t)), *columns), t, table
+        yield Recording(file, kind, cycle, attempt, (cycle, attempt) in done, slice(0, len(t)), *columns), t, table
 
 
 def _log(folder: Path, about: dict[str, Any], parts: Sequence[tuple[Recording, Array, Array]]) -> CampaignLog:

@@ -455,7 +455,7 @@ def _entry(table: Mapping[str, Any], key: str, where: str) -> Any:
     return table[key]
 
 
-def _list(table: Mapping[str, Any], key: str, where: str, count: int | None = None) -> Sequence[Any]:
+def _list(table: Mapping[str, Any], key: str, where: str, count: int | None = None) -> Any:
     """Return a list that a table must have, of so many entries."""
     found = _entry(table, key, where)
     if not isinstance(found, list | tuple | np.ndarray) or (count is not None and len(found) != count):
