@@ -144,7 +144,7 @@ def _traced(phase: str, item: Any) -> Generator[None, Any, Any]:
         return (yield)
     finally:
         sys.settrace(None)
-        entry = _calls.setdefault(item.nodeid, {"test": item.nodeid, "seconds": 0.0})
+        entry = _calls.setdefault(item.nodeid, {"test": item.nodeid, "seconds": 0.0, "setup": [], "call": []})
         entry["seconds"] += time.process_time() - begin
         inside = f"{os.sep}dynident{os.sep}"
         found = {(c.co_filename.rpartition(inside)[2], c.co_qualname) for c in codes if inside in c.co_filename}
@@ -164,8 +164,10 @@ if os.environ.get("DYNIDENT_CALLS"):
         return (yield from _traced("call", item))
 
     def pytest_runtest_logreport(report: Any) -> None:
-        """Write the calls of a test that passed, at once: a slow file may run out of its time."""
-        if report.when == "call" and report.passed:
+        """Write the calls of a test that did not fail, at once: a slow file may run out of its time."""
+        if report.failed or report.skipped:
+            _calls.pop(report.nodeid, None)
+        elif report.when == "teardown" and report.nodeid in _calls:
             with Path(os.environ["DYNIDENT_CALLS"]).open("a", encoding="utf-8") as file:
                 file.write(json.dumps(_calls.pop(report.nodeid)) + "\n")
 
@@ -252,9 +254,11 @@ def users(trees: dict[str, ast.Module]) -> dict[str, set[str]]:
 def related(mutant: Mutant, calls: dict[str, dict[str, Any]], mentions: dict[str, set[str]]) -> list[list[str]]:
     """Return the quickest tests that call the function (or use the constant), then others in files that do so."""
     wanted = mentions.get(mutant.assigned, set()) if mutant.assigned else {f"{mutant.module} {mutant.function}"}
-    direct = {test for test, found in calls.items() if not wanted.isdisjoint(found["call"])}
+    direct = {test for test, found in calls.items() if not wanted.isdisjoint(found.get("call", []))}
     files = Counter(
-        test.partition("::")[0] for test, found in calls.items() if not wanted.isdisjoint({*found["call"], *found["setup"]})
+        test.partition("::")[0]
+        for test, found in calls.items()
+        if not wanted.isdisjoint({*found.get("call", []), *found.get("setup", [])})
     )
     # Results are kept between tests of a file: a test may depend on a function that another one called.
     beside = {test for test in calls if test.partition("::")[0] in dict(files.most_common(4))} - direct

@@ -14,11 +14,11 @@ import pytest
 from fuzz.samples import good_files
 
 import dynident as di
+from dynident.drive import read_drives
 from dynident.errors import DynidentError
 from dynident.excitation import Plan, read_limits
 from dynident.mechanism import apply_sidecar
 from dynident.mechanism.files import read_robot
-from dynident.simulate import read_drives
 
 PLANTED = "planted by a test"
 PER_READER = 30
@@ -47,7 +47,7 @@ READERS: dict[str, Callable[[], Any]] = {
     "score": lambda: di.load("score.json"),
     "verdict": lambda: di.load("verdict.json"),
 }
-FOLDERS = ("signals", "mechanism", "excitation", "trajectory", "simulate", "results", "files", "friction", "plugins")
+FOLDERS = ("signals", "mechanism", "excitation", "trajectory", "drive", "results", "files", "friction", "plugins")
 
 
 @pytest.fixture(scope="module")
