@@ -30,7 +30,7 @@ from dynident.friction.text import reference_temperature
 from dynident.graph.compiled import Compiled
 from dynident.graph.expression import Function, Node
 from dynident.graph.vectors import along
-from dynident.mechanics.actuation import actuator_jacobian, internal, least_norm, least_torques, prices
+from dynident.mechanics.actuation import actuator_jacobian, coupling_rows, internal, least_norm, least_torques, prices
 from dynident.mechanics.equations import Equations
 from dynident.mechanics.functions import cached, declared, entering, node_values, run, tree_motion
 from dynident.mechanics.motion import Motion, MotionLike, as_motion
@@ -44,16 +44,6 @@ def actuator_rows(mechanism: Mechanism, q: ArrayLike) -> Array:
     """Return A with rho_v = A v on the joint side: the actuator Jacobian without the gear ratios of `Actuator`."""
     ratio = np.array([actuator.ratio for actuator in mechanism.actuators])
     return np.asarray(actuator_jacobian(mechanism, q) / ratio[:, None])
-
-
-def coupling_rows(mechanism: Mechanism) -> Array:
-    """Return c with rho = c q_tree, the actuator coordinates behind the gears."""
-    index = {name: i for i, name in enumerate(mechanism.tree.coordinates)}
-    rows = np.zeros((len(mechanism.actuators), len(index)))
-    for row, actuator in zip(rows, mechanism.actuators, strict=True):
-        for coordinate, coefficient in actuator.coupling.items():
-            row[index[coordinate]] = coefficient
-    return rows
 
 
 def minimum_norm(A: ArrayLike, f: ArrayLike, weights: ArrayLike | None = None) -> Array:

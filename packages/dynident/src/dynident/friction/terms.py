@@ -70,6 +70,11 @@ class JointTerm:
         return np.broadcast_to(evaluate_nodes([node], given)[0], np.shape(v))
 
     @property
+    def kind(self) -> str:
+        """What it is: "rotor" inertia, "friction" or "other"."""
+        return "rotor" if self.rotor else "friction" if self.friction else "other"
+
+    @property
     def jumps(self) -> bool:
         """Whether the column jumps at rest, as dry friction does."""
         graph = Graph()

@@ -68,6 +68,16 @@ def _normal(A: NodeRows, B: NodeRows, right: Sequence[Node]) -> tuple[list[Node]
     return [x[0] for x in found], ok
 
 
+def coupling_rows(mechanism: Mechanism) -> Array:
+    """Return c with rho = c q_tree, the actuator coordinates behind the gears."""
+    index = {name: i for i, name in enumerate(mechanism.tree.coordinates)}
+    rows = np.zeros((len(mechanism.actuators), len(index)))
+    for row, actuator in zip(rows, mechanism.actuators, strict=True):
+        for coordinate, coefficient in actuator.coupling.items():
+            row[index[coordinate]] = coefficient
+    return rows
+
+
 def actuator_jacobian(mechanism: Mechanism, q: ArrayLike) -> Array:
     """Return A (N, k, n) with rho_dot = A nu of the k actuators of a `mechanism` at positions `q` (N, n).
 

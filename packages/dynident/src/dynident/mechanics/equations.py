@@ -177,24 +177,27 @@ class Equations(MovingTree):
         tau = inverse_dynamics(self.state, self.bodies(values))
         return [x + y for x, y in zip(tau, self.tree_terms(values), strict=True)]
 
-    def tree_terms(self, values: Sequence[Node], rotors: bool = True) -> list[Node]:
-        """Return what joints and motors add to the torques of all tree coordinates, with or without rotor inertias."""
+    def tree_terms(self, values: Sequence[Node], *kinds: str) -> list[Node]:
+        """Return what joints and motors add to the torques of all tree coordinates; all of it, or "rotor", "friction", "other".
+
+        Others are offsets, springs and force elements.
+        """
         tau = [self.graph.zero] * len(self.tree_q)
-        for column, rotor, entries in self._terms():
-            if rotors or not rotor:
+        for column, kind, entries in self._terms():
+            if not kinds or kind in kinds:
                 for d, entry in entries.items():
                     tau[d] = tau[d] + entry * values[column]
         return tau
 
-    def _terms(self) -> Iterator[tuple[int, bool, dict[int, Node]]]:
-        """Yield all columns but those of bodies: number, whether it is a rotor's, and entries by tree coordinate."""
+    def _terms(self) -> Iterator[tuple[int, str, dict[int, Node]]]:
+        """Yield all columns but those of bodies: number, kind, and entries by tree coordinate."""
         for column, symbol, d, entry in self.joint_columns:
-            yield column, TERMS[symbol].rotor, {d: entry}
+            yield column, TERMS[symbol].kind, {d: entry}
         for column, symbol, row, entry in self.motor_columns:
-            yield column, TERMS[symbol].rotor, {d: entry * c for d, c in enumerate(row)}
+            yield column, TERMS[symbol].kind, {d: entry * c for d, c in enumerate(row)}
         for first, d, columns, _ in self.law_columns:
-            yield from ((column, False, {d: entry}) for column, entry in enumerate(columns, first))
-        yield from ((column, False, dict(enumerate(entries))) for column, entries in self.force_columns)
+            yield from ((column, "friction", {d: entry}) for column, entry in enumerate(columns, first))
+        yield from ((column, "other", dict(enumerate(entries))) for column, entries in self.force_columns)
 
     def forces(self) -> list[Node]:
         """Return the torques of the force elements alone, on all tree coordinates."""

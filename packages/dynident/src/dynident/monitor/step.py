@@ -104,7 +104,7 @@ def _momentum(mechanism: Mechanism, rest: float) -> Function:
     p = reverse([kinetic], [1.0], x.v)
     u = reverse([kinetic - potential], [1.0], x.x)
     u = x.project(u) if mechanism.loops else u  # along the closure q_t moves with the coordinates by G
-    u = [a - f for a, f in zip(u, x.project(x.tree_terms(x.phi, rotors=False)), strict=True)]
+    u = [a - f for a, f in zip(u, x.project(x.tree_terms(x.phi, "friction", "other")), strict=True)]
     inputs = {"q": len(x.x), "v": mechanism.dof}
     return Function("momentum", inputs, {"p": p, "u": u}, {"phi": len(mechanism.parameters)})
 

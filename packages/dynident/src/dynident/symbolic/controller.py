@@ -1,0 +1,427 @@
+"""C99 of a robot's model for its controller: trees, robots with loops, and more motors than degrees of freedom.
+
+    tau = M(q) a + C(q, v) v + g(q)              inverse dynamics of the independent coordinates, without friction
+    f(q, v)                                      friction alone, exact, or with its jumps spread over a speed
+    A^T u = tau + f                              u: motors, of least sum_i w_i u_i^2, plus the internal part of a preload
+
+Loops are closed by a fixed number of Newton steps from the last closed pose, which the caller keeps in a struct. A function
+that cannot close them, or meets a singularity, returns a code and leaves its outputs as they were. Nothing is allocated, and
+no function calls itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from dynident.arrays import Array
+from dynident.errors import DescriptionError
+from dynident.graph.compiled import Compiled
+from dynident.graph.elementary import minimum
+from dynident.graph.expression import Function, Graph, Node
+from dynident.graph.print_c import c_function, c_helpers, c_number, c_table
+from dynident.graph.printing import comment, identifier, identifiers
+from dynident.mechanics.actuation import coupling_rows, internal, least_norm
+from dynident.mechanics.branch import newton_step
+from dynident.mechanics.closure import close_positions
+from dynident.mechanics.dynamics import SINGULAR
+from dynident.mechanics.equations import Equations
+from dynident.mechanics.moving_tree import MovingTree, positions_of
+from dynident.mechanics.newton_euler import inverse_dynamics
+from dynident.mechanics.solving import reciprocal, solve_symmetric
+from dynident.mechanism.force import Columns
+from dynident.mechanism.mechanism import Mechanism
+
+STEPS = 5  # Newton's method doubles the digits at each step: 0.03 rad, 1e-3, 1e-6, 1e-12, then rounding errors
+CLOSED = 1e-9  # size of the last step [rad or m]; the error that is left is its square
+SAMPLES, WAY = 40, 0.01  # samples of the self-test, and how far they go from home [rad or m]
+
+
+class Call(NamedTuple):
+    """One function of the header: how it is computed, what it takes beside the state, and what it returns."""
+
+    name: str
+    meaning: str
+    code: Function  # of pose, ...
+    result: str
+    singular: float | None = None  # the output ``ok`` must be above this number
+
+
+class ControllerCode:
+    """The model of a robot with its numbers inside, as C99.
+
+    Parameters
+    ----------
+    robot : Mechanism
+        Identified robot, such as ``fit.model``, with or without loops, with at least as many motors as degrees of freedom for
+        the functions of motors.
+    name : str, optional
+        Prefix of the functions and of the files; the robot's name when omitted.
+    friction : float or None
+        Speed over which the jumps of dry friction are spread [rad/s, m/s], 0 for exact jumps; None leaves friction out.
+    """
+
+    def __init__(self, robot: Mechanism, name: str | None = None, friction: float | None = 0.0) -> None:
+        if robot.has_opaque_couplings or any(isinstance(force, Columns) for force in robot.forces):
+            raise DescriptionError(
+                f"robot '{robot.name}' has couplings or forces given as Python functions of arrays; they have no C code"
+            )
+        if robot.dof == 0:
+            raise DescriptionError(f"robot '{robot.name}' has no moving joint, so it has no equations of motion")
+        self.robot, self.friction = robot, friction
+        self.name = identifier(robot.name if name is None else name).lower()
+        self.motors = len(robot.actuators) if len(robot.actuators) >= robot.dof else 0
+        self.calls = self._calls()
+
+    def _equations(self) -> Equations:
+        graph = Graph()
+        x = Equations(self.robot, graph, None, [graph.const(value) for value in self.robot.parameters.values.tolist()])
+        if self.friction:
+            x.width = graph.const(self.friction)
+        return x
+
+    def _function(self, name: str, outputs: dict[str, Sequence[Node]], **inputs: int) -> Function:
+        return Function(f"{self.name}_{name}_at", {"q": positions_of(self.robot), **inputs}, outputs)
+
+    def _calls(self) -> list[Call]:
+        """Return all functions of the robot; each has a graph of its own, so that it computes only what it needs."""
+        n, k, make = self.robot.dof, self.motors, self._equations
+        x = make()
+        tau = x.project([b + t for b, t in zip(_bodies(x), x.tree_terms(x.phi, "rotor", "other"), strict=True)])
+        inverse = self._function("inverse_dynamics", {"tau": tau}, v=n, a=n)
+        calls = [Call("inverse_dynamics", "torques of the independent coordinates, without friction", inverse, "tau")]
+        if self.friction is not None:
+            x = make()
+            tau = x.project(x.tree_terms(x.phi, "friction"))
+            calls.append(Call("friction", "friction torques", self._function("friction", {"tau": tau}, v=n), "tau"))
+        x = make()
+        gravity = self._function("gravity", {"g": x.gravity()})
+        calls.append(Call("gravity", "torques that hold the bodies against gravity", gravity, "g"))
+        calls.append(Call("forward_dynamics", "accelerations that torques cause", self._forward(), "acc", SINGULAR))
+        if k:
+            x = make()
+            loads, price, push = (x.graph.symbols(name, size) for name, size in (("f", n), ("w", k), ("u", k)))
+            rows = [x.times_G(row) for row in coupling_rows(self.robot)]
+            tau, ok = least_norm(rows, loads, price if k > n else None)
+            inputs = {"f": n}
+            if k > n:
+                tau = [a + b for a, b in zip(tau, internal(rows, push)[0], strict=True)]
+                inputs |= {"w": k, "u": k}
+            ratios = [actuator.ratio for actuator in self.robot.actuators]
+            motor = [t / ratio for t, ratio in zip(tau, ratios, strict=True)]
+            share = self._function("motor_torques", {"motor": motor, "ok": [ok]}, **inputs)
+            calls.append(Call("motor_torques", "torques of the motors that give torques f of the coordinates", share, "motor", 0.0))
+        return calls
+
+    def _forward(self) -> Function:
+        """Return a = M^-1 (tau - h) with h all torques without acceleration, and the smallest pivot ratio of M."""
+        x, n = self._equations(), self.robot.dof
+        x.a = [x.graph.zero] * n
+        kinds = ("rotor", "other") if self.friction is None else ()
+        h = x.project([b + t for b, t in zip(_bodies(x), x.tree_terms(x.phi, *kinds), strict=True)])
+        M, tau = x.mass_matrix(), x.graph.symbols("tau", n)
+        solved, pivots = solve_symmetric(M, [[t - b] for t, b in zip(tau, h, strict=True)])
+        ok = pivots[0] * reciprocal(M[0][0])
+        for i, pivot in enumerate(pivots[1:], 1):
+            ok = minimum(ok, pivot * reciprocal(M[i][i]))
+        return self._function("forward_dynamics", {"acc": [row[0] for row in solved], "ok": [ok]}, v=n, tau=n)
+
+    # ---- text -------------------------------------------------------------------------------------------------------
+
+    @property
+    def files(self) -> dict[str, str]:
+        """Text of the header, the source, a self-test and a CMake project."""
+        name = self.name
+        texts = {f"{name}.h": self._header(), f"{name}.c": self._source(), f"{name}_test.c": self._test()}
+        return {**{file: self._real(text) for file, text in texts.items()}, "CMakeLists.txt": _CMAKE.replace("@", name)}
+
+    def _real(self, text: str) -> str:
+        """Return C whose numbers have the type that the header defines."""
+        return re.sub(r"\bdouble\b", f"{self.name}_real", text).replace(f"typedef {self.name}_real", "typedef double")
+
+    def _takes(self, call: Call) -> list[tuple[str, str]]:
+        """Return type and name of every argument, the result last."""
+        n, pose = self.robot.dof, f"{self.name}_state *"
+        takes = [(pose, "state")] if self.robot.loops else []
+        takes += [("const double ", f"q[{n}]")]
+        for array, size in list(call.code.inputs.items())[1:]:
+            takes.append(("const double *", array) if array in "wu" else ("const double ", f"{array}[{size}]"))
+        return [*takes, ("double ", f"{call.result}[{len(call.code.outputs[call.result])}]")]
+
+    def _prototype(self, call: Call) -> str:
+        return f"int {self.name}_{call.name}({', '.join(kind + label for kind, label in self._takes(call))})"
+
+    def _header(self) -> str:
+        robot, name, upper = self.robot, self.name, self.name.upper()
+        lines = [
+            f"/* Model of robot '{comment(robot.name)}' for its controller, generated by dynident. SI units.",
+            " *",
+            f" * Every function returns {upper}_OK, or a code and leaves its outputs unchanged. */",
+            f"#ifndef {upper}_H",
+            f"#define {upper}_H",
+            "",
+            "#ifdef __cplusplus",
+            'extern "C" {',
+            "#endif",
+            "",
+            f"typedef double {name}_real; /* or float */",
+            "",
+            f"#define {upper}_OK 0",
+            f"#define {upper}_NOT_CLOSED 1 /* the loops cannot be closed near the last pose */",
+            f"#define {upper}_SINGULAR 2   /* the mass matrix, or the motors, in a singularity */",
+            "",
+            f"#define {upper}_DOF {robot.dof}",
+            *(f"#define {upper}_Q_{label.upper()} {i}" for i, label in enumerate(identifiers(robot.coordinate_names))),
+            "",
+        ]
+        if self.motors:
+            names = identifiers(actuator.name for actuator in robot.actuators)
+            lines += [f"#define {upper}_MOTORS {self.motors}"]
+            lines += [*(f"#define {upper}_MOTOR_{label.upper()} {i}" for i, label in enumerate(names)), ""]
+        if robot.loops:
+            lines += [
+                "/* The last closed pose of all joints. Keep one per robot; q may move by a few degrees between two calls. */",
+                f"typedef struct {{ double pose[{positions_of(robot)}]; }} {name}_state;",
+                "",
+                "/* Put the robot at home. */",
+                f"void {name}_start({name}_state *state);",
+                "",
+                "/* Close the loops at q; all functions below do it first. */",
+                f"int {name}_close({name}_state *state, const double q[{robot.dof}]);",
+                "",
+            ]
+        for call in self.calls:
+            more = " w: prices of the motors' squares, u: preload; NULL for equal prices and none." * ("w" in call.code.inputs)
+            lines += [f"/* {call.meaning[0].upper()}{call.meaning[1:]}.{more} */", f"{self._prototype(call)};", ""]
+        if self.motors:
+            lines += ["/* Motor torques along a motion: inverse dynamics and friction. */", f"{self._feedforward()};", ""]
+            if all(actuator.gain for actuator in robot.actuators):
+                lines += ["/* Currents (or whatever the drives take) of motor torques. */", f"{self._currents()};", ""]
+        return "\n".join([*lines, "#ifdef __cplusplus", "}", "#endif", f"#endif /* {upper}_H */", ""])
+
+    def _feedforward(self) -> str:
+        n, state = self.robot.dof, f"{self.name}_state *state, " * bool(self.robot.loops)
+        more = ", const double *w, const double *u" * (self.motors > n)
+        takes = f"{state}const double q[{n}], const double v[{n}], const double a[{n}]{more}, double motor[{self.motors}]"
+        return f"int {self.name}_feedforward({takes})"
+
+    def _currents(self) -> str:
+        return f"void {self.name}_currents(const double motor[{self.motors}], double current[{self.motors}])"
+
+    def _source(self) -> str:
+        robot, name = self.robot, self.name
+        static = [call.code for call in self.calls]
+        bodies: list[str] = []
+        if robot.loops:
+            x = MovingTree(robot)
+            bound = [int(i) for i in robot.closure.dependent]
+            newton = newton_step(x, bound, f"{name}_newton")
+            static.insert(0, newton)
+            bodies += [self._close(newton)]
+        bodies += [self._wrapper(call) for call in self.calls]
+        if self.motors:
+            bodies.append(self._feedforward_body())
+            if all(actuator.gain for actuator in robot.actuators):
+                gains = [f"    current[{i}] = motor[{i}] / {c_number(a.gain or 0.0)};" for i, a in enumerate(robot.actuators)]
+                bodies.append("\n".join([self._currents(), "{", *gains, "}", ""]))
+        text = "\n".join([*(f"static {c_function(function, name)}" for function in static), *bodies])
+        head = [f"/* Model of robot '{comment(robot.name)}', generated by dynident. */", f'#include "{name}.h"', ""]
+        return "\n".join([*head, "#include <math.h>", "#include <stddef.h>", "", *c_helpers(name, text), text])
+
+    def _close(self, newton: Function) -> str:
+        """Return the functions that put the robot at home and close its loops."""
+        robot, name, upper, wide = self.robot, self.name, self.name.upper(), positions_of(self.robot)
+        home = np.ascontiguousarray(robot.closure.home, dtype=np.float64)[None]
+        report = np.empty((1, 2))
+        Compiled(newton)(1, {"q": home, "next": np.empty((1, wide)), "report": report})
+        way = "" if report[0, 0] > 0.0 else "-"
+        goals = [f"    pose[{i}] = q[{k}];" for k, i in enumerate(robot.closure.independent.tolist())]
+        return f"""{c_table(f"{name}_home", home)}
+void {name}_start({name}_state *state)
+{{
+    int i;
+    for (i = 0; i < {wide}; i++)
+    {{
+        state->pose[i] = {name}_home[i];
+    }}
+}}
+
+int {name}_close({name}_state *state, const double q[{robot.dof}])
+{{
+    double pose[{wide}];
+    double next[{wide}];
+    double report[2] = {{0.0, 0.0}};
+    int step;
+    int i;
+    for (i = 0; i < {wide}; i++)
+    {{
+        pose[i] = state->pose[i];
+    }}
+{chr(10).join(goals)}
+    for (step = 0; step < {STEPS}; step++)
+    {{
+        {name}_newton(pose, next, report);
+        for (i = 0; i < {wide}; i++)
+        {{
+            pose[i] = next[i];
+        }}
+    }}
+    /* Not a number is neither; the sign of the determinant tells the branch. */
+    if (!(report[1] <= ((sizeof(double) < 8U) ? 1.0e-4 : {c_number(CLOSED)})) || !({way}report[0] > 0.0))
+    {{
+        return {upper}_NOT_CLOSED;
+    }}
+    for (i = 0; i < {wide}; i++)
+    {{
+        state->pose[i] = pose[i];
+    }}
+    return {upper}_OK;
+}}
+"""
+
+    def _wrapper(self, call: Call) -> str:
+        """Return the function of the header around the one that takes a closed pose."""
+        name, upper, inputs = self.name, self.name.upper(), list(call.code.inputs)[1:]
+        size = len(call.code.outputs[call.result])
+        lines = [self._prototype(call), "{"]
+        gives = ["state->pose" if self.robot.loops else "q", *inputs]
+        if "w" in inputs:
+            ones, zeros = (", ".join([x] * self.motors) for x in ("1.0", "0.0"))
+            lines += [f"    static const double ones[{self.motors}] = {{{ones}}};"]
+            lines += [f"    static const double zeros[{self.motors}] = {{{zeros}}};"]
+            gives[-2:] = ["(w == NULL) ? ones : w", "(u == NULL) ? zeros : u"]
+        if call.singular is not None:
+            lines += [f"    double made[{size}];", "    double ok[1];", "    int i;"]
+        if self.robot.loops:
+            lines += [f"    const int code = {name}_close(state, q);", f"    if (code != {upper}_OK)", "    {"]
+            lines += ["        return code;", "    }"]
+        if call.singular is None:
+            lines.append(f"    {call.code.name}({', '.join([*gives, call.result])});")
+        else:
+            lines += [
+                f"    {call.code.name}({', '.join([*gives, 'made', 'ok'])});",
+                f"    if (!(ok[0] > {c_number(call.singular)}))",
+                "    {",
+                f"        return {upper}_SINGULAR;",
+                "    }",
+                f"    for (i = 0; i < {size}; i++)",
+                "    {",
+                f"        {call.result}[i] = made[i];",
+                "    }",
+            ]
+        return "\n".join([*lines, f"    return {upper}_OK;", "}", ""])
+
+    def _feedforward_body(self) -> str:
+        name, n = self.name, self.robot.dof
+        state, more = "state, " * bool(self.robot.loops), "w, u, " * (self.motors > n)
+        lines = [self._feedforward(), "{", f"    double f[{n}];"]
+        if self.friction is not None:
+            lines += [f"    double rest[{n}];", "    int i;"]
+        lines += [f"    int code = {name}_inverse_dynamics({state}q, v, a, f);"]
+        if self.friction is not None:
+            lines += [
+                f"    if (code == {name.upper()}_OK)",
+                "    {",
+                f"        code = {name}_friction({state}q, v, rest);",
+                f"        for (i = 0; i < {n}; i++)",
+                "        {",
+                "            f[i] += rest[i];",
+                "        }",
+                "    }",
+            ]
+        lines += [f"    if (code == {name.upper()}_OK)", "    {"]
+        lines += [f"        code = {name}_motor_torques({state}q, f, {more}motor);", "    }", "    return code;", "}", ""]
+        return "\n".join(lines)
+
+    # ---- self-test --------------------------------------------------------------------------------------------------
+
+    def _test(self) -> str:
+        """Return a program that compares every function with machine code of the same expressions along a small motion."""
+        robot, name, n = self.robot, self.name, self.robot.dof
+        data = self._path()
+        pose = close_positions(robot, data["q"]) if robot.loops else data["q"]
+        ones, zeros = np.ones((SAMPLES, self.motors)), np.zeros((SAMPLES, self.motors))
+        known = {"q": pose, "v": data["v"], "a": data["a"], "tau": data["a"], "f": data["a"], "w": ones, "u": zeros}
+        tables = [c_table(f"test_{array}", values) for array, values in data.items()]
+        body, largest = [], 1
+        for call in self.calls:
+            outputs = {array: np.empty((SAMPLES, len(nodes))) for array, nodes in call.code.outputs.items()}
+            Compiled(call.code)(SAMPLES, {array: known[array] for array in call.code.inputs} | outputs)
+            size = len(call.code.outputs[call.result])
+            largest = max(largest, size)
+            tables.append(c_table(f"expected_{call.name}", outputs[call.result]))
+            arrays = ["v" if array == "v" else "a" for array in list(call.code.inputs)[1:] if array not in "wu"]
+            gives = ["&state"] * bool(robot.loops) + [f"&test_{array}[k * {n}]" for array in ("q", *arrays)]
+            gives += ["NULL", "NULL"] * ("w" in call.code.inputs)
+            body += [f"        failed += {name}_{call.name}({', '.join([*gives, 'result'])});"]
+            body += [f"        compare(&expected_{call.name}[k * {size}], result, {size});"]
+        loops = [f"    {name}_state state;"] * bool(robot.loops), [f"    {name}_start(&state);"] * bool(robot.loops)
+        return "\n".join(
+            [
+                f"/* Checks the functions of {name}.c along {SAMPLES} samples: prints the largest relative error. */",
+                f'#include "{name}.h"',
+                "",
+                "#include <math.h>",
+                "#include <stddef.h>",
+                "#include <stdio.h>",
+                "",
+                *tables,
+                "static double worst = 0.0;",
+                "",
+                "static void compare(const double *expected, const double *result, const int size)",
+                "{",
+                "    int i;",
+                "    for (i = 0; i < size; i++)",
+                "    {",
+                "        const double error = fabs(result[i] - expected[i]) / fmax(1.0, fabs(expected[i]));",
+                "        worst = (error <= worst) ? worst : error; /* also when it is not a number */",
+                "    }",
+                "}",
+                "",
+                "int main(void)",
+                "{",
+                *loops[0],
+                f"    double result[{largest}];",
+                "    int failed = 0;",
+                "    int k;",
+                *loops[1],
+                f"    for (k = 0; k < {SAMPLES}; k++)",
+                "    {",
+                *body,
+                "    }",
+                '    (void)printf("largest relative error %.3e\\n", (double)worst);',
+                "    return ((failed == 0) && (worst <= 1.0e-9)) ? 0 : 1;",
+                "}",
+                "",
+            ]
+        )
+
+    def _path(self) -> dict[str, Array]:
+        """Return a small motion about home."""
+        robot, t = self.robot, np.linspace(0.0, 2.0 * np.pi, SAMPLES)[:, None]
+        home = robot.closure.home[robot.closure.independent] if robot.loops else np.zeros(robot.dof)
+        phase = np.arange(1.0, 1.0 + robot.dof)
+        way = WAY * (np.sin(t + phase) - np.sin(phase))
+        return {"q": home + way, "v": np.cos(t + phase), "a": -3.0 * np.sin(2.0 * t + phase)}
+
+
+def _bodies(x: Equations) -> list[Node]:
+    """Return the torques of the bodies on all tree coordinates."""
+    return inverse_dynamics(x.state, x.bodies(x.phi))
+
+
+_CMAKE = """cmake_minimum_required(VERSION 3.10)
+project(@ C)
+add_library(@ @.c)
+target_include_directories(@ PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
+if(NOT MSVC)
+  target_link_libraries(@ PUBLIC m)
+endif()
+enable_testing()
+add_executable(@_test @_test.c)
+target_link_libraries(@_test @)
+add_test(NAME @_test COMMAND @_test)
+"""
