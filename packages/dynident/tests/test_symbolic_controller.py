@@ -34,7 +34,7 @@ class Built:
 
     def __init__(self, robot: di.Mechanism, folder: Path, friction: float | None = 0.0) -> None:
         self.robot, self.code = robot, ControllerCode(robot, friction=friction)
-        for file, text in self.code.files.items():
+        for file, text in self.code.c_files.items():
             (folder / file).write_text(text)
         name, target = self.code.name, folder / "model.so"
         assert GCC
@@ -109,7 +109,9 @@ def test_random_states(built: Built) -> None:
         "inverse_dynamics": each(robot, motion.q, with_rates(lambda m: di.inverse_dynamics(bare, m))),
         "friction": each(robot, motion.q, with_rates(lambda m: di.inverse_dynamics(rub, m))),
         "gravity": each(robot, motion.q, lambda q: di.gravity(robot, q)),
-        "forward_dynamics": each(robot, motion.q, lambda q: di.forward_dynamics(robot, q, doubled(motion.v), doubled(motion.a))),
+        "forward_dynamics": each(
+            robot, motion.q, lambda q: di.forward_dynamics(robot, q, doubled(motion.v), doubled(motion.a))
+        ),
     }
     inputs = {"inverse_dynamics": "va", "friction": "v", "gravity": "", "forward_dynamics": "va"}
     starts = each(robot, start, lambda q: close_positions(robot, q)) if robot.loops else start
@@ -171,7 +173,7 @@ def test_friction_can_be_smooth_or_left_out(tmp_path: Path) -> None:
     v = np.array([0.01, -0.02, 1.0])
     viscous = robot.parameters.values[[robot.parameters.names.index(f"fv_{name}") for name in robot.coordinate_names]]
     np.testing.assert_allclose(smooth("friction", 3, np.zeros(3), v)[1], viscous * v + 2.0 * np.tanh(v / 0.02), rtol=1e-12)
-    assert "friction(" not in ControllerCode(robot, friction=None).files["arm3.h"]
+    assert "friction(" not in ControllerCode(robot, friction=None).c_files["arm3.h"]
 
 
 @needs_gcc
@@ -179,7 +181,7 @@ def test_friction_can_be_smooth_or_left_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize("real", ["double", "float"])
 def test_self_test_under_sanitizers_and_as_cplusplus(make: Any, real: str, tmp_path: Path) -> None:
     code = ControllerCode(make())
-    for file, text in code.files.items():
+    for file, text in code.c_files.items():
         (tmp_path / file).write_text(text.replace("typedef double", f"typedef {real}"))
     assert GCC
     checks = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g"] if real == "double" else []
@@ -198,8 +200,33 @@ def test_self_test_under_sanitizers_and_as_cplusplus(make: Any, real: str, tmp_p
 @pytest.mark.skipif(importlib.util.find_spec("ziglang") is None, reason="clang comes with ziglang: pip install ziglang")
 def test_compiles_with_clang(tmp_path: Path) -> None:
     code = ControllerCode(small_robots.platform())
-    for file, text in code.files.items():
+    for file, text in code.c_files.items():
         (tmp_path / file).write_text(text)
     command = [sys.executable, "-m", "ziglang", "cc", *STRICT, f"{code.name}.c", f"{code.name}_test.c", "-lm", "-o", "check"]
     subprocess.run(command, cwd=tmp_path, check=True)
     subprocess.run(["./check"], cwd=tmp_path, check=True, stdout=subprocess.DEVNULL)
+
+
+@pytest.mark.parametrize("make", ROBOTS, ids=lambda make: make.__name__)
+def test_numpy_and_casadi_close_the_same_loops(make: Any) -> None:
+    robot = make()
+    motion, start = states(robot, 5, seed=3)
+    expected = each(robot, motion.q, lambda q: di.gravity(robot, q))
+    starts = each(robot, start, lambda q: close_positions(robot, q)) if robot.loops else start
+    code, space = ControllerCode(robot), dict[str, Any]()
+    exec(code.numpy, space)
+    more = {"start": starts} if robot.loops else {}
+    scale = np.abs(expected).max() + 1.0
+    np.testing.assert_allclose(space["gravity"](motion.q, **more), expected, rtol=1e-12, atol=1e-12 * scale)
+    f = space["feedforward"](motion.q, motion.v, motion.a, **more)
+    assert f.shape == (5, len(robot.actuators))
+    if robot.loops:
+        with pytest.raises(ValueError, match="cannot be closed"):
+            space["gravity"](motion.q * np.nan)
+    pytest.importorskip("casadi", reason="CasADi is an extra: pip install 'dynident[casadi]'")
+    other: dict[str, Any] = {}
+    exec(code.casadi, other)
+    for s in range(5):
+        more = {"start": starts[s]} if robot.loops else {}
+        found = other["feedforward"](motion.q[s], motion.v[s], motion.a[s], **more)
+        np.testing.assert_allclose(np.array(other["ca"].evalf(found)).ravel(), f[s], rtol=1e-10, atol=1e-11 * scale)

@@ -23,10 +23,11 @@ def derive(
     numpy: bool = False,
     casadi: bool = False,
     fit: Path | None = None,
+    friction: str = "exact",
     described: RobotOptions = AS_WRITTEN,
     as_json: AsJson = False,
 ) -> int:
-    """Derive a robot's equations in closed form: LaTeX, C and NumPy with parameters to give, or with those of a fit inside.
+    """Write a robot's model as code: for a controller with the numbers of a fit inside, or in closed form with symbols.
 
     Example: dynident derive robot.urdf --fit out/fit.json --c -o model/
 
@@ -43,27 +44,31 @@ def derive(
     casadi
         Write CasADi functions; with --fit.
     fit
-        fit.json: write the identified model with its numbers inside, ready for a controller.
+        fit.json: write the identified model with its numbers inside, ready for a controller. A robot with loops without a
+        fit is written with the numbers of its description.
+    friction
+        Friction of a model with numbers: none, exact, or smooth=0.02 with the speed over which its jumps are spread [rad/s].
     """
     check_output(output, folder=True)
-    if casadi and fit is None:
-        raise DynidentError("--casadi needs --fit, as in --fit out/fit.json: CasADi functions have their numbers inside")
-    if latex and fit is not None:
-        raise DynidentError("--latex prints symbols, not numbers; leave out --fit or --latex")
-    if fit is not None:
-        model = di.Fit.load(fit, described.robot(robot))
+    width = _friction(friction)
+    mechanism = described.robot(robot)
+    if fit is not None or mechanism.loops:
+        if latex:
+            raise DynidentError("--latex prints closed forms of trees with symbols; leave out --fit, --latex or the loops")
+        model = None if fit is None else di.Fit.load(fit, mechanism)
         every = not (c or numpy or casadi)
-        files = symbolic.write_model(model.model, output, c or every, numpy or every, casadi or every)
-        files = [remark(path, model.provenance()) for path in files]
+        chosen = mechanism if model is None else model.model
+        files = symbolic.write_model(chosen, output, c or every, numpy or every, casadi or every, width)
+        files = files if model is None else [remark(path, model.provenance()) for path in files]
         if as_json:
             print_json({"written": [str(path) for path in files]})
         else:
             out.print("written: " + ", ".join(str(path) for path in files))
         return 0
+    if casadi:
+        raise DynidentError("--casadi needs --fit, as in --fit out/fit.json: CasADi functions have their numbers inside")
     every = not (latex or c or numpy)
-    with progress(4) as step:
-        step("reading the robot")
-        mechanism = described.robot(robot)
+    with progress(3) as step:
         step("finding the base parameters")
         base = di.base_parameters(mechanism)
         step("deriving and printing")
@@ -80,3 +85,17 @@ def derive(
         out.print(table)
         out.print("written: " + ", ".join(str(path) for path in files))
     return 0
+
+
+def _friction(text: str) -> float | None:
+    """Return the speed over which jumps of friction are spread, 0 for none; None leaves friction out."""
+    kind, _, number = text.partition("=")
+    if text in ("none", "exact"):
+        return None if text == "none" else 0.0
+    try:
+        width = float(number)
+    except ValueError:
+        width = 0.0
+    if kind != "smooth" or not 0.0 < width < 1e3:
+        raise DynidentError(f"--friction is '{text}'; use none, exact, or smooth=0.02 with a speed [rad/s, m/s]")
+    return width

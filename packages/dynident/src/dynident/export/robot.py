@@ -287,7 +287,9 @@ def _as_gazebo(parts: Split, path: Path, loader: Path, motion: Motion) -> Any:
 
 def remark(path: Path, lines: Sequence[str]) -> Path:
     """Write sentences into a file of results as comments of its language, at its end."""
-    begin, end = {".urdf": ("<!-- ", " -->"), ".xml": ("<!-- ", " -->"), ".py": ("# ", "")}.get(path.suffix, ("/* ", " */"))
+    begin, end = {".urdf": ("<!-- ", " -->"), ".xml": ("<!-- ", " -->"), ".py": ("# ", ""), ".txt": ("# ", "")}.get(
+        path.suffix, ("/* ", " */")
+    )
     plain = [" ".join(visible(line).split()) for line in lines]  # names of a file's joints must not end the comment
     safe = [comment(line) if begin == "/* " else re.sub("-(?=-)", "- ", line) for line in plain]
     text = path.read_text(encoding="utf-8").rstrip("\n")

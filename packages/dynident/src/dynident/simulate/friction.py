@@ -15,7 +15,6 @@ from typing import NamedTuple
 import numpy as np
 
 from dynident.arrays import Array
-from dynident.control.feedforward import coupling_rows
 from dynident.drive.drive import Drive
 from dynident.drive.joint_terms import Law
 from dynident.errors import SimulationError
@@ -25,6 +24,7 @@ from dynident.friction.laws import Offset
 from dynident.friction.terms import TERMS
 from dynident.graph.elementary import absolute, maximum, sign, where
 from dynident.graph.expression import Graph, Node, reachable, substitute, total
+from dynident.mechanics.actuation import coupling_rows
 from dynident.mechanism.mechanism import Mechanism
 
 Addend = str | FrictionLaw | DynamicLaw  # a joint term by its symbol, or a law

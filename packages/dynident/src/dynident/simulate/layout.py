@@ -14,10 +14,10 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from dynident.arrays import Array
-from dynident.control.feedforward import coupling_rows
 from dynident.graph.elementary import absolute, maximum, opposite
 from dynident.graph.expression import Function, Graph, Node
 from dynident.graph.routine import Place, Routine
+from dynident.mechanics.actuation import coupling_rows
 from dynident.mechanics.functions import geometry_key
 from dynident.mechanics.moving_tree import positions_of
 from dynident.mechanism.mechanism import Mechanism

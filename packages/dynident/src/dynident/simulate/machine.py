@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.arrays import Array
 from dynident.checks import choice, number, per_actuator
 from dynident.control.controller import Measurement
-from dynident.control.feedforward import actuator_rows, coupling_rows
+from dynident.control.feedforward import actuator_rows
 from dynident.control.laws import PID, Cascade, ComputedTorque, OpenLoop
 from dynident.control.task import TaskCascade, TaskComputedTorque, TaskPID, bound_space
 from dynident.drive.drive import Drive, linear_drive
@@ -31,6 +31,7 @@ from dynident.graph.elementary import clip
 from dynident.graph.expression import Graph
 from dynident.graph.machine import SLOW
 from dynident.graph.print_llvm import compile_routines
+from dynident.mechanics.actuation import coupling_rows
 from dynident.mechanics.closure import close_positions
 from dynident.mechanics.dynamics import mass_matrix
 from dynident.mechanics.functions import at_rest, lumped_values, node_values, tree_motion

@@ -27,7 +27,6 @@ from numpy.typing import ArrayLike
 from dynident.arrays import Array
 from dynident.checks import finite_times, numbers
 from dynident.control.feedforward import (
-    coupling_rows,
     feedforward_function,
     feedforward_key,
     feedforward_numbers,
@@ -41,7 +40,7 @@ from dynident.files import read_json
 from dynident.graph.compiled import Compiled
 from dynident.graph.expression import Function
 from dynident.graph.vectors import along, dot
-from dynident.mechanics.actuation import actuator_jacobian
+from dynident.mechanics.actuation import actuator_jacobian, coupling_rows
 from dynident.mechanics.closure import close_positions, close_rates, coordinates_from_actuators
 from dynident.mechanics.equations import Equations
 from dynident.mechanics.functions import at_rest, cached, declared, entering, geometry_key, node_values, tree_motion

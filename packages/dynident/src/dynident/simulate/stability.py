@@ -18,9 +18,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynident.arrays import Array
-from dynident.control.feedforward import actuator_rows, coupling_rows
+from dynident.control.feedforward import actuator_rows
 from dynident.control.laws import OpenLoop
 from dynident.errors import DynidentError
+from dynident.mechanics.actuation import coupling_rows
 from dynident.mechanics.dynamics import mass_matrix
 from dynident.mechanics.functions import at_rest, tree_motion
 from dynident.mechanics.motion import Motion

@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cached_property
 
-from dynident.control.feedforward import coupling_rows
 from dynident.control.task import Bound, bound_space, independent_coordinates
 from dynident.control.tick import current_loop, low_pass_step, pid_law, position_loop, sensed_speed, velocity_loop
 from dynident.drive.encoder import sensed_current, sensed_position
@@ -24,7 +23,7 @@ from dynident.graph.elementary import both, clip, either, equal, floor, minimum,
 from dynident.graph.expression import Function, Node, total
 from dynident.graph.routine import Place
 from dynident.graph.vectors import dot
-from dynident.mechanics.actuation import internal, least_norm, least_squares
+from dynident.mechanics.actuation import coupling_rows, internal, least_norm, least_squares
 from dynident.mechanics.branch import closing_routine, motor_step, newton_step
 from dynident.mechanics.equations import Equations
 from dynident.mechanics.functions import lumped_symbols

@@ -1,10 +1,10 @@
+from .controller import ControllerCode as ControllerCode
+from .controller import write_model as write_model
 from .derivation import derive as derive
 from .printers import operation_table as operation_table
 from .printers import to_c as to_c
-from .printers import to_casadi as to_casadi
 from .printers import to_latex as to_latex
 from .printers import to_numpy as to_numpy
-from .printers import write_model as write_model
 from .printers import write_program as write_program
 from .program import Program as Program
 from .program import Quantity as Quantity
