@@ -130,7 +130,7 @@ SPECS: dict[str, dict[str, Any]] = {
 
 
 def from_spec(data: Mapping[str, Any], depth: int = 0) -> Curve:
-    """Return the curve that `Curve.spec` described as plain `data`."""
+    """Return the curve that `Curve.spec` described as plain `data`; `depth` counts how deep it is nested in others."""
     if not isinstance(data, Mapping):
         raise DynidentError(f"a motion is described by a table, not by {type(data).__name__}")
     if depth > DEPTH:
