@@ -155,6 +155,8 @@ def choice(what: str, value: object, known: Iterable[str], kind: Kind = Descript
 
 def numbers(values: ArrayLike, what: str) -> Array:
     """Return values of any shape as float64 after checking that they are real numbers, not necessarily finite."""
+    if type(values) is np.ndarray and values.dtype == np.float64:
+        return values
     try:
         array = np.asarray(values)
         if array.dtype.kind not in "biufO":  # strings and complex numbers would be converted silently

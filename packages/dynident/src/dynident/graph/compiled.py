@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
@@ -28,12 +29,14 @@ class Compiled:
         self._arrays = self.function.arrays
         outputs = {name: len(entries) for name, entries in self.function.outputs.items()}
         self._sizes = {**self.function.inputs, **self.function.shared, **outputs}
+        self._partial = {name for name, entries in self.function.outputs.items() if None in entries}
+        self._memory = threading.local()
         self.width = vector_width() if width is None else width
         if not isinstance(self.width, int | np.integer) or self.width not in WIDTHS:
             raise DynidentError(f"width is {str(self.width)[:20]}; give the samples per step, one of {str(WIDTHS)[1:-1]}")
         body = "\n".join([function_text(function, self.width), entry_text(function, self.width)])
         machine = MachineCode("\n".join([library(body), body]), function.name)
-        self._call = machine.function("entry", [ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p])
+        self.call = machine.function("entry", [ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p])
 
     def __call__(self, samples: int, arrays: Mapping[str, Array], threads: bool = True) -> None:
         """Fill the outputs for all samples; results do not depend on whether long batches use all cores.
@@ -42,12 +45,13 @@ class Compiled:
         to each other (rows: each entry's samples next to each other).
         """
         whole = samples - samples % self.width
-        table = self._table(arrays, samples)  # it must live until the calls are done
-        place = table.ctypes.data
-        if whole >= SMALL and threads:
-            over_samples(whole, lambda i, j: self._call(i, (j - i) // self.width, place), self.width)
-        elif whole:
-            self._call(0, whole // self.width, place)
+        if whole:
+            table = self.table(arrays, samples)  # it must live until the calls are done
+            place = table.ctypes.data
+            if whole >= SMALL and threads:
+                over_samples(whole, lambda i, j: self.call(i, (j - i) // self.width, place), self.width)
+            else:
+                self.call(0, whole // self.width, place)
         if whole < samples:
             self._rest(arrays, whole, samples)
 
@@ -57,7 +61,7 @@ class Compiled:
         Inputs are of the whole batch; outputs are for the longest piece and are written from their start. Where all arrays are
         in memory is looked up once, so they must live as long as the call.
         """
-        function, call, width, table = self.function, self._call, self.width, self._table(arrays)
+        function, call, width, table = self.function, self.call, self.width, self.table(arrays)
         table[[name in function.outputs for name in self._arrays], 2] = 0
         place = table.ctypes.data
         given, made = (
@@ -81,7 +85,7 @@ class Compiled:
 
         return piece
 
-    def _table(self, arrays: Mapping[str, Array], samples: int = 0) -> NDArray[np.int64]:
+    def table(self, arrays: Mapping[str, Array], samples: int = 0) -> NDArray[np.int64]:
         """Return where the arrays are: address, stride in numbers, and bytes from one sample to the next."""
         function, places = self.function, list[tuple[int, int, int]]()
         for name in self._arrays:
@@ -105,24 +109,41 @@ class Compiled:
 
     def _rest(self, arrays: Mapping[str, Array], first: int, last: int) -> None:
         """Compute the last samples, fewer than a vector holds, in copies that are filled up with the last of them."""
-        function, rows, count = self.function, self.function.rows, last - first
-        padded: dict[str, Array] = {}
-        for name in self._arrays:
+        function, count = self.function, last - first
+        padded, place = self._padding()
+        for name, own in padded.items():
+            given = arrays[name]
             if name in function.shared:
-                padded[name] = arrays[name]
+                own[:] = given.reshape(-1)[: own.size]
                 continue
-            given = arrays[name].T if name in rows else arrays[name]  # the sample is the first axis
-            own = np.empty((self.width, *given.shape[1:]), order="F" if name in rows else "C")
-            padded[name] = own.T if name in rows else own
-            if name in function.inputs or None in function.outputs[name]:
-                own[:count], own[count:] = given[first:last], given[last - 1]
-        table = self._table(padded, self.width)
-        self._call(0, 1, table.ctypes.data)
+            if name in function.inputs or name in self._partial:
+                given = given.T if name in function.rows else given.reshape(len(given), -1)  # the sample is the first axis
+                width = own.shape[1]
+                own[:count], own[count:] = given[first:last, :width], given[last - 1, :width]
+        self.call(0, 1, place)
         for name in function.outputs:
-            if name in rows:
-                arrays[name][..., first:last] = padded[name][..., :count]
+            made, given = padded[name][:count], arrays[name]
+            if name in function.rows:
+                given[: made.shape[1], first:last] = made.T
+            elif given.ndim == 2:
+                given[first:last, : made.shape[1]] = made
             else:
-                arrays[name][first:last] = padded[name][:count]
+                given[first:last] = made.reshape(given[first:last].shape)
+
+    def _padding(self) -> tuple[dict[str, Array], int]:
+        """Return this thread's arrays for one vector of samples, the sample first, and the address of their table."""
+        mine = self._memory
+        if not hasattr(mine, "arrays"):
+            function, sizes = self.function, self._sizes
+            mine.arrays = {
+                name: np.zeros(sizes[name])
+                if name in function.shared
+                else np.zeros((self.width, sizes[name]), order="F" if name in function.rows else "C")
+                for name in self._arrays
+            }
+            mine.table = self.table({n: x.T if n in function.rows else x for n, x in mine.arrays.items()}, self.width)
+            mine.place = mine.table.ctypes.data
+        return mine.arrays, mine.place
 
 
 def _without_expressions(function: Function) -> Function:

@@ -158,7 +158,7 @@ class Branch:
         newton = newton_step(x, bound, f"newton{label}")
         self._newton = Compiled(newton)
         self.follow = self._follow(closing_routine(newton, f"close{label}"), label)
-        self._walk = compile_routines([self.follow], "loop closure")[self.follow.name]
+        self.walk = compile_routines([self.follow], "loop closure")[self.follow.name]
         largest = x.graph.zero
         for phi in x.loops(mechanism.closure.arrays).residuals:
             largest = maximum(largest, absolute(phi))
@@ -226,7 +226,7 @@ class Branch:
         head = np.array([float(x.shape[0]), -1.0])
         origin, work = np.array(start, dtype=np.float64), np.zeros(3 * self.width + 8)
         x = np.ascontiguousarray(x)
-        self._walk(*(array.ctypes.data for array in (head, x, origin, work, out)))
+        self.walk(*(array.ctypes.data for array in (head, x, origin, work, out)))
         return out, int(head[1])
 
     def _between(self, x: Array, chosen: NDArray[np.int64], known: Array) -> Array | None:

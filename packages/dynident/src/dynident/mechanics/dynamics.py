@@ -12,8 +12,9 @@ from dynident.checks import numbers
 from dynident.errors import DynidentError
 from dynident.graph.compiled import Compiled
 from dynident.graph.elementary import minimum
+from dynident.graph.expression import Function
 from dynident.mechanics.equations import Equations
-from dynident.mechanics.functions import at_rest, cached, compiled, coordinates, entering, node_values, quantity, values_of
+from dynident.mechanics.functions import at_rest, cached, coordinates, declared, entering, node_values, quantity, values_of
 from dynident.mechanics.kinematics import jacobian
 from dynident.mechanics.motion import Motion, MotionLike, as_motion
 from dynident.mechanics.solving import reciprocal, solve_symmetric
@@ -108,14 +109,14 @@ def coriolis_matrix(
     # Only inertias: rotors behind a coupling function or a loop turn at a ratio that depends on q, so they count as well.
     values[mechanism.tree.inertias.size :] *= mechanism.rotor_columns
     motion = at_rest(mechanism, q, coordinates(mechanism, v, "v"))
-    if mechanism.loops or mechanism.has_opaque_couplings:
+    if mechanism.has_opaque_couplings:
         return _polarised(mechanism, motion, values)
     shape, phi = (mechanism.dof, mechanism.dof), node_values(mechanism, values)
     return quantity(mechanism, "coriolis_matrix", Equations.coriolis_matrix, shape, entering(mechanism, motion), phi)
 
 
 def _polarised(mechanism: Mechanism, motion: Motion, values: Array) -> Array:
-    """Return C of a robot whose projector depends on q, in true coordinates (angles and lengths).
+    """Return C of a robot with couplings known by numbers only, in true coordinates (angles and lengths).
 
     The velocity torques h(v) = C(v) v are quadratic in v, and C(v) w = C(w) v for the Christoffel matrix, hence
     C(v) e_j = (h(v + e_j) - h(v) - h(e_j)) / 2.
@@ -139,7 +140,7 @@ def gravity(mechanism: Mechanism, q: ArrayLike, parameters: Parameters | ArrayLi
     """
     values = values_of(mechanism, parameters).copy()
     values[mechanism.tree.inertias.size :] = 0.0
-    return inverse_dynamics(mechanism, at_rest(mechanism, q), values)
+    return _torques(mechanism, entering(mechanism, at_rest(mechanism, q)), node_values(mechanism, values))
 
 
 def forward_dynamics(
@@ -174,13 +175,13 @@ def forward_dynamics(
     x, rates, torques = (coordinates(mechanism, y, label) for label, y in (("q", q), ("v", v), ("tau", tau)))
     if not x.shape == rates.shape == torques.shape:
         raise DynidentError(f"q, v and tau have {x.shape[0]}, {rates.shape[0]} and {torques.shape[0]} samples; they must agree")
-    motion = at_rest(mechanism, x, rates)
+    motion = Motion.unchecked(np.arange(float(len(x))), x, rates, np.zeros(x.shape))
     if wrenches:
         torques = torques + _wrench_torques(mechanism, motion, wrenches)
     if mechanism.dof == 0:
         return np.zeros(x.shape)
     arrays = entering(mechanism, motion)
-    function = cached(mechanism, "forward_dynamics", lambda: _forward_dynamics(mechanism))
+    function = cached(mechanism, "forward_dynamics", lambda: Compiled(forward_dynamics_function(mechanism)))
     a, ratio = np.empty(x.shape), np.empty((x.shape[0], 1))
     function(x.shape[0], {**arrays, "tau": torques, "phi": values, "acceleration": a, "ratio": ratio})
     odd = np.flatnonzero(~(ratio[:, 0] > SINGULAR))
@@ -192,8 +193,8 @@ def forward_dynamics(
     return a
 
 
-def _forward_dynamics(mechanism: Mechanism) -> Compiled:
-    """Return M^-1 (tau - bias) and the smallest pivot of M relative to its diagonal as a compiled function."""
+def forward_dynamics_function(mechanism: Mechanism) -> Function:
+    """Return M^-1 (tau - bias) and the smallest pivot of M relative to its diagonal as a function of q, v and tau."""
     x = Equations(mechanism)
     x.a = [x.graph.zero] * mechanism.dof
     M, bias, tau = x.mass_matrix(), x.torques(), x.graph.symbols("tau", mechanism.dof)
@@ -202,7 +203,7 @@ def _forward_dynamics(mechanism: Mechanism) -> Compiled:
     for i, pivot in enumerate(pivots[1:], 1):
         ratio = minimum(ratio, pivot * reciprocal(M[i][i]))
     outputs = {"acceleration": [row[0] for row in solved], "ratio": [ratio]}
-    return compiled(mechanism, "forward_dynamics", outputs, more={"tau": mechanism.dof}, parameters=True)
+    return declared(mechanism, "forward_dynamics", outputs, more={"tau": mechanism.dof}, parameters=True)
 
 
 def _check_regular(mechanism: Mechanism, M: Array, samples: NDArray[np.int64]) -> None:

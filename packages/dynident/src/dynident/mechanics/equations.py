@@ -13,7 +13,7 @@ from functools import cached_property
 from dynident.errors import DescriptionError
 from dynident.friction.terms import TERMS
 from dynident.graph.elementary import absolute, where
-from dynident.graph.expression import Graph, Node, derivative, forward, substitute, total
+from dynident.graph.expression import Graph, Node, derivative, derivative_matrix, forward, substitute, total
 from dynident.graph.vectors import dot
 from dynident.mechanics.moving_tree import MovingTree
 from dynident.mechanics.newton_euler import coriolis_matrix, energies, inverse_dynamics, mass_matrix, regressor
@@ -256,7 +256,16 @@ class Equations(MovingTree):
         return self.sandwich(self.tree_mass())
 
     def coriolis_matrix(self) -> NodeRows:
-        """Return C(q, v) of the Christoffel symbols: G^T (C_t G + M_t Gdot) where G depends on q."""
+        """Return C(q, v) of the Christoffel symbols: G^T (C_t G + M_t Gdot) where G depends on q, dh/dv / 2 with loops.
+
+        The velocity torques h = C(q, v) v are quadratic in v and C(v) w = C(w) v, hence the derivative.
+        """
+        if self.mechanism.loops:
+            tau = inverse_dynamics(self.state, self.bodies(self.phi))
+            for column, rotor, entries in self._terms():
+                for d, entry in entries.items() if rotor else ():
+                    tau[d] = tau[d] + entry * self.phi[column]
+            return [[0.5 * entry for entry in row] for row in derivative_matrix(self.project(tau), self.v)]
         C = self.sandwich(coriolis_matrix(self.state, self.bodies(self.phi)))
         if self.G is None or all(c.function is None for c in self.mechanism.couplings):
             return C

@@ -31,9 +31,10 @@ from dynident.mechanism.tree import FIXED, PRISMATIC, REVOLUTE, SPHERICAL
 
 Outputs = Mapping[str, Sequence[Node | None]]
 T = TypeVar("T")
-KEPT = 512  # functions kept in memory
+KEPT = 512  # functions kept in memory, besides those of robots in use
 MOMENTS = (4, 7, 9)  # Ixx, Iyy, Izz among the ten parameters of a body
 _made: OrderedDict[Hashable, Any] = OrderedDict()
+_own: WeakKeyDictionary[Mechanism, dict[Hashable, Any]] = WeakKeyDictionary()  # comparing geometries takes longer than a call
 _keys: WeakKeyDictionary[Mechanism, tuple[Hashable, Hashable]] = WeakKeyDictionary()
 _lock = threading.RLock()
 
@@ -44,13 +45,18 @@ def cached(mechanism: Mechanism, key: Hashable, build: Callable[[], T], frames: 
     What uses no frame of a link by its name (`frames` false) is shared by robots that differ in those, as with a payload.
     """
     with _lock:
-        whole = (key, geometry_key(mechanism, frames))
-        if whole not in _made:
-            _made[whole] = build()
-            while len(_made) > KEPT:
-                _made.popitem(last=False)
-        _made.move_to_end(whole)
-        found: T = _made[whole]
+        own = _own.get(mechanism)
+        if own is None:
+            own = _own[mechanism] = {}
+        if key not in own:
+            whole = (key, geometry_key(mechanism, frames))
+            if whole not in _made:
+                _made[whole] = build()
+                while len(_made) > KEPT:
+                    _made.popitem(last=False)
+            _made.move_to_end(whole)
+            own[key] = _made[whole]
+        found: T = own[key]
         return found
 
 
@@ -220,10 +226,10 @@ def times(x: Array, A: Array) -> Array:
 def at_rest(mechanism: Mechanism, q: ArrayLike, v: ArrayLike | None = None) -> Motion:
     """Return a motion through given positions without acceleration (and without velocity when none is given)."""
     x = coordinates(mechanism, q, "q")
-    rates = np.zeros_like(x) if v is None else coordinates(mechanism, v, "v")
+    rates = np.zeros(x.shape) if v is None else coordinates(mechanism, v, "v")
     if rates.shape != x.shape:
         raise DynidentError(f"v has {rates.shape[0]} samples but q has {x.shape[0]}; they must agree")
-    return Motion.unchecked(np.arange(float(x.shape[0])), x, rates, np.zeros_like(x))
+    return Motion.unchecked(np.arange(float(len(x))), x, rates, np.zeros(x.shape))
 
 
 def values_of(mechanism: Mechanism, parameters: Parameters | ArrayLike | None) -> Array:

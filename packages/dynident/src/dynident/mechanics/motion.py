@@ -50,7 +50,7 @@ class Motion:
                 f"motion: time does not increase at sample {bad} (t = {time[bad]}); sort or clean the time stamps"
             )
         for label, x in zip("tqva", (time, *arrays), strict=True):
-            view = finite_rows(f"motion: {label}", x).reshape(-1 if label == "t" else shape)
+            view = finite_rows("motion: " + label, x).reshape(-1 if label == "t" else shape)
             view.flags.writeable = False
             object.__setattr__(self, label, view)
 
@@ -101,4 +101,5 @@ def as_motion(motion: MotionLike) -> Motion:
         return motion
     if not isinstance(motion, tuple) or len(motion) != 3:
         raise DynidentError(f"motion is a {type(motion).__name__}; give a Motion, or its arrays as (q, v, a)")
-    return Motion(np.arange(len(np.atleast_2d(numbers(motion[0], "motion: q")))), *motion)
+    q = numbers(motion[0], "motion: q")
+    return Motion(np.arange(float(len(q) if q.ndim > 1 else 1)), q, *motion[1:])

@@ -26,6 +26,8 @@ from dynident.results import Result
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from dynident.control.compiled import CompiledFunction
+
 
 class OwnColumn(NamedTuple):
     """One column of a friction law or force element: name, unit, owner and value of its parameter, and what it is.
@@ -200,6 +202,12 @@ class Mechanism(Result):
         from dynident.mechanism.describe import description, description_text  # noqa: PLC0415 - it imports Mechanism
 
         return description_text(description(self))
+
+    def compiled(self, name: str, frame: str | None = None) -> CompiledFunction:
+        """Return a quantity at one sample as machine code for control loops, such as ``"inverse_dynamics"``."""
+        from dynident.control.compiled import CompiledFunction  # noqa: PLC0415 - it imports Mechanism
+
+        return CompiledFunction(self, name, frame)
 
     def plot(self, q: ArrayLike | None = None) -> Figure:
         """Draw the robot in space, with the frames of its links, beside the graph of its bodies and joints."""

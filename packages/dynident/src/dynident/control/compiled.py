@@ -1,0 +1,220 @@
+"""`CompiledFunction`: one quantity of a robot at one sample as machine code, for control loops in Python.
+
+The batch functions of `dynident.mechanics` check, copy and allocate; here all arrays are allocated once, so that a call costs
+about a microsecond more than its machine code. Numbers (masses, payload, friction) are inputs of the code, so `update` changes
+them without compiling again.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynident.arrays import Array
+from dynident.control.feedforward import feedforward_function
+from dynident.errors import DynidentError
+from dynident.graph.compiled import Compiled
+from dynident.graph.expression import Function, Node
+from dynident.mechanics.branch import Branch
+from dynident.mechanics.dynamics import SINGULAR, forward_dynamics_function
+from dynident.mechanics.equations import Equations
+from dynident.mechanics.functions import cached, declared, geometry_key, node_values
+from dynident.mechanism.force import Columns
+from dynident.mechanism.tree import compose
+
+if TYPE_CHECKING:
+    from dynident.mechanism.mechanism import Mechanism
+
+
+FLOAT = np.dtype(np.float64)
+
+
+class Quantity(NamedTuple):
+    """What can be compiled.
+
+    Its first output is the result; a second one must be above `bound`, or else there is no result.
+    """
+
+    inputs: tuple[str, ...]  # in the order of the call
+    function: Callable[[Mechanism, str], Function]  # of a robot and a link
+    shape: Callable[[Mechanism], tuple[int, ...]]
+    framed: bool = False  # of a link, which must be named
+    bound: float = 0.0
+
+
+def _made(name: str, make: Callable[[Equations, str], Sequence[Any]]) -> Callable[[Mechanism, str], Function]:
+    """Return a function of robot and link; `make` returns a vector or matrix of expressions."""
+
+    def function(robot: Mechanism, frame: str) -> Function:
+        rows = make(Equations(robot), frame)
+        entries = [entry for row in rows for entry in (row if isinstance(row, Sequence) else (row,))]
+        return declared(robot, name, {"out": entries}, parameters=True)
+
+    return function
+
+
+def _pose(x: Equations, frame: str) -> list[list[Node]]:
+    """Return the homogeneous matrix (4, 4) of a link in the base frame."""
+    node, (P, lever) = x.geometry.frames[frame]
+    graph = x.graph
+    R, p = compose(x.state.world(node), (P, lever)) if node >= 0 else (P, lever)
+    last = [graph.zero, graph.zero, graph.zero, graph.one]
+    return [*([*row, entry] for row, entry in zip(R, p, strict=True)), last]
+
+
+def _vector(robot: Mechanism) -> tuple[int, ...]:
+    return (robot.dof,)
+
+
+def _square(robot: Mechanism) -> tuple[int, ...]:
+    return (robot.dof, robot.dof)
+
+
+QUANTITIES = {
+    "inverse_dynamics": Quantity(("q", "v", "a"), _made("inverse_dynamics", lambda x, _: x.torques()), _vector),
+    "forward_dynamics": Quantity(
+        ("q", "v", "tau"), lambda robot, _: forward_dynamics_function(robot), _vector, bound=SINGULAR
+    ),
+    "feedforward": Quantity(
+        ("q", "v", "a"), lambda robot, _: feedforward_function(robot, {}), lambda robot: (len(robot.actuators),)
+    ),
+    "gravity": Quantity(("q",), _made("gravity", lambda x, _: x.gravity()), _vector),
+    "mass_matrix": Quantity(("q",), _made("mass_matrix", lambda x, _: x.mass_matrix()), _square),
+    "coriolis_matrix": Quantity(("q", "v"), _made("coriolis_matrix", lambda x, _: x.coriolis_matrix()), _square),
+    "regressor": Quantity(
+        ("q", "v", "a"), _made("regressor", lambda x, _: x.regressor()), lambda robot: (robot.dof, len(robot.parameters))
+    ),
+    "jacobian": Quantity(("q",), _made("jacobian", Equations.jacobian), lambda robot: (6, robot.dof), framed=True),
+    "frame_pose": Quantity(("q",), _made("frame_pose", _pose), lambda _: (4, 4), framed=True),
+}
+
+
+class CompiledFunction:
+    """One quantity of a robot at one sample, for control loops.
+
+        f = robot.compiled("inverse_dynamics")
+        tau = f(q, v, a)                # a new array
+        f(q, v, a, out=tau)             # nothing is allocated
+
+    Each object has its own memory: use one object per thread. The interpreter lock is released during a call. The first
+    object of a robot's geometry compiles, which takes from 0.1 s to seconds unless the code is in the cache on disk. A pickled
+    object is compiled again where it is loaded.
+
+    With loops, positions are the independent coordinates. Each call closes the loops from the last closed configuration (home
+    at first), along the straight line between both; where that fails, an error is raised and `out` stays as it was.
+
+    Parameters
+    ----------
+    robot : Mechanism
+        Robot with n coordinates and p standard parameters.
+    name : str
+        ``"inverse_dynamics"`` f(q, v, a) -> (n,), ``"forward_dynamics"`` f(q, v, tau) -> (n,), ``"gravity"`` f(q) -> (n,),
+        ``"mass_matrix"`` f(q) -> (n, n), ``"coriolis_matrix"`` f(q, v) -> (n, n), ``"regressor"`` f(q, v, a) -> (n, p),
+        ``"jacobian"`` f(q) -> (6, n) in the axes of the link, ``"frame_pose"`` f(q) -> (4, 4), or ``"feedforward"``
+        f(q, v, a) -> (k,), torques of the k actuators on the joint side with friction, of minimum norm if k > n.
+    frame : str, optional
+        Link of the Jacobian or pose.
+
+    Examples
+    --------
+    >>> import numpy as np, dynident as di
+    >>> arm = di.Mechanism.from_dh([(0.3, 0, 0, 0)], convention="standard", gravity=(0, -9.81, 0)).with_payload(2.0)
+    >>> f = arm.compiled("inverse_dynamics")
+    >>> f(np.zeros(1), np.zeros(1), np.zeros(1)).round(4)
+    array([5.886])
+    """
+
+    def __init__(self, robot: Mechanism, name: str, frame: str | None = None) -> None:
+        if name not in QUANTITIES:
+            raise DynidentError(f"'{name}' cannot be compiled; use one of {', '.join(QUANTITIES)}")
+        if robot.has_opaque_couplings or any(isinstance(force, Columns) for force in robot.forces):
+            raise DynidentError(
+                f"robot '{robot.name}' has couplings or forces given as Python functions of arrays; they cannot be compiled"
+            )
+        quantity = QUANTITIES[name]
+        if quantity.framed and frame is None:
+            raise DynidentError(f"'{name}' is of a link; give frame=, such as '{robot.bodies[-1].name}'")
+        if not quantity.framed and frame is not None:
+            raise DynidentError(f"'{name}' is not of a link; leave frame out")
+        if frame is not None:
+            robot.frame(frame)
+        self.robot, self.name, self.frame = robot, name, frame
+        self.inputs, self.shape, self._bound = quantity.inputs, quantity.shape(robot), quantity.bound
+        code = cached(robot, ("one sample", name, frame), lambda: Compiled(quantity.function(robot, frame or ""), 1))
+        function = code.function
+        arrays = {label: np.zeros((1, size)) for label, size in function.inputs.items()}
+        made = {label: np.zeros((1, len(entries))) for label, entries in function.outputs.items()}
+        self._shared = {label: np.zeros(size) for label, size in function.shared.items()}
+        result, *check = made.values()
+        self._out, self._ok = result.reshape(self.shape), check[0] if check else None
+        self._closing = _Closing(robot, arrays["q"]) if robot.loops else None
+        given = arrays | ({"q": self._closing.given} if self._closing else {})
+        self._given = tuple(given[label][0] for label in self.inputs)
+        self._table = code.table({**arrays, **made, **self._shared}, 1)  # where the arrays are
+        self._arguments = ctypes.c_int64(0), ctypes.c_int64(1), ctypes.c_void_p(self._table.ctypes.data)
+        self._arrays, self._code = arrays, code.call
+        self.update(robot)
+
+    def update(self, robot: Mechanism) -> None:
+        """Use the numbers of a robot of the same geometry: its parameters, payload and friction laws."""
+        if geometry_key(robot) != geometry_key(self.robot):
+            raise DynidentError(f"robot '{robot.name}' has another geometry or other terms; compile it with robot.compiled()")
+        if "phi" in self._shared:
+            self._shared["phi"][:] = node_values(robot, robot.parameters.values)
+        if "law" in self._shared:
+            self._shared["law"][:] = robot.law_values
+        self.robot = robot
+
+    def __call__(self, *values: ArrayLike, out: Array | None = None) -> Array:
+        """Return the quantity at one sample; `values` are vectors in the order of `inputs`."""
+        if len(values) != len(self._given):
+            raise DynidentError(f"'{self.name}' takes {', '.join(self.inputs)}; {len(values)} vectors were given")
+        for given, value in zip(self._given, values, strict=False):
+            if len(value) != len(given):  # type: ignore[arg-type]
+                raise DynidentError(f"'{self.name}' takes vectors of {len(given)} numbers; one has {np.shape(value)}")
+            given[...] = value
+        if out is not None and (out.shape != self.shape or out.dtype != FLOAT or out.strides != self._out.strides):
+            raise DynidentError(f"out of '{self.name}' must be a contiguous float64 array of shape {self.shape}")
+        if self._closing is not None:
+            self._closing()
+        self._code(*self._arguments)
+        if self._ok is not None and not self._ok[0, 0] > self._bound:
+            raise DynidentError(f"'{self.name}' of robot '{self.robot.name}' is singular at q = {values[0]}")
+        if out is None:
+            return self._out.copy()
+        out[...] = self._out
+        return out
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return CompiledFunction, (self.robot, self.name, self.frame)
+
+    def __repr__(self) -> str:
+        return f"<compiled {self.name}({', '.join(self.inputs)}) -> {self.shape} of robot '{self.robot.name}'>"
+
+
+class _Closing:
+    """Closes the loops at one sample, from the last closed configuration: `given` (1, n) -> `closed` (1, n_tree)."""
+
+    def __init__(self, robot: Mechanism, closed: Array) -> None:
+        self.robot, names = robot, robot.coordinate_names
+        self._walk = cached(robot, ("branch", names), lambda: Branch(robot, names)).walk
+        self.given, self._closed = np.zeros((1, robot.dof)), closed
+        self._head, self._start = np.array([1.0, -1.0]), np.array(robot.closure.home, dtype=np.float64)
+        self._work = np.zeros(3 * closed.size + 8)
+        arrays = self._head, self.given, self._start, self._work, self._closed
+        self._arguments = tuple(ctypes.c_void_p(array.ctypes.data) for array in arrays)
+
+    def __call__(self) -> None:
+        self._walk(*self._arguments)
+        if self._head[1] >= 0.0:
+            self._head[1] = -1.0
+            at = ", ".join(f"{name} = {x:.6g}" for name, x in zip(self.robot.coordinate_names, self.given[0], strict=True))
+            raise DynidentError(
+                f"robot '{self.robot.name}' cannot reach {at} from its last position: out of reach, or through a singularity; "
+                "give positions in smaller steps or away from there"
+            )
+        self._start[:] = self._closed[0]
