@@ -22,7 +22,7 @@ from dynident.graph.expression import Function, Node
 from dynident.mechanics.branch import Branch
 from dynident.mechanics.dynamics import SINGULAR, forward_dynamics_function
 from dynident.mechanics.equations import Equations
-from dynident.mechanics.functions import cached, declared, geometry_key, node_values
+from dynident.mechanics.functions import cached, declared, geometry_key, motion_key, node_values
 from dynident.mechanism.force import Columns
 from dynident.mechanism.tree import compose
 
@@ -76,9 +76,7 @@ def _square(robot: Mechanism) -> tuple[int, ...]:
 
 QUANTITIES = {
     "inverse_dynamics": Quantity(("q", "v", "a"), _made("inverse_dynamics", lambda x, _: x.torques()), _vector),
-    "forward_dynamics": Quantity(
-        ("q", "v", "tau"), lambda robot, _: forward_dynamics_function(robot), _vector, bound=SINGULAR
-    ),
+    "forward_dynamics": Quantity(("q", "v", "tau"), lambda robot, _: forward_dynamics_function(robot), _vector, bound=SINGULAR),
     "feedforward": Quantity(
         ("q", "v", "a"), lambda robot, _: feedforward_function(robot, {}), lambda robot: (len(robot.actuators),)
     ),
@@ -143,6 +141,7 @@ class CompiledFunction:
         if frame is not None:
             robot.frame(frame)
         self.robot, self.name, self.frame = robot, name, frame
+        self._first = robot  # the code is that of its bodies
         self.inputs, self.shape, self._bound = quantity.inputs, quantity.shape(robot), quantity.bound
         code = cached(robot, ("one sample", name, frame), lambda: Compiled(quantity.function(robot, frame or ""), 1))
         function = code.function
@@ -160,11 +159,11 @@ class CompiledFunction:
         self.update(robot)
 
     def update(self, robot: Mechanism) -> None:
-        """Use the numbers of a robot of the same geometry: its parameters, payload and friction laws."""
-        if geometry_key(robot) != geometry_key(self.robot):
+        """Use the numbers of a robot that moves alike: other parameters or friction numbers, with or without a payload."""
+        if motion_key(robot) != motion_key(self._first):
             raise DynidentError(f"robot '{robot.name}' has another geometry or other terms; compile it with robot.compiled()")
         if "phi" in self._shared:
-            self._shared["phi"][:] = node_values(robot, robot.parameters.values)
+            self._shared["phi"][:] = carried_by(self._first, robot)
         if "law" in self._shared:
             self._shared["law"][:] = robot.law_values
         self.robot = robot
@@ -194,6 +193,30 @@ class CompiledFunction:
 
     def __repr__(self) -> str:
         return f"<compiled {self.name}({', '.join(self.inputs)}) -> {self.shape} of robot '{self.robot.name}'>"
+
+
+def carried_by(first: Mechanism, robot: Mechanism) -> Array:
+    """Return the parameters of a robot in node frames as those of the `first` robot, which moves alike.
+
+    Bodies that only one of them has, such as a payload, count with another body on the same node.
+    """
+    values = node_values(robot, robot.parameters.values)
+    if geometry_key(robot, frames=False) == geometry_key(first, frames=False):
+        return values
+    own, other = first.tree, robot.tree
+    phi = np.zeros(len(first.parameters))
+    phi[own.inertias.size :] = values[other.inertias.size :]
+    place: dict[int, int] = {}
+    for k, body in enumerate(own.bodies):
+        place.setdefault(own.frames[body][0], 10 * k)
+    for k, body in enumerate(other.bodies):
+        node = other.frames[body][0]
+        if node not in place:
+            raise DynidentError(
+                f"'{body}' is on a link without mass in the compiled robot; compile robot '{robot.name}' itself"
+            )
+        phi[place[node] : place[node] + 10] += values[10 * k : 10 * k + 10]
+    return phi
 
 
 class _Closing:

@@ -35,7 +35,7 @@ KEPT = 512  # functions kept in memory, besides those of robots in use
 MOMENTS = (4, 7, 9)  # Ixx, Iyy, Izz among the ten parameters of a body
 _made: OrderedDict[Hashable, Any] = OrderedDict()
 _own: WeakKeyDictionary[Mechanism, dict[Hashable, Any]] = WeakKeyDictionary()  # comparing geometries takes longer than a call
-_keys: WeakKeyDictionary[Mechanism, tuple[Hashable, Hashable]] = WeakKeyDictionary()
+_keys: WeakKeyDictionary[Mechanism, tuple[Hashable, Hashable, Hashable]] = WeakKeyDictionary()
 _lock = threading.RLock()
 
 
@@ -65,23 +65,35 @@ def geometry_key(mechanism: Mechanism, frames: bool = True) -> Hashable:
 
     The frames of its links are a part of it unless `frames` is false.
     """
+    _, tree, whole = _geometry(mechanism)
+    return whole if frames else tree
+
+
+def motion_key(mechanism: Mechanism) -> Hashable:
+    """Return the part of `geometry_key` that says how a robot moves, whatever bodies it carries."""
+    return _geometry(mechanism)[0]
+
+
+def _geometry(mechanism: Mechanism) -> tuple[Hashable, Hashable, Hashable]:
+    """Return how a robot moves, the same with its bodies, and all of it with the frames of its links."""
     found = _keys.get(mechanism)
     if found is None:
         loops = (*mechanism.closure.selected, *mechanism.closure.arrays) if mechanism.loops else ()
         parts = [*mechanism.tree.arrays, *loops]
         placed = mechanism.tree.frames.items()
-        tree = (
+        moving = (
             tuple([(part.shape, part.tobytes()) for part in parts]),
             tuple(mechanism.closure.independent.tolist()) if mechanism.loops else (),
             tuple((c.joint, tuple(c.of.items()), c.offset, c.function, c.gradient) for c in mechanism.couplings),
             tuple((a.name, tuple(a.coupling.items())) for a in mechanism.actuators),
-            (mechanism.joint_columns, mechanism.actuator_columns, mechanism.tree.bodies, mechanism.coordinate_names),
+            (mechanism.joint_columns, mechanism.actuator_columns, mechanism.coordinate_names),
             tuple((name, friction.law) for name, friction in mechanism.friction.items()),
             tuple(force.key if isinstance(force, Force) else (force.names, force.function) for force in mechanism.forces),
         )
         poses = tuple([(name, node, pose.rotation.tobytes(), pose.translation.tobytes()) for name, (node, pose) in placed])
-        found = _keys[mechanism] = tree, (tree, poses)
-    return found[frames]
+        tree = moving, mechanism.tree.bodies
+        found = _keys[mechanism] = moving, tree, (tree, poses)
+    return found
 
 
 def declared(
