@@ -118,7 +118,7 @@ def test_numbers_change_without_compiling() -> None:
 def test_pickled_functions_compile_again() -> None:
     robot = small_robots.arm3()
     f, x = robot.compiled("inverse_dynamics"), state(robot)
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(f))(*x), f(*x))
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(f))(*x), f(*x))  # noqa: S301 - our own bytes
 
 
 def test_one_object_per_thread() -> None:
