@@ -12,19 +12,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import isfinite
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dynident.arrays import Array
-from dynident.checks import real, signal, step_length, time_axis
+from dynident.checks import signal, step_length, time_axis
 from dynident.errors import DynidentError, IdentificationError
 from dynident.friction import Friction, Offset, Sigmoid
 from dynident.identify import Axis, fit_friction
 from dynident.identify.friction.fitting import SIGMOID_NOTE
 from dynident.identify.friction.problem import direction_note
-from dynident_lab.testbench.friction_filter_steps import Steps, steps_of
+from dynident_lab.testbench.friction_filter_steps import steps_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -148,6 +149,7 @@ class FrictionFilter:
         self._Q = np.concatenate([[0.0, disturbance], walk[self.free] ** 2])
         self._limit = np.array([np.log(1.0 / speed), np.log(1.0 / (FASTEST * speed)), 1e-3 * inertia])
         self._noise = (float(position_noise) ** 2, float(velocity_noise) ** 2)
+        self._steps = steps_of(self.terms, tuple(self.free.tolist()))
         self.reset()
 
     def reset(self, keep: bool = False, faster: float = 1.0) -> None:
@@ -158,15 +160,16 @@ class FrictionFilter:
         self.x = np.concatenate([[0.0, 0.0], self.p[self.free]])
         self.P = np.diag(spread**2)
         self._last: tuple[float, float] | None = None
+        self._now, self._score, self._variance = np.zeros(4), np.zeros(1), np.zeros(2)
+        self._sample = self._steps.bound(self._filter(), self._now, self._score)
 
-    @property
-    def _steps(self) -> Steps:
-        """The compiled steps of these free parameters, made once."""
-        return steps_of(self.terms, tuple(self.free.tolist()))
+    def _filter(self) -> tuple[Array, ...]:
+        """Return state, covariance, parameters and noises."""
+        return self.x, self.P, self.p, self._Q, self._limit, self._variance
 
-    def _filter(self, speeds: bool) -> tuple[Array, ...]:
-        """State, covariance, parameters and noises; the velocity counts only where it is measured."""
-        return self.x, self.P, self.p, self._Q, self._limit, np.array([self._noise[0], self._noise[1] if speeds else 0.0])
+    def _measured(self, speeds: bool) -> None:
+        """Set the noise of the measurements; the velocity counts only where it is measured."""
+        self._variance[:] = self._noise[0], self._noise[1] if speeds else 0.0
 
     @property
     def friction(self) -> Friction:
@@ -179,17 +182,18 @@ class FrictionFilter:
 
     def step(self, t: float, tau: float, q: float, v: float | None = None) -> float:
         """Take one sample."""
-        t, tau, q = (real(what, value) for what, value in (("t", t), ("tau", tau), ("q", q)))
-        v = None if v is None else real("v", v)
-        if not np.isfinite([t, tau, q, 0.0 if v is None else v]).all():
+        speed = 0.0 if v is None else v
+        if not (isfinite(t) and isfinite(tau) and isfinite(q) and isfinite(speed)):
             raise IdentificationError(f"sample at t = {t} s is not finite; leave it out, the filter bridges gaps")
         if self._last is None:
             self.x[0], dt, held = q, 0.0, tau
         else:
             dt, held = step_length(t - self._last[0]), 0.5 * (tau + self._last[1])
         self._last = (t, tau)
-        now = np.array([held, dt, q, 0.0 if v is None else v])
-        return self._steps.sample(self._filter(v is not None), now)
+        self._measured(v is not None)
+        self._now[:] = held, dt, q, speed
+        self._sample()
+        return float(self._score[0])
 
     def run(
         self, t: ArrayLike, tau: ArrayLike, q: ArrayLike, v: ArrayLike | None = None, passes: int = 3, every: int = 100
@@ -236,7 +240,8 @@ class FrictionFilter:
                     self.p = first.copy()
                 self.reset(keep=True)
                 self.x[0] = position[0]
-                if not self._steps.run(signals, self._filter(v is not None), every, history, spread, scores):
+                self._measured(v is not None)
+                if not self._steps.run(signals, self._filter(), every, history, spread, scores):
                     return float("inf")
             size = float(np.mean(scores[N // 5 :] ** 2))
             return size if np.isfinite(size) else float("inf")

@@ -9,6 +9,8 @@ of its transition differ from the unit matrix, so one step costs a few hundred o
 
 from __future__ import annotations
 
+import ctypes
+from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
@@ -55,11 +57,18 @@ class Steps:
         code = compile_routines([sample, self._run(sample)], "Kalman filter")
         self._one, self._all = code["sample"], code["run"]
 
-    def sample(self, filter_: tuple[Array, ...], now: Array) -> float:
-        """Take one sample [tau, dt, q, v] with the filter (x, P, p, Q, limit, noise); return the scaled innovation."""
-        score = np.empty(1)
-        self._one(*(array.ctypes.data for array in (*filter_, now, score)))
-        return float(score[0])
+    def bound(self, filter_: tuple[Array, ...], now: Array, score: Array) -> Callable[[], None]:
+        """Return a call that takes the sample ``now`` [tau, dt, q, v] with the filter (x, P, p, Q, limit, noise).
+
+        It writes the scaled innovation to ``score``. Where all arrays are in memory is looked up once.
+        """
+        one, arrays = self._one, (*filter_, now, score)
+        places = [ctypes.c_void_p(array.ctypes.data) for array in arrays]
+
+        def sample(_arrays: object = arrays) -> None:  # which live as long as the call
+            one(*places)
+
+        return sample
 
     def run(
         self,
