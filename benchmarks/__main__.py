@@ -18,11 +18,12 @@ from benchmarks import baseline, cases, loops, processes, simulate, symbolic
 from benchmarks.cases import Result
 from benchmarks.excitation import excitation
 from benchmarks.friction import friction
+from benchmarks.latency import latency
 from benchmarks.release import release
 from dynident.files import write_atomic
 from dynident.parallel import cores
 
-PACKAGES = ("numpy", "scipy", "llvmlite", "pin", "mujoco", "figaroh")
+PACKAGES = ("numpy", "scipy", "llvmlite", "pin", "mujoco", "figaroh", "dynibo")
 
 
 def environment() -> dict[str, Any]:
@@ -89,6 +90,7 @@ def main() -> int:
         ("a humanoid", lambda: processes.humanoid(samples // 10)),
         ("memory", lambda: processes.memory((samples, 10 * samples))),
         ("mechanics", lambda: cases.mechanics(samples, repeats)),
+        ("latency", lambda: latency(repeats)),
         ("identification", lambda: cases.identification(samples, repeats)),
         ("loops", lambda: loops.loops(samples, repeats)),
         ("symbolic", lambda: symbolic.cases(samples // 2, repeats)),

@@ -101,7 +101,7 @@ def test_out_is_written_without_allocation_and_checked() -> None:
             f(q, v, a, out=bad)
     with pytest.raises(di.DynidentError, match="takes vectors of 3 numbers"):
         f(q, v[:2], a)
-    with pytest.raises(di.DynidentError, match="takes q, v, a"):
+    with pytest.raises(di.DynidentError, match="takes the vectors q, v, a"):
         f(q, v)
 
 

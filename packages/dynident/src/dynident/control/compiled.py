@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from dynident.arrays import Array
 from dynident.control.feedforward import feedforward_function
@@ -150,9 +149,11 @@ class CompiledFunction:
         self._shared = {label: np.zeros(size) for label, size in function.shared.items()}
         result, *check = made.values()
         self._out, self._ok = result.reshape(self.shape), check[0] if check else None
+        self._strides = self._out.strides
         self._closing = _Closing(robot, arrays["q"]) if robot.loops else None
         given = arrays | ({"q": self._closing.given} if self._closing else {})
-        self._given = tuple(given[label][0] for label in self.inputs)
+        self._n, self._count = robot.dof, len(self.inputs)
+        self._q, self._v, self._a = [*(given[label][0] for label in self.inputs), *np.zeros((2, robot.dof))][:3]
         self._table = code.table({**arrays, **made, **self._shared}, 1)  # where the arrays are
         self._arguments = ctypes.c_int64(0), ctypes.c_int64(1), ctypes.c_void_p(self._table.ctypes.data)
         self._arrays, self._code = arrays, code.call
@@ -168,21 +169,26 @@ class CompiledFunction:
             self._shared["law"][:] = robot.law_values
         self.robot = robot
 
-    def __call__(self, *values: ArrayLike, out: Array | None = None) -> Array:
-        """Return the quantity at one sample; `values` are vectors in the order of `inputs`."""
-        if len(values) != len(self._given):
-            raise DynidentError(f"'{self.name}' takes {', '.join(self.inputs)}; {len(values)} vectors were given")
-        for given, value in zip(self._given, values, strict=False):
-            if len(value) != len(given):  # type: ignore[arg-type]
-                raise DynidentError(f"'{self.name}' takes vectors of {len(given)} numbers; one has {np.shape(value)}")
-            given[...] = value
-        if out is not None and (out.shape != self.shape or out.dtype != FLOAT or out.strides != self._out.strides):
+    def __call__(self, q: Array, v: Array | None = None, a: Array | None = None, out: Array | None = None) -> Array:
+        """Return the quantity at one sample, given vectors in the order of `inputs`; see the class."""
+        # Unrolled, because a loop over three vectors takes longer than the machine code of a robot with six axes.
+        n, count = self._n, self._count
+        if (v is None) is (count > 1) or (a is None) is (count > 2):
+            raise DynidentError(f"'{self.name}' takes the vectors {', '.join(self.inputs)}")
+        if len(q) != n or (v is not None and len(v) != n) or (a is not None and len(a) != n):
+            raise DynidentError(f"'{self.name}' takes vectors of {n} numbers; q has the shape {np.shape(q)}")
+        self._q[...] = q
+        if v is not None:
+            self._v[...] = v
+        if a is not None:
+            self._a[...] = a
+        if out is not None and (out.shape != self.shape or out.dtype != FLOAT or out.strides != self._strides):
             raise DynidentError(f"out of '{self.name}' must be a contiguous float64 array of shape {self.shape}")
         if self._closing is not None:
             self._closing()
         self._code(*self._arguments)
         if self._ok is not None and not self._ok[0, 0] > self._bound:
-            raise DynidentError(f"'{self.name}' of robot '{self.robot.name}' is singular at q = {values[0]}")
+            raise DynidentError(f"'{self.name}' of robot '{self.robot.name}' is singular at q = {q}")
         if out is None:
             return self._out.copy()
         out[...] = self._out
