@@ -70,12 +70,23 @@ def table(results: list[Result]) -> str:
     return "\n".join([lines[0], "-" * max(map(len, lines)), *lines[1:]])
 
 
+def page(sections: dict[str, list[Result]], about: dict[str, Any]) -> str:
+    """Return docs/speed.md: how to call one sample at a time, and all results."""
+    versions = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
+    lines = [Path(__file__).with_name("speed.md").read_text(), f"{about['processor']}, {about['threads']} threads; {versions}."]
+    for label, results in sections.items():
+        lines += ["", f"## {label[0].upper()}{label[1:]}", "", "| measured | figure | goal | how |", "|---|---|---|---|"]
+        lines += [f"| {what} | {value} | {target} | {how} |" for what, value, target, _, how in map(show, results)]
+    return "\n".join([*lines, ""])
+
+
 def main() -> int:
     """Measure, print the table and write results.json."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure dynident against the usual ways.")
     parser.add_argument("--quick", action="store_true", help="few samples, as a smoke test; targets are not meant for it")
     parser.add_argument("--strict", action="store_true", help="exit with 1 when a target is missed")
     parser.add_argument("--only", metavar="WORD", help="only the measurements whose name holds this word, such as release")
+    parser.add_argument("--page", type=Path, help="file to write all results to, as a page of the documentation")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "out", help="folder for results.json")
     options = parser.parse_args()
     samples, repeats = (5_000, 1) if options.quick else (100_000, 4)
@@ -100,7 +111,7 @@ def main() -> int:
         ("the last release", lambda: release(samples, repeats)),
         ("FIGAROH", lambda: cases.figaroh(samples // 5, max(1, repeats // 2))),
     ]
-    results: list[Result] = []
+    sections: dict[str, list[Result]] = {}
     failed: list[str] = []
     for label, measure in steps:
         if options.only and options.only not in label:
@@ -113,13 +124,16 @@ def main() -> int:
             failed.append(label)
             continue
         print(table(found), flush=True)
-        results += found
+        sections[label] = found
+    results = [result for found in sections.values() for result in found]
     print(f"\nall together\n{table(results)}")
 
     options.out.mkdir(parents=True, exist_ok=True)
     record = {"environment": about, "results": [{**vars(r), "passed": r.passed} for r in results]}
     path = write_atomic(options.out / "results.json", json.dumps(record, indent=1).encode())
     print(f"\nwritten to {path}")
+    if options.page:
+        write_atomic(options.page, page(sections, about).encode())
     if failed:
         print(f"not measured: {', '.join(failed)}")
     return int(bool(failed) or (options.strict and any(r.passed is False for r in results)))
