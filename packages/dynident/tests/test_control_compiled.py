@@ -159,3 +159,14 @@ def test_wrong_names_are_answered() -> None:
         robot.compiled("jacobian")
     with pytest.raises(di.DynidentError, match="leave frame out"):
         robot.compiled("gravity", "link1")
+
+
+def test_feedforward_of_a_fit() -> None:
+    robot = small_robots.arm3()
+    t = np.arange(500)[:, None] * 1e-2
+    w = np.array([2.0, 3.0, 5.0])
+    motion = di.Motion(t[:, 0], np.sin(w * t), w * np.cos(w * t), -(w**2) * np.sin(w * t))
+    effort = di.inverse_dynamics(robot, motion) + np.random.default_rng(0).normal(0.0, 0.01, (500, 3))
+    fit = di.WLS().fit(di.Regression.from_motion(robot, motion, effort)).result_
+    q, v, a = motion.q[7], motion.v[7], motion.a[7]
+    np.testing.assert_allclose(fit.compiled("feedforward")(q, v, a), feedforward_torques(fit.model, (q, v, a))[0], **CLOSE)

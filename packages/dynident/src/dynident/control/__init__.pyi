@@ -1,3 +1,4 @@
+from .compiled import CompiledFunction as CompiledFunction
 from .controller import Controller as Controller
 from .controller import Measurement as Measurement
 from .controller import Setpoint as Setpoint

@@ -36,6 +36,7 @@ from dynident.signals.quality import Finding
 from dynident.tabular import Tabular
 
 if TYPE_CHECKING:
+    from dynident.control.compiled import CompiledFunction
     from dynident.export.robot import Exported
     from dynident.friction.law import Friction
     from dynident.identify.score import Metrics, Score
@@ -66,6 +67,10 @@ class Fit(Tabular, Result):
     def model(self) -> Mechanism:
         """The identified robot, complete: loops, couplings, laws, forces."""
         return self.mechanism.with_parameters(self.standard)
+
+    def compiled(self, name: str, frame: str | None = None) -> CompiledFunction:
+        """Return a quantity of the identified robot at one sample, such as ``"feedforward"``; see `Mechanism.compiled`."""
+        return self.model.compiled(name, frame)
 
     def altered(self, **changes: Any) -> Fit:
         """Return a copy with other fields of the posterior."""

@@ -261,10 +261,8 @@ class Equations(MovingTree):
         The velocity torques h = C(q, v) v are quadratic in v and C(v) w = C(w) v, hence the derivative.
         """
         if self.mechanism.loops:
-            tau = inverse_dynamics(self.state, self.bodies(self.phi))
-            for column, rotor, entries in self._terms():
-                for d, entry in entries.items() if rotor else ():
-                    tau[d] = tau[d] + entry * self.phi[column]
+            bodies = inverse_dynamics(self.state, self.bodies(self.phi))
+            tau = [x + y for x, y in zip(bodies, self.tree_terms(self.phi, "rotor"), strict=True)]
             return [[0.5 * entry for entry in row] for row in derivative_matrix(self.project(tau), self.v)]
         C = self.sandwich(coriolis_matrix(self.state, self.bodies(self.phi)))
         if self.G is None or all(c.function is None for c in self.mechanism.couplings):
