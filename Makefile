@@ -3,6 +3,7 @@
 #   make test     install all three packages with the development tools and run every check
 #   make test-matrix   the tests on other processors' kernels, one thread and a busy machine (ROW=Haswell for one, ALL=1 for every test)
 #   make fuzz     mutated files, options and packets, kills and disk faults (half an hour; SCALE=0.1 for a tenth)
+#   make mutants  small bugs in the core, one at a time, and those that no related test notices (hours; goes on where it stopped)
 #   make bench    measure against the alternatives       make docs    build the documentation
 #   make wheel    build the three wheels and try them in an empty environment: the rehearsal of a release
 #   make venv     the development environment only       make clean   remove everything that was made here
@@ -19,10 +20,10 @@ INPUTS := $(PACKAGES:%=%/pyproject.toml) constraints.txt requirements-dev.txt re
 export MPLBACKEND := Agg
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test types suite test-matrix fuzz bench docs wheel clean
+.PHONY: help venv demo test types suite test-matrix fuzz mutants bench docs wheel clean
 
 help:
-	@sed -n '2,8s/^# *//p' Makefile
+	@sed -n '2,9s/^# *//p' Makefile
 
 # One environment that grows: each stamp says what is in it, and is renewed when the requirements change.
 $(BIN)/python:
@@ -69,6 +70,9 @@ SCALE ?= 1
 fuzz: $(VENV)/.dev
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m fuzz $(SCALE)
 
+mutants: $(VENV)/.dev
+	$(BIN)/python -m fuzz.mutants
+
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks --page docs/speed.md
 
@@ -83,5 +87,5 @@ wheel: | $(BIN)/python
 	$(BIN)/python tests/release.py dist
 
 clean:
-	rm -rf $(VENV) dist docs/_build demo_out benchmarks/out .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) dist docs/_build demo_out benchmarks/out fuzz/out .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -path ./.git -prune -o \( -name __pycache__ -o -name '*.egg-info' -o -name build \) -prune -exec rm -rf {} +
