@@ -44,10 +44,25 @@ READERS: dict[str, Callable[[], Any]] = {
     "limits of MoveIt": lambda: read_limits("joint_limits.yaml", robot()),
     "drives": lambda: read_drives("drives.toml", robot()),
     "plan": lambda: Plan.load("plan.json"),
+    "fit": lambda: di.load("fit.json"),
+    "evidence": lambda: di.Regression.load("evidence.npz", robot()),
+    "campaign": lambda: di.Log.read("campaign"),
     "score": lambda: di.load("score.json"),
     "verdict": lambda: di.load("verdict.json"),
 }
-FOLDERS = ("signals", "mechanism", "excitation", "trajectory", "drive", "results", "files", "friction", "plugins")
+FOLDERS = (
+    "signals",
+    "mechanism",
+    "excitation",
+    "trajectory",
+    "drive",
+    "results",
+    "files",
+    "friction",
+    "plugins",
+    "identify",
+    "campaigns",
+)
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +75,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @contextmanager
 def replaced(function: FunctionType, other: Callable[..., Any]) -> Iterator[None]:
     """Put another function in place of one of ours, in every module and class that has it."""
-    owners: list[Any] = [m for name, m in sys.modules.items() if name.startswith("dynident.") and isinstance(m, ModuleType)]
+    owners: list[Any] = [
+        m for name, m in sys.modules.items() if name.startswith(("dynident.", "dynident_lab.")) and isinstance(m, ModuleType)
+    ]
     owners += [c for m in owners for c in vars(m).values() if isinstance(c, type) and c.__module__ == m.__name__]
     held = [(owner, name) for owner in owners for name, value in list(vars(owner).items()) if value is function]
     try:
@@ -87,7 +104,7 @@ def called(read: Callable[[], Any]) -> list[FunctionType]:
         sys.setprofile(None)
     known: dict[Any, FunctionType] = {}
     for name, module in list(sys.modules.items()):
-        if name.startswith("dynident.") and name.split(".")[1] in FOLDERS:
+        if name.startswith(("dynident.", "dynident_lab.")) and name.split(".")[1] in FOLDERS:
             owners = [module, *(c for c in vars(module).values() if isinstance(c, type) and c.__module__ == name)]
             for value in [v for owner in owners for v in vars(owner).values() if isinstance(v, FunctionType)]:
                 if value.__module__ == name:

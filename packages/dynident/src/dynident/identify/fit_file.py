@@ -20,7 +20,7 @@ from dynident.identify.regression.rows import check_projection
 from dynident.mechanism.force import Force
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.sidecar import own_parts, with_own_parts
-from dynident.results import array_of, current_kind
+from dynident.results import array_of, current_kind, stored
 from dynident.signals.preparation import prepare
 from dynident.signals.quality import Finding, read_notes
 
@@ -33,6 +33,29 @@ KIND = "dynident.identify.Fit"
 SCHEMA = 3  # version of the file; 1, without a number, lacks the factors of the regression data; up to 2 notes are sentences
 BELIEF: tuple[str, ...] = ("free", "free_relative", "description_relative", "standard_std", "determined", "scales")
 BELIEF += ("inflation", "training_std", "training_columns", "speeds", "before")
+#: What a file must have, what it may have, and what its belief may have; arrays are checked where their sizes are known.
+FIELDS: dict[str, Any] = {
+    **dict.fromkeys(("covariance", "combinations", "projection", "standard_provenance"), Any),
+    **dict.fromkeys(("robot", "estimator"), str),
+    **dict.fromkeys(("joints", "leaders", "terms"), list[str]),
+    **dict.fromkeys(("condition", "training_relative"), float | None),
+    **dict.fromkeys(("sigma", "standard_parameters", "options"), dict[str, Any]),
+    **dict.fromkeys(("base_parameters", "sources"), list[dict[str, Any]]),
+    "fingerprint": Array,
+    "rows": int,
+    "notes": list[Any],
+}
+OPTIONAL: dict[str, Any] = {
+    **dict.fromkeys(("mechanism", "belief"), dict[str, Any] | None),
+    **dict.fromkeys(("friction", "forces", "factors"), list[dict[str, Any]]),
+    "joint_terms": dict[str, list[str]],
+    "loads": dict[str, str],
+}
+IN_BELIEF: dict[str, Any] = {
+    **dict.fromkeys(("free_relative", "description_relative"), float | None),
+    **dict.fromkeys(("scales", "speeds"), dict[str, float] | None),
+    "determined": list[bool] | None,
+}
 
 
 def fit_content(fit: Fit) -> dict[str, Any]:
@@ -78,86 +101,91 @@ def fit_content(fit: Fit) -> dict[str, Any]:
     }
 
 
-def _other_gravity(data: Mapping[str, Any], mechanism: Mechanism) -> str:
+def _other_gravity(robot: Mapping[str, Any] | None, mechanism: Mechanism) -> str:
     """Say which gravity a fit was made with, where that is what differs."""
-    stored = (data.get("mechanism") or {}).get("gravity")
-    if stored is None or np.allclose(stored, mechanism.gravity, atol=1e-9):
+    if robot is None or "gravity" not in robot:
         return ""
-    return f"; gravity of the fit is {','.join(f'{x:g}' for x in stored)} (with_gravity)"
+    found = array_of(robot["gravity"], "gravity")
+    if found.shape != (3,) or np.allclose(found, mechanism.gravity, atol=1e-9):
+        return ""
+    return f"; gravity of the fit is {','.join(f'{x:g}' for x in found)} (with_gravity)"
 
 
 def stored_parts(data: Mapping[str, Any], mechanism: Mechanism | None) -> tuple[Regression, Posterior, tuple[Finding, ...]]:
     """Return the fields of the fit that a file holds; `Fit.from_dict` is the public way."""
+    if not isinstance(data, Mapping) or ("kind" in data and current_kind(str(data["kind"])) != KIND):
+        raise IdentificationError("this is not a fit written by dynident ('kind' names another class)")
+    if data.get("schema", 1) not in range(1, SCHEMA + 1):
+        raise IdentificationError(
+            f"this fit was written by a newer dynident (schema {data['schema']}, known up to {SCHEMA}); update dynident"
+        )
     try:
-        if not isinstance(data, Mapping) or ("kind" in data and current_kind(str(data["kind"])) != KIND):
-            raise IdentificationError("this is not a fit written by dynident ('kind' names another class)")
-        if data.get("schema", 1) not in range(1, SCHEMA + 1):
+        given = {name: stored(data, name, hint, "fit") for name, hint in FIELDS.items()}
+        given |= {name: stored(data, name, hint, "fit") for name, hint in OPTIONAL.items() if name in data}
+        belief = given.get("belief") or {}
+        known = {name: stored(belief, name, hint, "belief") for name, hint in IN_BELIEF.items() if name in belief}
+        rows = [(stored(row, "value", float, "row"), stored(row, "verdict", str, "row")) for row in given["base_parameters"]]
+        notes = read_notes(given["notes"])
+    except DynidentError as error:
+        raise IdentificationError(f"this is not a fit written by dynident: {error}") from error
+    if mechanism is None:
+        if given.get("mechanism") is None:
             raise IdentificationError(
-                f"this fit was written by a newer dynident (schema {data['schema']}, known up to {SCHEMA}); update dynident"
+                f"robot '{given['robot']}' has functions that no file holds; give the mechanism, as in load(path, mechanism)"
             )
-        if mechanism is None:
-            if data["mechanism"] is None:
-                raise IdentificationError(
-                    f"robot '{data['robot']}' has functions that no file holds; give the mechanism, as in load(path, mechanism)"
-                )
-            mechanism = Mechanism.from_dict(data["mechanism"])
-        rows, moving = data["base_parameters"], with_own_parts(mechanism, data)
-        moving = moving if moving.loops else moving.keep(data["joints"])
-        moving, base = _stored_base(moving, data["leaders"], data.get("loads", {}))
-        if list(base.leaders) != data["leaders"] or not base.fits(data["fingerprint"]):
-            raise IdentificationError(
-                f"the fit of robot '{data['robot']}' does not belong to robot '{mechanism.name}': "
-                f"geometry, gravity or terms differ{_other_gravity(data, mechanism)}"
-            )
-        verdicts, b, belief = [row["verdict"] for row in rows], base.rank, dict(data.get("belief") or {})
-        groups, p = tuple(data["sigma"]), len(moving.parameters)
-
-        def numbers(key: str, *shape: int) -> Array | None:
-            return None if belief.get(key) is None else _stored_numbers(belief[key], shape, key)
-
-        E = array_of(data["combinations"], "combinations")
-        posterior = Posterior(
-            values=_stored_numbers([row["value"] for row in rows], (b,), "base_parameters"),
-            covariance=_stored_numbers(data["covariance"], (b, b), "covariance"),
-            standard=moving.parameters.replace(
-                _stored_numbers(
-                    [data["standard_parameters"][name] for name in moving.parameters.names],
-                    (len(moving.parameters),),
-                    "standard_parameters",
-                ),
-                str(data["standard_provenance"]),
-            ),
-            solved=np.array([v not in ("dropped", "not excited") for v in verdicts]),
-            active=np.array([v != "dropped" for v in verdicts]),
-            combinations=_stored_numbers(E, (len(E), b), "combinations"),
-            sigma=_stored_sigma(list(data["sigma"].values())),
-            condition=float("inf") if data["condition"] is None else float(data["condition"]),
-            estimator=str(data["estimator"]),
-            training_relative=float("nan") if data["training_relative"] is None else float(data["training_relative"]),
-            free=numbers("free", b),
-            free_relative=float(belief.get("free_relative") or np.nan),
-            description_relative=float(belief.get("description_relative") or np.nan),
-            standard_std=numbers("standard_std", p),
-            determined=_stored_flags(belief.get("determined"), p, "determined"),
-            scales={str(name): float(value) for name, value in dict(belief.get("scales") or {}).items()},
-            inflation=numbers("inflation", len(groups)),
-            training_std=numbers("training_std", len(groups)),
-            training_columns=numbers("training_columns", len(groups), b),
-            speeds={str(name): float(value) for name, value in dict(belief.get("speeds") or {}).items()},
-            before=numbers("before", b),
+        mechanism = Mechanism.from_dict(given["mechanism"])
+    moving = with_own_parts(mechanism, given)
+    moving = moving if moving.loops else moving.keep(given["joints"])
+    moving, base = _stored_base(moving, given["leaders"], given.get("loads", {}))
+    if list(base.leaders) != given["leaders"] or not base.fits(given["fingerprint"]):
+        raise IdentificationError(
+            f"the fit of robot '{given['robot']}' does not belong to robot '{mechanism.name}': "
+            f"geometry, gravity or terms differ{_other_gravity(given.get('mechanism'), mechanism)}"
         )
-        regression = Regression(
-            base,
-            _stored_factors(data, groups, b),
-            tuple(_stored_source(source) for source in data["sources"]),
-            _stored_options(data["options"]),
-            projection=check_projection(data["projection"]),
-        )
-        return regression, posterior, read_notes(data["notes"])
-    except DynidentError:
-        raise
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError, RecursionError) as error:
-        raise IdentificationError(f"this is not a fit written by dynident: {type(error).__name__} {error}") from error
+    verdicts, b = [verdict for _, verdict in rows], base.rank
+    groups, p = tuple(given["sigma"]), len(moving.parameters)
+    missing = [name for name in moving.parameters.names if name not in given["standard_parameters"]]
+    if missing:
+        raise IdentificationError(f"this is not a whole fit: standard parameter '{missing[0]}' is missing; identify again")
+
+    def numbers(key: str, *shape: int) -> Array | None:
+        return None if belief.get(key) is None else _stored_numbers(belief[key], shape, key)
+
+    E = array_of(given["combinations"], "combinations")
+    standard = [given["standard_parameters"][name] for name in moving.parameters.names]
+    posterior = Posterior(
+        values=_stored_numbers([value for value, _ in rows], (b,), "base_parameters"),
+        covariance=_stored_numbers(given["covariance"], (b, b), "covariance"),
+        standard=moving.parameters.replace(
+            _stored_numbers(standard, (p,), "standard_parameters"), str(given["standard_provenance"])
+        ),
+        solved=np.array([v not in ("dropped", "not excited") for v in verdicts]),
+        active=np.array([v != "dropped" for v in verdicts]),
+        combinations=_stored_numbers(E, (*E.shape[:1], b), "combinations"),
+        sigma=_stored_sigma(list(given["sigma"].values())),
+        condition=float("inf") if given["condition"] is None else given["condition"],
+        estimator=given["estimator"],
+        training_relative=float("nan") if given["training_relative"] is None else given["training_relative"],
+        free=numbers("free", b),
+        free_relative=known.get("free_relative") or float("nan"),
+        description_relative=known.get("description_relative") or float("nan"),
+        standard_std=numbers("standard_std", p),
+        determined=_stored_flags(known.get("determined"), p, "determined"),
+        scales=known.get("scales") or {},
+        inflation=numbers("inflation", len(groups)),
+        training_std=numbers("training_std", len(groups)),
+        training_columns=numbers("training_columns", len(groups), b),
+        speeds=known.get("speeds") or {},
+        before=numbers("before", b),
+    )
+    regression = Regression(
+        base,
+        _stored_factors(given, groups, b),
+        tuple(_stored_source(source) for source in given["sources"]),
+        _stored_options(given["options"]),
+        projection=check_projection(given["projection"]),
+    )
+    return regression, posterior, notes
 
 
 def _stored_numbers(values: Any, shape: tuple[int, ...], what: str) -> Array:
@@ -173,21 +201,23 @@ def _stored_numbers(values: Any, shape: tuple[int, ...], what: str) -> Array:
 def _stored_factors(data: Mapping[str, Any], joints: Sequence[str], rank: int) -> tuple[RowGroup, ...]:
     """Return the factors of a file; one without them has no more than the number of its equations."""
     if "factors" not in data:
-        share = int(data["rows"]) // max(len(joints), 1)
-        counts = [share] * len(joints)
-        counts[0] += int(data["rows"]) - share * len(joints)
+        share = data["rows"] // max(len(joints), 1)
+        counts = [data["rows"] - share * (len(joints) - 1), *[share] * (len(joints) - 1)][: len(joints)]
         columns = np.arange(rank)
         return tuple(
             RowGroup(joint, columns, np.zeros((0, rank + 1)), count) for joint, count in zip(joints, counts, strict=True)
         )
+    if len(data["factors"]) != len(joints):
+        raise IdentificationError(f"this is not a whole fit: it has {len(data['factors'])} factors; identify again")
     found = []
     for joint, table in zip(joints, data["factors"], strict=True):
-        columns = array_of(table["columns"], "factors", np.int64)
-        R = array_of(table["R"], "factors")
+        columns = array_of(stored(table, "columns", Any, "factor"), "factors", np.int64)
+        R = array_of(stored(table, "R", Any, "factor"), "factors")
+        count, independence = stored(table, "count", int, "factor"), stored(table, "independence", float, "factor")
         known = columns.ndim == 1 and np.all((columns >= 0) & (columns < rank)) and R.shape[1:] == (columns.size + 1,)
-        if table["joint"] != joint or not known or not np.all(np.abs(R) < LARGEST):
+        if table.get("joint") != joint or not known or not np.all(np.abs(R) < LARGEST):
             raise IdentificationError(f"this is not a whole fit: the factor of joint '{joint}' is damaged; identify again")
-        found.append(RowGroup(joint, columns, R, int(table["count"]), float(table["independence"])))
+        found.append(RowGroup(joint, columns, R, count, independence))
     if data["rows"] != sum(group.count for group in found):
         raise IdentificationError("this is not a whole fit: 'rows' is not the number of its equations; identify again")
     return tuple(found)
@@ -200,24 +230,23 @@ def _stored_sigma(values: list[Any]) -> Array:
     return _stored_numbers(values, (len(values),), "sigma")
 
 
-def _stored_flags(values: Any, size: int, what: str) -> NDArray[np.bool_] | None:
+def _stored_flags(values: list[bool] | None, size: int, what: str) -> NDArray[np.bool_] | None:
     """Return stored yes-or-no values after checking that none is missing; None where none were stored."""
     if values is None:
         return None
-    if len(values) != size or not all(isinstance(value, bool) for value in values):
+    if len(values) != size:
         raise IdentificationError(f"this is not a whole fit: '{what}' needs {size} values, true or false; identify again")
     return np.array(values, dtype=bool)
 
 
-def _stored_source(source: Any) -> dict[str, Any]:
+def _stored_source(record: dict[str, Any]) -> dict[str, Any]:
     """Return the stored record of a log after checking that it can be compared with other logs."""
-    record = dict(source)
     for key in ("sha256", *NUMBERS):
         value = record.get(key)
         number = isinstance(value, int | float) and not isinstance(value, bool) and np.isfinite(value)
         if not isinstance(value, str) if key == "sha256" else not number:
             raise IdentificationError(f"this is not a whole fit: '{key}' of one of its sources is {value!r}; identify again")
-    for joint, sums in dict(record.get("resting", {})).items():
+    for joint, sums in stored({"resting": {}} | record, "resting", dict[str, Any], "source").items():
         _stored_numbers(sums, (5,), f"resting of {joint}")
     for key in ("cutoff", "bandwidth"):
         if record[key] <= 0.0:
@@ -227,13 +256,13 @@ def _stored_source(source: Any) -> dict[str, Any]:
     return record
 
 
-def _stored_options(options: Any) -> dict[str, Any]:
+def _stored_options(options: dict[str, Any]) -> dict[str, Any]:
     """Return the stored options of the preparation after checking that all of them exist."""
     known = inspect.signature(prepare).parameters
-    unknown = [name for name in dict(options) if name not in known]
+    unknown = [name for name in options if name not in known]
     if unknown:
-        raise IdentificationError(f"the fit was made with options that are not known here: {', '.join(map(str, unknown))}")
-    return dict(options)
+        raise IdentificationError(f"the fit was made with options that are not known here: {', '.join(unknown)}")
+    return options
 
 
 def _loads_of(mechanism: Mechanism) -> dict[str, str]:
@@ -247,7 +276,7 @@ def _stored_base(mechanism: Mechanism, leaders: list[str], loads: dict[str, str]
     known = _loads_of(mechanism)
     for name, carrier in loads.items():
         if name not in known:
-            mechanism = mechanism.with_payload(1.0, body=str(carrier), name=str(name), separate=True)
+            mechanism = mechanism.with_payload(1.0, body=carrier, name=name, separate=True)
     base = base_parameters(mechanism, order=leaders)
     if loads and base.rank < len(leaders):  # runs without and with the load told them apart
         base = base_parameters(mechanism, order=leaders, removable=tuple(loads))

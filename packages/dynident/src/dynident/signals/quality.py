@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dynident.arrays import Array
 from dynident.errors import LogError, require
-from dynident.results import Result
+from dynident.results import Result, stored
 from dynident.signals.filters import UNIFORM, automatic_cutoff, butterworth, stands_still
 from dynident.signals.log import FIELDS, Log
 
@@ -70,14 +70,13 @@ def note(kind: str, sentence: str, severity: str = "info", channel: str = "") ->
     return Finding(kind, channel, severity, sentence)
 
 
-def read_notes(stored: Iterable[Any]) -> tuple[Finding, ...]:
+def read_notes(entries: Iterable[Any]) -> tuple[Finding, ...]:
     """Return the notes of a file; up to schema 2 of fits they were sentences, and those of faults began with "suspicion: "."""
     found = []
-    for entry in stored:
+    for entry in entries:
         if isinstance(entry, Mapping):
-            kind, channel, severity, sentence = (str(entry[name]) for name in ("kind", "channel", "severity", "sentence"))
-            value = None if entry["value"] is None else float(entry["value"])
-            found.append(Finding(kind, channel, severity, sentence, value))
+            texts = {name: stored(entry, name, str, "note") for name in ("kind", "channel", "severity", "sentence")}
+            found.append(Finding(**texts, value=stored(entry, "value", float | None, "note")))
         else:
             fault = str(entry).startswith("suspicion: ")
             sentence = str(entry).removeprefix("suspicion: ")

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.arrays import Array
 from dynident.checks import numbers
 from dynident.errors import DynidentError, IdentificationError, require
-from dynident.files import read_regular, write_atomic
+from dynident.files import ContentError, parsed, read_regular, write_atomic
 from dynident.identify.base import BaseParameters, base_parameters, columns_of
 from dynident.identify.partitions import warn_of_projection
 from dynident.identify.regression.factor import Repeats, RowGroup, added, factors_of, triangle
@@ -25,6 +25,7 @@ from dynident.identify.regression.rows import Projection, Rows, check_projection
 from dynident.mechanics.closure import closure_starts
 from dynident.mechanics.motion import Motion, MotionLike, as_motion
 from dynident.mechanism.mechanism import Mechanism
+from dynident.results import stored
 from dynident.signals.filters import Decimator
 from dynident.signals.log import Log
 from dynident.signals.quality import Finding, read_notes
@@ -527,36 +528,31 @@ def load_regression(
     what = "the bytes" if isinstance(path, bytes) else f"'{os.fspath(path)}'"
     try:
         content = io.BytesIO(path if isinstance(path, bytes) else read_regular(path, MOST))
-        if not is_zipfile(content):
-            raise IdentificationError(f"{what} is not a Regression file: it is no npz archive, or was cut short")
-        content.seek(0)
+    except OSError as error:
+        raise IdentificationError(f"cannot read {what} as a Regression: {error.strerror or error}") from error
+    if not is_zipfile(content):
+        raise IdentificationError(f"{what} is not a Regression file: it is no npz archive, or was cut short")
+    content.seek(0)
+    try:
         with np.load(content, allow_pickle=False) as data:
             size = sum(entry.file_size for entry in data.zip.infolist())
-            if size > MOST:
-                raise IdentificationError(f"{what} would unpack to {size >> 20} MB; no evidence is that large")
-            about = json.loads(bytes(data["about"]).decode())
-            if about.get("format") != "dynident-regression-2":
-                raise IdentificationError(f"{what} is not a Regression file")
-            groups = tuple(
-                RowGroup(
-                    name,
-                    data[f"columns{i}"],
-                    data[f"R{i}"],
-                    int(count),
-                    float(independence),
-                    data[f"products{i}"],
-                    *(tuple(each) for each in stretches),  # counts, and phases since 0.3
-                )
-                for i, (name, count, independence, *stretches) in enumerate(about["groups"])
-            )
-            columns, fingerprint = data["columns"], data["fingerprint"]
-            names, sources, options, notes = (about[key] for key in ("parameters", "sources", "options", "notes"))
-            projection = check_projection(about["projection"])
-    except DynidentError:
-        raise
+            arrays = {name: data[name] for name in data.files} if size <= MOST else {}
     except Exception as error:  # a damaged archive fails in a hundred ways, Python's tokenizer among them
-        why = getattr(error, "strerror", None) or f"it is damaged or something else ({type(error).__name__})"
+        why = f"it is damaged or something else ({type(error).__name__})"
         raise IdentificationError(f"cannot read {what} as a Regression: {why}; save the evidence again") from error
+    if size > MOST:
+        raise IdentificationError(f"{what} would unpack to {size >> 20} MB; no evidence is that large")
+    try:
+        about = parsed(json.loads, arrays["about"].tobytes() if "about" in arrays else b"{}")
+        if not isinstance(about, Mapping) or about.get("format") != "dynident-regression-2":
+            raise IdentificationError(f"{what} is not a Regression file")
+        hints = {"parameters": list[str], "sources": list[dict[str, Any]], "options": dict[str, Any], "notes": list[Any]}
+        names, sources, options, notes = (stored(about, name, hint, "about") for name, hint in hints.items())
+        columns, fingerprint = (_stored_array(arrays, name) for name in ("columns", "fingerprint"))
+        groups = tuple(_stored_group(arrays, i, row) for i, row in enumerate(stored(about, "groups", list[list[Any]], "about")))
+        projection, found = check_projection(stored(about, "projection", Any, "about")), read_notes(notes)
+    except (ContentError, DynidentError) as error:
+        raise IdentificationError(f"cannot read {what} as a Regression: {error}; save the evidence again") from error
     if tuple(names) != mechanism.parameters.names:
         raise IdentificationError(f"{what} belongs to another robot than '{mechanism.name}': parameter names differ")
     if columns.ndim != 1 or columns.dtype.kind not in "iu" or not np.isin(columns, np.arange(len(names))).all():
@@ -566,4 +562,28 @@ def load_regression(
         raise IdentificationError(
             f"{what} belongs to another robot than '{mechanism.name}': its geometry, gravity or terms differ"
         )
-    return Regression(base, groups, tuple(sources), options, read_notes(notes), projection)
+    if any(np.any(group.columns >= base.rank) for group in groups):
+        raise IdentificationError(f"cannot read {what} as a Regression: its rows see more parameters than there are")
+    return Regression(base, groups, tuple(sources), options, found, projection)
+
+
+def _stored_array(arrays: Mapping[str, Any], name: str) -> Any:
+    """Return a numeric array of an archive."""
+    if name not in arrays or arrays[name].dtype.kind not in "iuf":
+        raise IdentificationError(f"the array '{name}' is missing or holds no numbers")
+    return arrays[name]
+
+
+def _stored_group(arrays: Mapping[str, Any], i: int, row: list[Any]) -> RowGroup:
+    """Return one group of an archive; phases are there since 0.3."""
+    if not 4 <= len(row) <= 5:
+        raise IdentificationError(f"group {i} has {len(row)} entries, not 4 or 5")
+    labels = dict(zip(("name", "count", "independence", "counts", "phases"), row, strict=False))
+    hints = {"name": str, "count": int, "independence": float, "counts": tuple[int, ...], "phases": tuple[int, ...]}
+    given = {name: stored(labels, name, hints[name], f"groups[{i}]") for name in labels}
+    columns, R, products = (_stored_array(arrays, f"{name}{i}") for name in ("columns", "R", "products"))
+    k, K = columns.size + 1, len(given["counts"])
+    shapes = columns.ndim == 1 and R.shape[1:] == (k,) and products.shape == (K, k, k)
+    if not shapes or columns.dtype.kind == "f" or np.any(columns < 0) or len(given.get("phases", range(K))) != K:
+        raise IdentificationError(f"arrays and stretches of group {i} do not fit together")
+    return RowGroup(columns=columns, R=R, products=products, **given)
