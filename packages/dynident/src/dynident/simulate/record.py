@@ -17,13 +17,13 @@ from numpy.typing import ArrayLike, NDArray
 from dynident.arrays import Array
 from dynident.checks import choice, flag, gain, per_actuator, whole
 from dynident.drive.encoder import sensed_current, sensed_position
-from dynident.errors import SimulationError, SimulationWarning, warn
+from dynident.errors import DynidentError, SimulationError, SimulationWarning, warn
 from dynident.files import write_atomic
 from dynident.mechanics.kinematics import forward_kinematics
 from dynident.mechanics.motion import Motion
 from dynident.mechanism.mechanism import Mechanism
 from dynident.mechanism.parameters import Parameters
-from dynident.results import Result
+from dynident.results import Result, stored
 from dynident.signals.log import MINIMUM_SAMPLES, Log
 from dynident.simulate.analysis import TorqueSplit, TrackingError, plot_tracking, split_torques, tool_of, tracking_error
 from dynident.simulate.layout import Signals
@@ -162,21 +162,21 @@ class End:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], robot: VirtualRobot) -> End:
         """Return the state that `to_dict` described."""
+        hints = {"time": float, "state": dict[str, Array | float], "origin": Array, "noise": dict[str, dict[str, Any]]}
         try:
-            heat = None if data["heat"] is None else Heat(robot)
-            if heat is not None:
-                heat.remember(data["heat"])
-            return cls(
-                float(data["time"]),
-                {str(name): np.array(values, dtype=np.float64) for name, values in data["state"].items()},
-                np.array(data["origin"], dtype=np.float64),
-                {str(name): dict(state) for name, state in data["noise"].items()},
-                heat,
-                np.array(data["tail"]["values"], dtype=np.float64).reshape(data["tail"]["shape"]),
-                None if data["last_noise"] is None else np.array(data["last_noise"], dtype=np.float64),
-            )
-        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            given = {name: stored(data, name, hint, "end") for name, hint in hints.items()}
+            warm, last = (stored(data, name, hint, "end") for name, hint in (("heat", Any), ("last_noise", Array | None)))
+            tail = stored(data, "tail", dict[str, Any], "end")
+            shape, values = stored(tail, "shape", list[int], "tail"), stored(tail, "values", Array, "tail")
+        except DynidentError as error:
             raise SimulationError(f"the state of the machine cannot be read ({error}); start the run again") from error
+        if min(shape, default=0) < 0 or np.prod(shape) != values.size:
+            raise SimulationError(f"the state of the machine cannot be read (its tail is not {shape}); start the run again")
+        heat = None if warm is None else Heat(robot)
+        if heat is not None:
+            heat.remember(warm)
+        given["state"] = {name: np.asarray(values) for name, values in given["state"].items()}
+        return cls(**given, heat=heat, tail=values.reshape(shape), last_noise=last)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

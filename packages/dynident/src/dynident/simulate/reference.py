@@ -49,6 +49,7 @@ from dynident.mechanics.inverse_kinematics_damped import inverse_kinematics_nume
 from dynident.mechanics.kinematics import end_frame, jacobian
 from dynident.mechanics.motion import Motion
 from dynident.mechanism.mechanism import Mechanism
+from dynident.results import stored
 from dynident.simulate.layout import Field, Layout, Record, placed
 from dynident.trajectory.export import cycle_from_spec
 from dynident.trajectory.splines import Interpolated
@@ -142,12 +143,13 @@ def _from_plan_file(path: str | os.PathLike[str], mechanism: Mechanism) -> Refer
         data = read_json(path, "a plan")
         if not isinstance(data, dict) or data.get("format") != PLAN_FORMAT:
             raise SimulationError(f"reference '{path}' is not a plan; make one with dynident excite, or give a Motion")
-        curve = cycle_from_spec(data)
-        kind = {"kind": "plan", "plan": str(data.get("identity", "")), "robot": str(data["robot"]), "file": Path(path).name}
-        names, cycles, period = tuple(data["coordinates"]), int(data["cycles"]), float(data["period"])
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError) as error:
-        if isinstance(error, SimulationError):
-            raise
+        curve, robot = cycle_from_spec(data), stored(data, "robot", str, "plan")
+        kind = {"kind": "plan", "plan": str(data.get("identity", "")), "robot": robot, "file": Path(path).name}
+        names, cycles = stored(data, "coordinates", list[str], "plan"), stored(data, "cycles", int, "plan")
+        period = stored(data, "period", float, "plan")
+    except SimulationError:
+        raise
+    except DynidentError as error:
         raise SimulationError(
             f"reference '{path}' cannot be read as a plan ({error}); make one with dynident excite"
         ) from error

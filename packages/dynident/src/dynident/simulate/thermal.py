@@ -20,6 +20,7 @@ from dynident.arrays import Array
 from dynident.checks import gain
 from dynident.errors import SimulationError
 from dynident.friction.law import Friction
+from dynident.results import stored
 from dynident.simulate.friction import COLDEST, Owner
 
 if TYPE_CHECKING:
@@ -145,11 +146,12 @@ class Heat:
 
     def remember(self, memory: Mapping[str, Any]) -> None:
         """Go on from what `memory` returned."""
-        if set(memory["state"]) != set(self.state):
-            raise ValueError(f"temperatures are of {', '.join(memory['state'])}")
-        self.state = {name: np.array(memory["state"][name], dtype=np.float64) for name in self.state}
-        self._sums = [np.array(total, dtype=np.float64) for total in memory["sums"]]
-        self._rows = int(memory["rows"])
+        state, sums = stored(memory, "state", dict[str, Array], "heat"), stored(memory, "sums", list[Array], "heat")
+        if {name: x.shape for name, x in state.items()} != {name: x.shape for name, x in self.state.items()}:
+            raise SimulationError(f"the state of the machine has temperatures of {', '.join(state)}; start the run again")
+        if [x.shape for x in sums] != [x.shape for x in self._sums]:
+            raise SimulationError("the state of the machine has losses of another machine; start the run again")
+        self.state, self._sums, self._rows = state, sums, stored(memory, "rows", int, "heat")
 
     def _temperature(self, name: str) -> float:
         return float(self.heating[name].model.temperature(self.state[name], np.array(self.ambient)))
