@@ -1,12 +1,14 @@
-"""A plug-in of pytest that writes which functions of dynident every test calls: ``pytest -p fuzz.calls``, for `fuzz.mutants`.
+"""Which functions of dynident every test calls, for `fuzz.mutants`: a plug-in of pytest (``-p fuzz.calls``), and its runs.
 
 ``DYNIDENT_CALLS`` names the file, which gets one line of JSON per test that passed.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import subprocess
 import sys
 import time
 from collections.abc import Generator
@@ -16,6 +18,9 @@ from typing import Any
 
 import pytest
 
+ROOT = Path(__file__).resolve().parents[1]
+TESTS, KEPT = ROOT / "packages/dynident/tests", ROOT / "fuzz/out/calls"
+SECONDS = 40  # of processor time for one test file; slow tests at its end are left out
 _calls: dict[str, dict[str, Any]] = {}
 
 
@@ -57,3 +62,22 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     elif report.when == "teardown" and report.nodeid in _calls:
         with Path(os.environ["DYNIDENT_CALLS"]).open("a", encoding="utf-8") as file:
             file.write(json.dumps(_calls.pop(report.nodeid)) + "\n")
+
+
+def record(only: str = "") -> dict[str, dict[str, Any]]:
+    """Return the calls of every test; test files that did not change since they were recorded are not run again."""
+    calls: dict[str, dict[str, Any]] = {}
+    for file in sorted(TESTS.glob("test_*.py")):
+        kept = KEPT / f"{file.stem}-{hashlib.sha256(file.read_bytes()).hexdigest()[:12]}.jsonl"
+        if not kept.exists() and only in file.name:
+            part = kept.with_suffix(".part")
+            KEPT.mkdir(parents=True, exist_ok=True)
+            part.write_text("")
+            test = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "fuzz.calls", str(file)]
+            env = {**os.environ, "DYNIDENT_CALLS": str(part), "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+            subprocess.run(["prlimit", f"--cpu={SECONDS}", *test], cwd=ROOT, env=env, capture_output=True)
+            part.replace(kept)
+            sys.stderr.write(f"recorded {file.name}\n")
+        if kept.exists():
+            calls |= {test["test"]: test for test in map(json.loads, kept.read_text(encoding="utf-8").splitlines())}
+    return calls

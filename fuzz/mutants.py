@@ -1,7 +1,8 @@
 """Mutation testing: plant small bugs in the core, one at a time, and list those that no related test notices.
 
-``python -m fuzz.mutants`` works on a copy of the package. It records once which functions every test calls, then changes one
-operator, comparison or number at a time and runs the tests that call the changed function. A run that was interrupted goes on
+``python -m fuzz.mutants`` records once which functions every test calls. Then it changes one operator, comparison or number at
+a time, in a forked process, and runs the tests that call the changed function; a change outside functions is made in a copy of
+the package. A test that fails counts if it passes without the change. A run that was interrupted goes on
 where it stopped. ``mutants_equivalent.txt`` lists mutants that no test can notice, each with its reason.
 """
 
@@ -9,9 +10,12 @@ from __future__ import annotations
 
 import argparse
 import ast
+import contextlib
 import copy
+import gc
 import hashlib
 import importlib
+import io
 import json
 import os
 import resource
@@ -24,17 +28,19 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from types import CodeType, FunctionType
 from typing import Any
 
 import pytest
 
+from fuzz.calls import record
+
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE, TESTS = ROOT / "packages/dynident/src/dynident", ROOT / "packages/dynident/tests"
-OUT, EQUIVALENT = ROOT / "fuzz/out", ROOT / "fuzz/mutants_equivalent.txt"
+OUT, EQUIVALENT, FAILED = ROOT / "fuzz/out", ROOT / "fuzz/mutants_equivalent.txt", ROOT / "fuzz/out/failed"
 LOOKS = ("figures.py", "pages.py", "report/", "identify/figures.py", "mechanism/drawing.py", "examples/")  # judged by eye
-SHARED = ("numpy", "scipy.optimize", "scipy.interpolate", "scipy.linalg", "scipy.signal", "llvmlite.binding", "hypothesis")
 QUICK, SLOW, PER_FILE = 8.0, 30.0, 15  # [s] of the tests that are tried first, and then of others; tests of one file
-RECORD, SECONDS = 40, 240  # [s] of processor time for the calls of one test file, and for one mutant
+SECONDS, ELSEWHERE = 120, 99  # [s] of processor time of one run; exit code
 SURVIVORS = 0.05  # largest share
 OPERATORS = "Add Sub, Sub Add, Mult Div, Div Mult, FloorDiv Mult, Mod FloorDiv, Pow Mult, Lt GtE, LtE Lt, Gt LtE, GtE Gt"
 SWAP = {
@@ -115,43 +121,74 @@ def mutants_of(tree: ast.Module, module: str) -> Iterator[tuple[Mutant, Callable
             yield mutant, partial(setattr, parent, field, new) if k is None else partial(held.__setitem__, k, new)
 
 
-# ---- running tests on the copy
+# ---- running tests
 
 
-def run(tests: list[str], source: Path, seconds: int, **env: str) -> int:
-    """Run tests on a copy of the package in a forked process, within a limit of processor time; return pytest's exit code."""
+class First:
+    """Remembers the first test that fails, in a file that the parent reads."""
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Write the name of a test that failed."""
+        if report.failed and not FAILED.exists():
+            FAILED.write_text(report.nodeid, encoding="utf-8")
+
+
+def run(tests: list[str], plant: Callable[[], bool] = bool, source: Path = SOURCE, seconds: int = SECONDS) -> tuple[int, str]:
+    """Run tests in a forked process within a limit of processor time; return pytest's exit code and the first that failed.
+
+    `plant` changes functions in that process; its code is `ELSEWHERE` where there was nothing to change.
+    """
+    FAILED.unlink(missing_ok=True)
     child = os.fork()
     if child == 0:
         os.setsid()
         resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
         for number in (1, 2):
             os.dup2(os.open(os.devnull, os.O_WRONLY), number)
-        os.environ |= {**env, "PYTHONPATH": os.pathsep.join([str(source.parent), str(ROOT)])}
-        sys.path[:0] = [str(source.parent), str(ROOT)]
-        os._exit(pytest.main(["-x", "-q", "-p", "no:cacheprovider", f"--rootdir={ROOT}", *tests]))
+        if plant is not bool and not plant():
+            os._exit(ELSEWHERE)
+        if source is not SOURCE:  # everything is imported anew, from the copy
+            sys.path.insert(0, str(source.parent))
+            os.environ["PYTHONPATH"] = str(source.parent)
+            for name, module in list(sys.modules.items()):
+                if str(getattr(module, "__file__", "")).startswith(str(ROOT / "packages")):
+                    del sys.modules[name]
+        os._exit(pytest.main(["-x", "-q", "-p", "no:cacheprovider", f"--rootdir={ROOT}", *tests], plugins=[First()]))
     end = time.monotonic() + 60 * seconds
     while (found := os.waitpid(child, os.WNOHANG))[0] == 0:
         if time.monotonic() > end:  # it waits and computes nothing
             os.killpg(child, signal.SIGKILL)
-        time.sleep(0.05)
-    return os.waitstatus_to_exitcode(found[1])
+        time.sleep(0.02)
+    return os.waitstatus_to_exitcode(found[1]), FAILED.read_text(encoding="utf-8") if FAILED.exists() else ""
 
 
-def record(source: Path, only: str) -> dict[str, dict[str, Any]]:
-    """Return the calls of every test; test files that did not change since they were recorded are not run again."""
-    calls: dict[str, dict[str, Any]] = {}
-    for file in sorted(TESTS.glob("test_*.py")):
-        kept = OUT / "calls" / f"{file.stem}-{hashlib.sha256(file.read_bytes()).hexdigest()[:12]}.jsonl"
-        if not kept.exists() and only in file.name:
-            part = kept.with_suffix(".part")
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            part.write_text("")
-            run([str(file.relative_to(ROOT)), "-p", "fuzz.calls", "--maxfail=1000"], source, RECORD, DYNIDENT_CALLS=str(part))
-            part.replace(kept)
-            sys.stderr.write(f"recorded {file.name}\n")
-        if kept.exists():
-            calls |= {test["test"]: test for test in map(json.loads, kept.read_text(encoding="utf-8").splitlines())}
-    return calls
+def planted(mutant: Mutant, tree: ast.Module) -> bool:
+    """Give functions that are loaded the code of a changed module; False for a change outside functions, as of a default."""
+    file, outer = str(SOURCE / mutant.module), mutant.function.partition(".<locals>")[0]
+    codes: list[Any] = [compile(tree, file, "exec")]
+    for code in codes:
+        codes += [inner for inner in code.co_consts if isinstance(inner, CodeType)]
+    new = [code for code in codes if code.co_qualname == outer]
+    functions = [f for f in gc.get_objects() if isinstance(f, FunctionType) and f.__code__.co_filename == file]
+    own = [f for f in functions if f.__code__.co_qualname == outer]
+    if len(new) != 1 or not own or own[0].__code__ == new[0]:
+        return False
+    for function in own:
+        function.__code__ = new[0]
+    return True
+
+
+def prepare_parent(names: list[str]) -> None:
+    """Import what all tests need once, for the forked processes."""
+    os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
+    os.chdir(ROOT)
+    sys.path.insert(0, str(ROOT))
+    for name in names:
+        importlib.import_module(f"dynident.{name.removesuffix('.py').replace('/', '.')}")
+    with contextlib.redirect_stdout(io.StringIO()):
+        pytest.main(["--collect-only", "-q", "-p", "no:cacheprovider", str(TESTS)])
 
 
 def users(trees: dict[str, ast.Module]) -> dict[str, set[str]]:
@@ -191,19 +228,24 @@ def related(mutant: Mutant, calls: dict[str, dict[str, Any]], mentions: dict[str
     return batches
 
 
-def attempt(mutant: Mutant, text: str, source: Path, tests: list[list[str]]) -> str:
-    """Plant one bug in the copy and run its tests; return what noticed it, or "survived"."""
-    path = source / mutant.module
-    path.write_text(text, encoding="utf-8")
-    stamp = time.time() - 1e6 * int.from_bytes(os.urandom(2)) / 65536  # else Python may take the bytecode of another mutant
-    os.utime(path, (stamp, stamp))
-    try:
-        for batch in tests:
-            if code := run(batch, source, SECONDS):
-                return f"killed ({'time' if code < 0 else 'tests'}) by one of {len(batch)}, as {batch[0]}"
-        return "survived" if tests else "survived: no test calls it"
-    finally:
-        shutil.copy2(SOURCE / mutant.module, path)
+def attempt(mutant: Mutant, tree: ast.Module, batches: list[list[str]], unusable: set[str]) -> str:
+    """Plant one bug and run its tests; return what noticed it, or "survived"."""
+    copied, path = OUT / "copy" / "dynident", OUT / "copy" / "dynident" / mutant.module
+    for batch in batches:
+        while tests := [test for test in batch if test not in unusable]:
+            code, failed = run(tests, partial(planted, mutant, tree))
+            if code == ELSEWHERE:
+                shutil.copytree(SOURCE, copied, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+                path.write_text(ast.unparse(tree), encoding="utf-8")
+                code, failed = run(tests, source=copied)
+            if code == 0:
+                break
+            if code < 0 or not failed:
+                return f"killed ({'time' if code < 0 else 'import'}), as by {tests[0]}"
+            if run([failed])[0] == 0:
+                return f"killed by {failed}"
+            unusable.add(failed)  # it does not pass alone without the bug either
+    return "survived" if batches else "survived: no test calls it"
 
 
 def main(arguments: list[str]) -> int:
@@ -220,27 +262,19 @@ def main(arguments: list[str]) -> int:
     trees = {n: ast.parse((SOURCE / n).read_text(encoding="utf-8")) for n in names if not n.startswith(LOOKS)}
     every = [mutant for name, tree in trees.items() for mutant, _ in mutants_of(tree, name)]
     drawn = sorted(every, key=lambda mutant: mutant.rank(given.seed))[: given.count]
-    kept, source = OUT / f"mutants-{given.seed}.json", OUT / "copy" / "dynident"
+    kept = OUT / f"mutants-{given.seed}.json"
     results: dict[str, str] = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {}
     same = {line.partition(" | ")[0] for line in EQUIVALENT.read_text(encoding="utf-8").splitlines()}
     wanted = [m for m in drawn if m.name not in same and not m.module.startswith(tuple(given.skip)) and not given.report]
     todo = [m for m in wanted if m.name not in results or (given.again and results[m.name].startswith("survived"))]
-    calls: dict[str, dict[str, Any]] = {}
     if todo:
-        os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-        sys.dont_write_bytecode = False
-        os.chdir(ROOT)
-        for module in SHARED:  # once, for all forked processes; each imports dynident itself
-            importlib.import_module(module)
-        shutil.rmtree(source, ignore_errors=True)
-        shutil.copytree(SOURCE, source, ignore=shutil.ignore_patterns("__pycache__"))
-        calls, mentions = record(source, given.calls), users(trees)
+        calls, mentions, unusable = record(given.calls), users(trees), set[str]()
+        prepare_parent(names)
     for k, mutant in enumerate(todo):
         tree = ast.parse((SOURCE / mutant.module).read_text(encoding="utf-8"))
         next(plant for found, plant in mutants_of(tree, mutant.module) if found == mutant)()
         begin = time.monotonic()
-        results[mutant.name] = attempt(mutant, ast.unparse(tree), source, related(mutant, calls, mentions))
+        results[mutant.name] = attempt(mutant, tree, related(mutant, calls, mentions), unusable)
         took = f"{results[mutant.name]}, {time.monotonic() - begin:.0f} s"
         sys.stderr.write(f"{k + 1}/{len(todo)} {mutant.name} (line {mutant.line}): {took}\n")
         kept.write_text(json.dumps(results, indent=1), encoding="utf-8")
