@@ -536,7 +536,7 @@ def load_regression(
     try:
         with np.load(content, allow_pickle=False) as data:
             size = sum(entry.file_size for entry in data.zip.infolist())
-            arrays = {name: data[name] for name in data.files} if size <= MOST else {}
+            arrays = {name: np.asarray(data[name]) for name in data.files} if size <= MOST else {}
     except Exception as error:  # a damaged archive fails in a hundred ways, Python's tokenizer among them
         why = f"it is damaged or something else ({type(error).__name__})"
         raise IdentificationError(f"cannot read {what} as a Regression: {why}; save the evidence again") from error
