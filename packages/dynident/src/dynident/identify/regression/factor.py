@@ -471,7 +471,8 @@ def factors_of(
         first + np.flatnonzero(np.isin(own, absent_columns)) for own, first in zip(compiled.seen, compiled.first, strict=True)
     ]
     gone = np.concatenate(zero)
-    some = np.arange(0, 0 if mechanism.loops else samples, max(samples // REST_SAMPLES, 1))
+    every = max(samples // REST_SAMPLES, 1)
+    some = np.arange(0, 0 if mechanism.loops else samples, every)
     looked_at = np.zeros((compiled.height, some.size))
 
     def tile(piece: slice, outputs: slice, start: Array | None) -> Tile:
@@ -480,8 +481,9 @@ def factors_of(
             flat = work.rows("rows", compiled.height, length)
             work.once(("write", length), lambda: into(flat))(piece, start)
             if some.size:
-                own = slice(*np.searchsorted(some, (piece.start, piece.stop)))
-                looked_at[:, own] = flat[:, some[own] - piece.start]
+                first = -(-piece.start // every)  # the first of the samples to look at
+                seen_here = flat[:, first * every - piece.start :: every]
+                looked_at[:, first : first + seen_here.shape[1]] = seen_here
             if filter_.factor > 1:
                 flat = filter_.apply_rows(flat, work.rows("filtered", compiled.height, outputs.stop - outputs.start))
             if gone.size:
