@@ -345,7 +345,7 @@ CALMEST = 0.1  # of the mean variance: residuals in motion are not believed to b
 def resting(names: Sequence[str], v: Array, W: Array, effort: Array) -> dict[str, list[float]]:
     """Return the sums of 1, w, w^2, e^2 and e^2 w of joints that move and rest; v and effort (S, n), W (n, b, S)."""
     w = nearness(v, np.sqrt(np.mean(v**2, axis=0)))
-    some = (w.sum(axis=0) >= RESTING) & np.any(v, axis=0) & np.any(effort, axis=0)
+    some = _rest(v) & np.any(effort, axis=0)
     n, b, samples = W.shape
     if not some.any() or b >= 0.5 * n * samples:
         return {}
@@ -358,6 +358,12 @@ def resting(names: Sequence[str], v: Array, W: Array, effort: Array) -> dict[str
     square = (effort - np.einsum("nbt,b->tn", W, x)) ** 2
     sums = np.stack([np.ones_like(w), w, w**2, square, square * w]).sum(axis=1)
     return {name: sums[:, j].tolist() for j, name in enumerate(names) if some[j]}
+
+
+def _rest(v: Array) -> NDArray[np.bool_]:
+    """Return which joints move and rest at samples of their velocities (S, n)."""
+    w = nearness(v, np.sqrt(np.mean(v**2, axis=0)))
+    return np.asarray((w.sum(axis=0) >= RESTING) & np.any(v, axis=0))
 
 
 def nearness(v: Array, rms: Array) -> Array:
@@ -473,6 +479,8 @@ def factors_of(
     gone = np.concatenate(zero)
     every = max(samples // REST_SAMPLES, 1)
     some = np.arange(0, 0 if mechanism.loops else samples, every)
+    if some.size and not _rest(motion.v[some]).any():
+        some = some[:0]
     looked_at = np.zeros((compiled.height, some.size))
 
     def tile(piece: slice, outputs: slice, start: Array | None) -> Tile:
@@ -509,7 +517,7 @@ def factors_of(
     if fit_for_use is not None:
         inside = [kept.rows(own) for own in fit_for_use.T]
         groups = tuple(replace(group, count=sum(n), counts=n) for group, n in zip(groups, inside, strict=True))
-    if mechanism.loops:
+    if not some.size:
         return groups, {}
     looked_at[gone] = 0.0
     W, y = compiled.unpacked(looked_at, base.rank)
