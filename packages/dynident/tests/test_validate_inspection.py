@@ -66,7 +66,7 @@ def test_late_efforts_are_told_and_the_advice_mends_them(joints):
     late[10:, joints] = log.effort[:-10, joints]  # 50 ms
     faulty = replace(log, effort=late)
     found = said(faulty)
-    assert found.startswith(f"the efforts of {'all joints' if len(joints) == 3 else 'joint_2'} look ")
+    assert found.startswith(f"the efforts of {'all joints' if len(joints) == 3 else 'joint_2'} are ")
     assert float(found.partition("(delay=")[2].rstrip(")")) == pytest.approx(0.05, abs=0.005)
     table = {"t": faulty.t, "q": faulty.position, "tau": faulty.effort}
     mended = di.Log.read(table, "joint_torque", delay=[0.05 * (j in joints) for j in range(3)])

@@ -1,126 +1,297 @@
-"""Are the efforts of a log late or early beside the positions.
+"""Delays of the efforts beside the positions, of all channels together and of single ones.
 
-A commanded torque acts some milliseconds later, a filtered sensor tells it later; positions have delays of their own. With the
-efforts late by d, tau(t) = w(t - d) beta; to first order about an estimate of d
+A commanded torque acts some milliseconds later, a filtered sensor reports it later; positions have delays of their own. With
+the efforts of channel k late by d_k, the equations of motion hold for efforts that are read later:
 
-    tau(t + d) = W(t) beta - tau'(t + d) dd,
+    sum_k P_k(t) tau_k(t + d_k) = W(t) beta + sum_km P_k(t) h_m(v_k(t)) gamma_km + e(t),            P = 1 for a tree robot.
 
-which is linear in beta and the correction dd. The deviation of d is that of estimates without each stretch of time, so that
-dependent residuals and errors of the model are in it. A delay is told if it is at least a sample, differs from zero by
-four deviations, and predicts left-out stretches better by more than a standard error. It is not used unasked (``delay=`` of
-`Log.read`): a model of shifted efforts predicts shifted efforts, and whoever uses it must know.
+W has the friction model of the fit. What it lacks looks like a delay: friction follows the velocity, and so does the slope of a
+torque that follows position or acceleration. The functions h_m stand for any smooth friction, which may differ between the
+directions and grow with the load; each gamma is normal with a deviation of `FRICTION` of the channel's effort. After a reversal
+friction is not smooth (it sticks and slides before it breaks away, and the low-pass rounds off its jump). So samples are left
+out while a channel is slower than `SLOW` of its RMS speed, half a period of the low-pass before and after, and in tree robots
+until it has moved by `SLIDING` of its RMS stroke. The controller feeds noise of the encoders back to the efforts, where it
+correlates with their slope. So positions and efforts are low-passed at `CUTOFF` times the band B of the motion, `BAND` times
+its RMS frequency, and the equations are summed over windows of 1 / (`PER_PERIOD` B).
+
+The delay d, up to half a period of B and `LONGEST`, minimises the weighted squared residuals. It is that of all channels, or of
+one channel if that explains left-out stretches of time better by more than a standard error; the search goes on with the
+efforts shifted. K left-out stretches, each predicted by the others, give
+
+    s      standard deviation of d by the jackknife: dependent residuals and errors of the model are in it,
+    g_k    logarithm of the squared error of a stretch as logged, over that with the efforts shifted.
+
+A delay is reported if |d| exceeds a sample and `SURE` s, and the mean of g_k exceeds `BETTER` of its standard errors and
+`FALL`: shifting the efforts explains what other times show, and smooth friction does not. It is an error if it halves the
+squared error of the model of the fit, without h, else a warning. The efforts are not shifted unasked: a model of shifted
+efforts predicts shifted efforts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dynident.arrays import Array
-from dynident.identify.regression.factor import BLOCKS
+from dynident.identify.base import BaseParameters
+from dynident.identify.regression.factor import period_of
+from dynident.identify.regression.logs import robot_motion
+from dynident.identify.regression.rows import Rows
+from dynident.mechanics.motion import Motion
+from dynident.signals.filters import butterworth
 from dynident.signals.preparation import Prepared
 from dynident.signals.quality import Finding
-from dynident.validate.diagnosis.sample import Sample
 
-STEPS = 6
-SETTLED = 1e-3  # of a sample
-DOUBT = 4.0  # deviations
-FURTHEST = 0.25  # periods of the band: the expansion holds no further
-RIDGE = 1e-10  # of a column's square: directions that these samples do not show stay near zero
-FLOOR = 1e-6  # of the torque: smaller residuals are not believed
+SURE, BETTER = 4.0, 3.0  # standard deviations
+FALL = 0.2  # a smaller fall has many explanations
+LONGEST = 0.2  # [s]: drives, buses and filters are not later
+FRICTION = 0.3
+SLOW, SLIDING = 0.1, 0.1
+BUMPS = (0.2, 0.6)  # of the RMS speed: widths of friction that falls with speed
+BAND = 3.0
+CUTOFF, PER_PERIOD, PER_WINDOW = 16.0, 8, 5  # PER_WINDOW samples of a window are enough for the cut-off
+MOST, STRETCHES, FEWEST = 2000, 20, 8  # windows; stretches, and how many at least
+ROWS = 1.5  # per unknown, at least
+GRID, STEPS, PASSES = 7, 8, 3  # delays tried each way; Gauss-Newton steps; iterations of the weights
+RIDGE = 1e-9  # of a column's square: directions that the samples do not show stay near zero
+FLOOR = 1e-6  # of the effort: smaller residuals are not credible
+TINY = float(np.finfo(float).tiny)
 
-
-def delay_finding(sample: Sample, prepared: Prepared, dead: Sequence[str]) -> list[Finding]:
-    """Return the finding about efforts that are late or early as a whole; none where the data do not show it."""
-    record = Record(sample, prepared, dead)
-    found = delay_of([record], FURTHEST / prepared.decimator.cutoff)
-    if found is None:
-        return []
-    delay, deviation = found
-    said = (
-        f"efforts are {1e3 * abs(delay):.3g} +- {1e3 * deviation:.2g} ms {'late' if delay > 0.0 else 'early'} beside the "
-        f"positions: delay={delay:.3g} (Log.read, --delay) brings them to the same time"
-    )
-    return [Finding("delay", "effort", "warning", said, delay)]
+Channels = NDArray[np.int64]
 
 
-class Record:
-    """Some hundred samples of one log, with its efforts at all times."""
+@dataclass(frozen=True)
+class Delay:
+    """Efforts that are late by `value` +- `deviation` seconds; early where it is negative."""
 
-    def __init__(self, sample: Sample, prepared: Prepared, dead: Sequence[str]) -> None:
-        alive = np.array([name not in dead for name in sample.names])
-        self.rate, self.t, self.record = prepared.rate, prepared.motion.t, prepared.filtered * alive
-        self.slope = np.gradient(self.record, 1.0 / self.rate, axis=0)
-        self.at, self.W = sample.motion.t, sample.equations(sample.motion).transpose(2, 0, 1)
-        self.known = sample.effort - self._seen(self.record, 0.0)
+    channels: tuple[int, ...]
+    value: float
+    deviation: float
+    halves: bool  # the squared error of the model of the fit
 
-    def _seen(self, record: Array, delay: float) -> Array:
-        return np.stack([np.interp(self.at + delay, self.t, column) for column in record.T], axis=1)
+    def finding(self, names: Sequence[str]) -> Finding:
+        """Return what to tell about it; `names` are those of all channels."""
+        every, first = len(self.channels) > 1 or len(names) == 1, names[self.channels[0]]
+        said = (
+            f"the efforts of {'all joints' if every else first} are {1e3 * abs(self.value):.3g} +- {1e3 * self.deviation:.2g} "
+            f"ms {'late' if self.value > 0.0 else 'early'} beside the positions; align them (delay={self.value:.3g})"
+        )
+        severity = "error" if self.halves else "warning"
+        return Finding("delay", "effort" if every else f"effort:{first}", severity, said, self.value)
 
-    def efforts(self, delay: float) -> tuple[Array, Array]:
-        """Return the efforts that belong to the samples if they are late by `delay`, and their slopes, (S, n)."""
-        return self._seen(self.record, delay) + self.known, self._seen(self.slope, delay)
+
+def delays_of(rows: Rows, base: BaseParameters, prepared: Prepared, dead: Sequence[str]) -> tuple[Delay, ...]:
+    """Return the delays of the efforts, none where the data do not show them; `dead` are channels without usable efforts."""
+    windows = Windows(rows, base, prepared, dead)
+    shift, found, left = np.zeros(len(prepared.joints)), list[Delay](), list(windows.candidates)
+    while left and (delay := windows.best(shift, left)) is not None:
+        left = [own for own in left if tuple(own) != delay.channels]
+        shift[list(delay.channels)] += delay.value
+        found.append(replace(delay, value=float(shift[delay.channels[0]])))  # a channel's own, with that of all
+    return tuple(found)
 
 
-def delay_of(records: Sequence[Record], furthest: float) -> tuple[float, float] | None:
-    """Return the delay of the efforts and its standard deviation [s], or None where it may be nothing."""
-    W = np.concatenate([record.W for record in records])
-    size = np.sqrt(np.sum(W**2, axis=(0, 1)))
-    W = W / np.where(size > 0.0, size, 1.0)
-    per = max(2, -(-BLOCKS // len(records)))
-    stretch = [k * per + np.arange(len(r.W)) * per // len(r.W) for k, r in enumerate(records)]
-    edges = np.flatnonzero(np.diff(np.concatenate(stretch), prepend=-1))
-    rate = min(record.rate for record in records)
-    effort, slope = _efforts(records, 0.0)
-    square = np.sqrt(np.sum(effort**2, axis=0))
-    alive, square = square > 0.0, np.where(square > 0.0, square, 1.0)
-    weight, delay = alive / square, 0.0
-    for _ in range(STEPS):
-        x = _solution(_products(W, slope, effort, weight, edges).sum(axis=0))
-        residual = np.sqrt(np.sum((effort - W @ x[:-1] + x[-1] * slope) ** 2, axis=0))
-        weight = alive / np.maximum(residual, FLOOR * square)
-        delay += float(x[-1])
-        if abs(delay) > furthest:
+def aligned(prepared: Prepared, delays: Sequence[Delay]) -> Prepared:
+    """Return a prepared log whose efforts are read later by their delays."""
+    shift, t = np.zeros(len(prepared.joints)), prepared.motion.t
+    for delay in delays:
+        shift[list(delay.channels)] = delay.value
+    return replace(prepared, effort=_read(prepared.effort, t, t, shift), filtered=_read(prepared.filtered, t, t, shift))
+
+
+class Windows:
+    """Equations of a log, summed over R short windows of time: n equations of k channels."""
+
+    candidates: tuple[Channels, ...] = ()  # channels that may be late together; none where the log is too short
+
+    def __init__(self, rows: Rows, base: BaseParameters, prepared: Prepared, dead: Sequence[str]) -> None:
+        self.rate, self._times, loops = prepared.rate, prepared.motion.t, bool(rows.mechanism.loops)
+        rms = np.sqrt(np.mean(prepared.motion.v**2, axis=0))
+        moving = np.flatnonzero((rms > 0.0) & [name not in dead for name in prepared.joints])
+        if not moving.size or (loops and dead):
+            return
+        band = _band(prepared.motion.q[:, moving], prepared.motion.v[:, moving])
+        cutoff, self.reach = min(CUTOFF * band, prepared.cutoff.frequency), min(0.5 / band, LONGEST)
+        motion = Motion(self._times, *butterworth(self.rate, prepared.motion.q, cutoff))
+        self._effort, self._slope, _ = butterworth(self.rate, prepared.filtered, cutoff)
+        margin, step = int(np.ceil(self.reach * self.rate)), max(1, round(self.rate / (PER_PERIOD * PER_WINDOW * band)))
+        self.count = min((len(motion) - 2 * margin) // (step * PER_WINDOW), MOST)
+        if self.count < 2 * FEWEST:
+            return
+        picked = slice(margin, margin + step * PER_WINDOW * self.count, step)
+        self._t, self._stretch = self._times[picked], _stretches(motion[picked], self.count)
+        W, known, self._P = _equations(rows, base, prepared, motion[picked], picked)
+        sliding = (0.0 if loops else SLIDING) * np.std(motion.q, axis=0)
+        used = ~_reversing(motion.q, np.abs(motion.v) <= SLOW * rms, round(0.5 * self.rate / cutoff), sliding)[picked]
+        if loops:  # equations mix the channels, of which one or the other has always just reversed
+            used = np.repeat(used[:, moving].all(axis=1, keepdims=True), W.shape[1], axis=1)
+        used = (used & (loops | np.isin(np.arange(used.shape[1]), moving))).reshape(self.count, PER_WINDOW, -1)
+        number = used.sum(axis=1)
+        self._used = used / np.sqrt(np.maximum(number, 1))[:, None]  # the noise of a sum does not depend on the number
+        self._known = self._sums(known)
+        self._X = self._columns(W, motion.v[picked] / np.where(rms > 0.0, rms, 1.0), moving)
+        if np.count_nonzero(number) >= ROWS * self._X.shape[2]:
+            self.candidates = (moving, *moving[:, None]) if moving.size > 1 else (moving,)
+
+    def _columns(self, W: Array, v: Array, moving: Channels) -> Array:
+        """Return the columns W and h (R, n, c) of the windows; the load is that of the model without h."""
+        X, on_time = self._sums(W), np.zeros(v.shape[1])
+        self._b = self._end = X.shape[2]
+        self._weigh(X, on_time)
+        beta = self._solution(self._products(X, self.right(on_time)).sum(axis=0))
+        size = np.sqrt(np.mean(self._effort**2, axis=0))
+        load = np.sum(self._P * (W @ beta)[:, :, None], axis=1) / np.where(size > 0.0, size, 1.0)
+        h = (_friction(v, np.abs(load)) * size[:, None])[:, moving]
+        h = self._sums((self._P[:, :, moving, None] * h[:, None]).reshape(len(v), W.shape[1], -1))
+        self._end += h.shape[2]
+        return np.concatenate([X, h], axis=2)
+
+    def _sums(self, x: Array) -> Array:
+        """Return the sums (R, n, ...) over the used samples of windows of an array (S, n, ...)."""
+        return np.asarray(np.einsum("rsn,rsn...->rn...", self._used, x.reshape(self.count, PER_WINDOW, *x.shape[1:])))
+
+    def right(self, delay: Array) -> Array:
+        """Return the right sides (R, n) with efforts that are late by delays (k,)."""
+        return self._sums(np.sum(self._P * _read(self._effort, self._times, self._t, delay)[:, None], axis=2)) - self._known
+
+    def slope(self, delay: Array, own: Channels) -> Array:
+        """Return how the right sides change with a delay of some channels."""
+        slope = _read(self._slope, self._times, self._t, delay)[:, None, own]
+        return self._sums(np.sum(self._P[:, :, own] * slope, axis=2))
+
+    def best(self, shift: Array, candidates: Sequence[Channels]) -> Delay | None:
+        """Return the best delay of candidates beside a shift of the channels, None where it may be nothing."""
+        self._weigh(self._X, shift)
+        grid = self.reach * np.arange(-GRID, GRID + 1) / (GRID + 1)
+        starts = [min((self._cost(_moved(shift, own, d)), float(d)) for d in grid)[1] for own in candidates]
+        found = [(own, self._refined(shift, own, d)) for own, d in zip(candidates, starts, strict=True)]
+        own, delay = min(found, key=lambda each: self._cost(_moved(shift, *each)))
+        if len(own) < len(found[0][0]):  # one channel must be better than all by a standard error
+            one, every = (self._left_out(self._X, self.right(_moved(shift, *each)))[1] for each in ((own, delay), found[0]))
+            gain, error = _gain(every, one)
+            own, delay = (own, delay) if gain > error else found[0]
+        for _ in range(PASSES):
+            self._weigh(self._X, _moved(shift, own, delay))
+            delay = self._refined(shift, own, delay)
+        return self._judged(shift, own, delay)
+
+    def _judged(self, shift: Array, own: Channels, delay: float) -> Delay | None:
+        """Return a delay if left-out stretches are sure of it."""
+        there = _moved(shift, own, delay)
+        now, then = self.right(shift), self.right(there)
+        x, after = self._left_out(np.concatenate([self._X, -self.slope(there, own)[:, :, None]], axis=2), then)
+        deviation = float(np.sqrt((len(x) - 1) * np.var(x[:, -1])))
+        gain, error = _gain(self._left_out(self._X, now)[1], after)
+        if not (max(SURE * deviation, 1.0 / self.rate) < abs(delay) < self.reach and gain > max(BETTER * error, FALL)):
             return None
-        effort, slope = _efforts(records, delay)
-        if abs(x[-1]) * rate < SETTLED:
-            break
-    if abs(delay) * rate < 1.0:
-        return None
-    after, corrections = _left_out(_products(W, slope, effort, weight, edges))
-    before, _ = _left_out(_products(W, np.zeros_like(slope), _efforts(records, 0.0)[0], weight, edges))
-    K, gain = len(after), before - after
-    deviation = float(np.sqrt((K - 1) * np.var(corrections)))
-    better = gain.mean() > gain.std(ddof=1) / np.sqrt(K)
-    return (delay, deviation) if better and abs(delay) > DOUBT * deviation else None
+        before, mended = (float(self._left_out(self._X[:, :, : self._b], y)[1].sum()) for y in (now, then))
+        return Delay(tuple(own.tolist()), delay, deviation, mended < 0.5 * before)
+
+    def _refined(self, shift: Array, own: Channels, delay: float) -> float:
+        """Return the delay of least cost near another."""
+        most = self.reach / (GRID + 1)
+        for _ in range(STEPS):
+            there = _moved(shift, own, delay)
+            e, s = self._left(self.right(there)), self._left(self.slope(there, own))
+            step = float(np.clip(-(e @ s) / max(s @ s, TINY), -most, most))
+            delay = float(np.clip(delay + step, -self.reach, self.reach))
+        return delay
+
+    def _cost(self, delay: Array) -> float:
+        return float(np.sum(self._left(self.right(delay)) ** 2))
+
+    def _left(self, y: Array) -> Array:
+        """Return what the columns leave of right sides."""
+        y = (y * self._weight).ravel()
+        return np.asarray(y - self._Q @ (self._Q.T @ y))
+
+    def _weigh(self, X: Array, delay: Array) -> None:
+        """Weigh equations by their residuals under a delay; Q spans the columns X beside their priors."""
+        right = self.right(delay)
+        size = np.sqrt(np.mean(right**2, axis=0))
+        left = size
+        for _ in range(PASSES):
+            self._weight = (size > 0.0) / np.maximum(left, np.where(size > 0.0, FLOOR * size, 1.0))
+            left = np.sqrt(np.mean((right - X @ self._solution(self._products(X, right).sum(axis=0))) ** 2, axis=0))
+        A = (X * self._weight[:, None]).reshape(-1, X.shape[2])
+        self._Q = np.linalg.qr(np.vstack([A, np.diag(np.sqrt(self._prior(np.sum(A**2, axis=0))))]))[0][: len(A)]
+
+    def _products(self, X: Array, y: Array) -> Array:
+        """Return the weighted products (K, c + 1, c + 1) of columns and right sides, of every stretch."""
+        Z = np.concatenate([X, y[:, :, None]], axis=2) * self._weight[:, None]
+        parts = [Z[self._stretch == k].reshape(-1, Z.shape[2]) for k in range(self._stretch.max() + 1)]
+        return np.array([part.T @ part for part in parts])
+
+    def _left_out(self, X: Array, y: Array) -> tuple[Array, Array]:
+        """Return the solutions (K, c) without each stretch, and the squared errors (K,) of these stretches."""
+        G = self._products(X, y)
+        x = np.array([[*self._solution(G.sum(axis=0) - own), -1.0] for own in G])
+        return x[:, :-1], np.einsum("ki,kij,kj->k", x, G, x)
+
+    def _solution(self, G: Array) -> Array:
+        return np.asarray(np.linalg.solve(G[:-1, :-1] + np.diag(self._prior(np.diagonal(G)[:-1])), G[:-1, -1]))
+
+    def _prior(self, diagonal: Array) -> Array:
+        """Return what priors add to the diagonal of the products of columns: that of gamma, a ridge for others."""
+        prior = RIDGE * diagonal + TINY
+        prior[self._b : self._end] = FRICTION**-2
+        return np.asarray(prior)
 
 
-def _efforts(records: Sequence[Record], delay: float) -> tuple[Array, Array]:
-    """Return the efforts of all records that belong to their samples, and the slopes."""
-    effort, slope = zip(*(record.efforts(delay) for record in records), strict=True)
-    return np.concatenate(effort), np.concatenate(slope)
+def _equations(rows: Rows, base: BaseParameters, prepared: Prepared, part: Motion, picked: slice) -> tuple[Array, Array, Array]:
+    """Return W (S, n, b), what known forces take (S, n), and P (S or 1, n, k) at some samples."""
+    k, motion = len(prepared.joints), robot_motion(rows.mechanism, part)
+    signals = rows.signals(prepared.temperature, prepared.effort, len(prepared))
+    own = None if signals is None else {name: x[picked] for name, x in signals.items()}
+
+    def equations(effort: Array) -> tuple[Array, Array]:
+        return rows.equations(motion, np.tile(effort, (len(part), 1)), base.columns, signals=own)
+
+    W, zero = equations(np.zeros(k))
+    P = np.stack([equations(row)[1] - zero for row in np.eye(k)], axis=2) if rows.mechanism.loops else np.eye(k)[:, None]
+    return W.transpose(2, 0, 1), -zero.T, P.transpose(1, 0, 2)
 
 
-def _left_out(products: Array) -> tuple[Array, Array]:
-    """Return ||e||^2 of every stretch under the solution of the others, and their corrections of the delay, (K,) each."""
-    whole = products.sum(axis=0)
-    x = np.array([[*_solution(whole - one), -1.0] for one in products])
-    return np.einsum("ki,kij,kj->k", x, products, x), x[:, -2]
+def _friction(v: Array, load: Array) -> Array:
+    """Return h (S, k, m) of velocities in units of their RMS, and loads in units of the RMS effort."""
+    sign, speed = np.sign(v), np.abs(v)
+    falling = [sign * np.exp(-((speed / width) ** 2)) for width in BUMPS]
+    return np.stack([np.ones_like(v), sign, v, speed, v * speed, *falling, sign * load], axis=2)
 
 
-def _products(W: Array, slope: Array, effort: Array, weight: Array, edges: NDArray[np.int64]) -> Array:
-    """Return X^T X of X = [W, -slope, effort], each joint with its weight, of every stretch: (K, b + 2, b + 2)."""
-    X = np.concatenate([W, -slope[:, :, None], effort[:, :, None]], axis=2) * weight[:, None]
-    parts = [part.reshape(-1, X.shape[2]) for part in np.split(X, edges[1:])]
-    return np.array([part.T @ part for part in parts])
+def _reversing(q: Array, slow: NDArray[np.bool_], reach: int, sliding: Array) -> NDArray[np.bool_]:
+    """Return where a sample up to `reach` before or after is slow, or a joint has moved by less than `sliding` since."""
+    at = np.arange(len(slow))
+    count = np.concatenate([np.zeros((1, slow.shape[1]), dtype=np.int64), np.cumsum(slow, axis=0)])
+    near = count[np.minimum(at + reach + 1, len(slow))] > count[np.maximum(at - reach, 0)]
+    last = np.maximum.accumulate(np.where(slow, at[:, None], 0), axis=0)
+    return np.asarray(near | (np.abs(q - np.take_along_axis(q, last, axis=0)) < sliding))
 
 
-def _solution(G: Array) -> Array:
-    """Return the least squares solution of products; columns that are zero get zero."""
-    size = np.sqrt(np.diagonal(G)[:-1])
-    size = np.where(size > 0.0, size, 1.0)
-    A = G[:-1, :-1] / np.outer(size, size) + RIDGE * np.eye(size.size)
-    A[np.diag_indices(size.size)] += np.diagonal(A) <= RIDGE
-    return np.asarray(np.linalg.solve(A, G[:-1, -1] / size) / size)
+def _band(q: Array, v: Array) -> float:
+    """Return the highest frequency of a motion: `BAND` times its RMS frequency, which noise changes little."""
+    return float(BAND * np.sqrt(np.mean(np.var(v, axis=0) / np.var(q, axis=0))) / (2.0 * np.pi))
+
+
+def _stretches(part: Motion, count: int) -> NDArray[np.int64]:
+    """Return the stretch of each of so many windows: the phase of a motion that repeats itself, which all periods share."""
+    period = min(period_of(part.q, part.v) / PER_WINDOW, count)
+    return np.asarray(np.arange(count) % period * min(STRETCHES, int(period) // 2) // period, dtype=np.int64)
+
+
+def _moved(shift: Array, own: Channels, delay: float) -> Array:
+    return shift + delay * np.isin(np.arange(shift.size), own)
+
+
+def _read(record: Array, times: Array, t: Array, delay: Array) -> Array:
+    """Return the channels of a record (N, k) at times t, each later by its delay."""
+    return np.stack([np.interp(t + d, times, x) for d, x in zip(delay, record.T, strict=True)], axis=1)
+
+
+def _gain(before: Array, after: Array) -> tuple[float, float]:
+    """Return the mean fall of the logarithm of squared errors of stretches, and its standard error."""
+    fall = np.log(before[after > 0.0] / after[after > 0.0])
+    return float(fall.mean()), float(fall.std(ddof=1) / np.sqrt(fall.size))

@@ -1,4 +1,4 @@
-"""Which fault of the data would explain them better: efforts turned, exchanged, scaled, late; positions turned, exchanged, off.
+"""Which fault of the data would explain them better: efforts turned, exchanged, scaled; positions turned, exchanged, off.
 
 Joints share parameters, so that data with a fault contradict each other whatever the description says. Each fault is
 undone on some hundred samples, the model is fitted again, and the residuals are compared by
@@ -25,7 +25,6 @@ from dynident.validate.diagnosis.sample import Equations, fault
 
 FALL = 1.5
 CROSSED = 0.6  # of its squared error: so much better each of two exchanged efforts must be explained by the other joint's rows
-HALVED = float(np.log(2.0))  # a variance
 THIN = 3  # of the samples, one: enough to see which change of the positions is worth a closer look
 WORTH = 0.5  # of the fall that is needed
 SURE = 20.0  # times the number of rows, the fall of twice the log-likelihood at least
@@ -39,7 +38,6 @@ PASSES, FAULTS = 4, 4
 # Tried first; the ends tell nothing.
 GAINS = (1e-3, 1e-2, 0.03, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 1.18, 1.4, 2.0, 2.8, 5.0, 10.0, 30.0, 1e2, 1e3)
 REFINED = 1.2  # and then about the best of them
-DELAYS = (-0.064, -0.016, 0.016, 0.064)  # [s], likewise
 WIDE = 2.0 * np.pi  # [rad], range of a revolute joint from which on degrees are thought of
 # Zeros of the positions: angles tried first, ...
 TRIED = tuple(np.radians((-135.0, -90.0, -45.0, 45.0, 90.0, 135.0, 180.0)))  # first ...
@@ -137,13 +135,12 @@ def find_faults(
     motion: Motion,
     effort: Array,
     independent: float,
-    later: Callable[[float], Array] | None = None,
     angles: Sequence[int] = (),
 ) -> Faults:
     """Return the faults that the data betray by contradicting themselves.
 
     `rows` gives W (n, b, S) of a motion of S samples, or of every k-th of them, `effort` is (S, n), `independent` counts the
-    rows of a joint, `later` gives the efforts that were logged d seconds later, and `angles` are the revolute joints.
+    rows of a joint, and `angles` are the revolute joints.
     """
     n = len(names)
     none = found = Faults((), (), np.arange(n), np.ones(n), motion)
@@ -155,14 +152,11 @@ def find_faults(
     start = products = Products.of(W, effort)
     lowest = products.misfit()
     none = found = replace(none, misfit=lowest, limit=limit)
-    usual = np.arange(n)
     others: list[tuple[float, Finding, Motion, NDArray[np.int64]]] = []
     for turn in range(FAULTS):
         options = list(_of_efforts(products, names, lowest - limit))
         if turn == 0 and (options or none.poor() or _contradiction(W, products, independent) > DOUBTED):
             others = list(_of_positions(names, rows, motion, effort, products.variances(), limit, angles))
-        if turn == 0 and later is not None:
-            others += [(L, finding, motion, usual) for L, finding in _delays(W, names, effort, later, lowest - limit)]
         if not options:
             break
         best, finding, order, factor = min(options, key=lambda option: option[0])
@@ -302,53 +296,6 @@ def _motions(
 
 def _scaled(motion: Motion, factor: Array) -> Motion:
     return Motion(motion.t, motion.q * factor, motion.v * factor, motion.a * factor)
-
-
-def _delays(
-    W: Array, names: Sequence[str], effort: Array, later: Callable[[float], Array], wanted: float
-) -> Iterator[tuple[float, Finding]]:
-    """Yield L and finding where efforts of all joints, or of one, fit much better when they are taken later or earlier."""
-    n = len(names)
-    alone = np.array([_explained_alone(W[i], i, effort, later) for i in range(n)])  # (n, 2)
-    for own in (list(range(n)), *([i] for i in range(n))):
-        late = np.isin(np.arange(n), own)
-        if np.sum(np.where(late, alone[:, 1], alone[:, 0])) + FALL > wanted:
-            continue  # even joints that share nothing would not be so much better
-
-        def misfit(delay: float, late: NDArray[np.bool_] = late) -> float:
-            return Products.of(W, np.where(late, later(delay), effort)).misfit()
-
-        best, delay = _best_delay(misfit)
-        # A number that was fitted counts; the residuals of all joints together must be less than half on average.
-        if best + max(FALL, len(own) * HALVED - FALL) < wanted:
-            which, way = "all joints" if len(own) == n else names[own[0]], "later" if delay > 0.0 else "earlier"
-            said = (
-                f"the efforts of {which} look {1e3 * abs(delay):.2g} ms {way} than the positions; align them "
-                f"(delay={delay:.2g})"
-            )
-            yield best, fault("delay", "effort" if len(own) == n else f"effort:{names[own[0]]}", said, delay)
-
-
-def _best_delay(misfit: Callable[[float], float]) -> tuple[float, float]:
-    """Return the least misfit of a delay, and the delay."""
-    best, ratio = min((misfit(d), d) for d in DELAYS), 2.0
-    for _ in range(5):
-        best = min(best, *((misfit(d), d) for d in (best[1] * ratio, best[1] / ratio)))
-        ratio = float(np.sqrt(ratio))
-    return best
-
-
-def _explained_alone(rows: Array, i: int, effort: Array, later: Callable[[float], Array]) -> tuple[float, float]:
-    """Return the logarithm of ||e||^2 / ||tau||^2 of a joint i that shares nothing: as logged, and with its best delay."""
-    size = np.linalg.norm(rows, axis=1)
-    basis = np.linalg.qr((rows[size > 0.0] / size[size > 0.0, None]).T)[0]
-
-    def misfit(y: Array) -> float:
-        whole = float(y @ y)
-        return float(np.log(max(1.0 - np.sum((basis.T @ y) ** 2) / whole, FLOOR))) if whole > 0.0 else 0.0
-
-    now = misfit(effort[:, i])
-    return now, min(now, _best_delay(lambda delay: misfit(later(delay)[:, i]))[0])
 
 
 # ---- zeros -----------------------------------------------------------------------------------------------------------------

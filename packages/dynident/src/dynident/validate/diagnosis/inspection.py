@@ -30,7 +30,7 @@ from dynident.parallel import one_blas_thread
 from dynident.signals.log import Log
 from dynident.signals.preparation import Prepared
 from dynident.signals.quality import Finding, Quality, diagnose
-from dynident.validate.diagnosis.delay import delay_finding
+from dynident.validate.diagnosis.delay import aligned, delays_of
 from dynident.validate.diagnosis.description import (
     KNOWN,
     SURE,
@@ -122,13 +122,17 @@ def inspect(
     moved = matched.mechanism
     base = base_parameters(moved) if base is None else base
     few = parameter_findings(moved, matched.log, base, **options) if excitation else []
-    if moved.loops:
-        return _sorted(log, [*few, *quality.findings])
-    rows = Rows(moved, absent=tuple(columns_of(moved, tuple(absent))))
+    rows = Rows(moved, "gls", absent=tuple(columns_of(moved, tuple(absent))))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DynidentWarning)  # the findings say it
         prepared = prepared_for(rows, matched.log, options)
     dead = dead_efforts(prepared)
+    with one_blas_thread():
+        delays = delays_of(rows, base, prepared, dead)
+    late = [delay.finding(prepared.joints) for delay in delays]
+    if moved.loops:
+        return _sorted(log, [*late, *few, *quality.findings])
+    prepared = aligned(prepared, delays)  # other faults are looked for beside the delays
     motion, independent = prepared.motion, prepared.decimator.length(len(prepared)) * prepared.decimator.independence
     signals = rows.signals(prepared.temperature, prepared.effort, len(motion))
     with one_blas_thread():
@@ -137,8 +141,7 @@ def inspect(
         short = not found and independent < base.rank
         if not found:
             found = _compare(rows, base, prepared, sample, independent)
-        if not any(finding.kind == "delay" for finding in found):
-            found += delay_finding(sample, prepared, dead)
+    found = [*late, *found]
     if excitation and short:
         few = few or [short_finding(log, independent, base.rank)]
     told = {finding.channel for finding in found if finding.kind in ("stuck", "clipped")}
@@ -211,7 +214,7 @@ FAULTS = ("clock", "stuck", "clipped", "unit", "sign", "order", "gain", "gear", 
 def _compare(rows: Rows, base: BaseParameters, prepared: Prepared, sample: Sample, independent: float) -> list[Finding]:
     """Return what the equations of the robot and its description tell about a log; `independent` counts rows of a joint."""
     robot, part, measured = rows.mechanism, sample.motion, sample.effort
-    motion, effort, names = prepared.motion, prepared.filtered, rows.mechanism.coordinate_names
+    motion, names = prepared.motion, rows.mechanism.coordinate_names
     if found := other_units(robot, motion):
         return found
     found = outside(robot, motion)
@@ -221,13 +224,7 @@ def _compare(rows: Rows, base: BaseParameters, prepared: Prepared, sample: Sampl
     order, crossed = _exchanged(names, measured, described)
     measured = measured[:, order]
     angles = [i for i, name in enumerate(names) if robot.joint(name).kind == "revolute"] if not robot.couplings else []
-
-    def later(delay: float) -> Array:
-        """The efforts of the samples, as they were logged some seconds later."""
-        there = [np.interp(part.t + delay, motion.t, y) - np.interp(part.t, motion.t, y) for y in effort.T]
-        return np.asarray((sample.effort + np.stack(there, axis=1) * np.any(sample.effort, axis=0))[:, order])
-
-    faults = find_faults(names, sample.equations, part, measured, independent, later, angles)
+    faults = find_faults(names, sample.equations, part, measured, independent, angles)
     error = float(np.linalg.norm(measured - described))
     contradicted = error > np.linalg.norm(measured)
     doubtful = bool(faults.findings) or faults.poor() or contradicted
