@@ -196,7 +196,7 @@ class Windows:
         for _ in range(STEPS):
             there = _moved(shift, own, delay)
             e, s = self._left(self.right(there)), self._left(self.slope(there, own))
-            step = float(np.clip(-(e @ s) / max(s @ s, TINY), -most, most))
+            step = float(np.clip(-float(e @ s) / max(float(s @ s), TINY), -most, most))
             delay = float(np.clip(delay + step, -self.reach, self.reach))
         return delay
 
