@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
+import scipy  # its sub-packages load on first use, which keeps the start fast
 from cyclopts import Parameter
-from scipy.interpolate import make_interp_spline
 
 import dynident as di
 from dynident.arrays import Array
@@ -97,7 +97,7 @@ def read_motion(path: Path, mechanism: di.Mechanism) -> di.Motion:
         return di.Motion(t, q, block("v"), block("a"))
     if t.size < 6 or not np.all(np.diff(t) > 0.0) or not np.isfinite(q).all():
         raise DynidentError(f"motion '{path}' cannot be made smooth: give at least 6 finite samples at increasing times")
-    spline = make_interp_spline(t, q, k=5)
+    spline = scipy.interpolate.make_interp_spline(t, q, k=5)
     return di.Motion(t, q, spline(t, 1), spline(t, 2))
 
 
