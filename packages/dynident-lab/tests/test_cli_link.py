@@ -18,7 +18,7 @@ from dynident.__main__ import main
 from dynident.cli import run as here
 from dynident.examples import arm6
 from dynident.excitation import Plan, Stage
-from dynident.trajectory import friction_plateaus
+from dynident_lab.thermal import friction_plateaus
 
 ROBOT = str(arm6().source)
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(di.__file__).parents[1])}

@@ -12,10 +12,11 @@ from warm_robots import JOINTS, balanced_arm6, warm_arm6
 import dynident as di
 from dynident.errors import DynidentError
 from dynident.excitation import Plan, Stage
-from dynident.trajectory import Moves, friction_plateaus
+from dynident.trajectory import Moves
 from dynident_lab import testbench
 from dynident_lab.campaigns import read_cycles
 from dynident_lab.link import Fault, Plant, Settings, simulate_campaign, virtual
+from dynident_lab.thermal import friction_plateaus
 
 FOLLOW = Plant.follow
 THERE = np.array([0.8, 0.5, -0.4, 0.6, 0.5, 1.0])

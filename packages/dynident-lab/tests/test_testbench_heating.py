@@ -15,11 +15,11 @@ from small_robots import arm6_limits
 import dynident as di
 from dynident.errors import DynidentError
 from dynident.excitation import check_plan
-from dynident.excitation.stages import complete_shares, complete_test
 from dynident.friction import LuGre
 from dynident.trajectory import Moves
 from dynident_lab import testbench as bench
 from dynident_lab.thermal import AdvancedSecondOrder, FirstOrder, SecondOrder, cooling_test, heating_test
+from dynident_lab.thermal.complete import complete_shares, complete_test
 
 GCC = shutil.which("gcc")
 AXIS4 = SecondOrder(alpha=-0.014, beta=1.0, K1=4.4, K2=4.6, C1=740.0, C2=9200.0)

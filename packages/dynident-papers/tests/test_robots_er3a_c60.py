@@ -8,12 +8,12 @@ import pytest
 import dynident as di
 from dynident.excitation import check_plan
 from dynident.excitation.limits import State, all_excess, all_names
-from dynident.excitation.stages import complete_shares, complete_test
 from dynident.mechanics import forward_kinematics
 from dynident.mechanism import check_consistency
 from dynident.trajectory import Moves
 from dynident_lab import testbench as bench
 from dynident_lab.thermal import FirstOrder, SecondOrder
+from dynident_lab.thermal.complete import complete_shares, complete_test
 from dynident_papers.robots import er3a_c60
 from dynident_papers.robots import er3a_c60 as er
 from dynident_papers.thermal import TwoPole

@@ -95,14 +95,16 @@ def test_text_and_the_same_seed(folder, monkeypatch, capsys):
     assert capsys.readouterr().out == ""
 
 
-def test_complete_test_and_repetitions(folder, monkeypatch):
-    args = ("robot.urdf", "--limits", "limits.toml", *QUICK, "-o", "plan", "-q")
-    assert run(monkeypatch, *args, "--complete", "--repetitions", "3") == 0
-    plan = Plan.load("plan/plan.json")
-    assert plan.cycles == 24 and plan.duration == 7200.0 and plan.stages[0].repetitions == 3
-    assert [s.name for s in plan.stages] == ["excitation", "full_speed", "validation", "friction", "warming"]
-    table = np.loadtxt("plan/motion.csv", delimiter=",", skiprows=1)  # the whole cycle, as the plan holds it
-    assert table[-1, 0] == pytest.approx(plan.curve.duration, abs=0.02) and np.array_equal(table[:, 1:3], plan.motion().q)
+def test_the_complete_test_names_the_package_that_provides_it(folder, monkeypatch, capsys):
+    monkeypatch.setattr("dynident.excitation.experiment.entries", lambda group: {})
+    assert run(monkeypatch, "robot.urdf", "--limits", "limits.toml", *QUICK, "-o", "plan", "--complete") == 1
+    assert "'complete' is part of dynident-lab, which is not installed" in capsys.readouterr().err
+    assert not Path("plan").exists()
+
+
+def test_repetitions(folder, monkeypatch):
+    assert run(monkeypatch, "robot.urdf", "--limits", "limits.toml", *QUICK, "-o", "plan", "-q", "--repetitions", "3") == 0
+    assert Plan.load("plan/plan.json").stages[0].repetitions == 3
 
 
 def test_sequential_design_and_payload(folder, monkeypatch, capsys):

@@ -17,7 +17,6 @@ from dynident.excitation.designs import check_motion
 from dynident.excitation.limits import State
 from dynident.excitation.objective import Criterion, Objective, RobotEquations
 from dynident.excitation.optimise import Optimum, Problem, at, feasible_start, optimise, peaks, slopes
-from dynident.excitation.stages import complete_test
 from dynident.files import to_json
 from dynident.identify import Regression, base_parameters
 from dynident.mechanics import forward_kinematics
@@ -168,21 +167,10 @@ def test_capsules(robot):
         Collision(robot, [wall])
 
 
-def test_complete_test_and_payload_plan(robot, tmp_path):
+def test_payload_plan(robot):
     limits = limits_of(robot, {"default": BOX})
     excitation = Trajectory(FAMILY, np.random.default_rng(0).normal(size=(3, FAMILY.size)) * 0.05)
     other = Trajectory(FAMILY, np.random.default_rng(1).normal(size=(3, FAMILY.size)) * 0.05)
-    plan = complete_test("arm", limits, excitation, 100.0, other)
-    assert plan.cycles == 24 and plan.period == 300.0 and plan.duration == 7200.0
-    assert [stage.purpose for stage in plan.stages] == ["training", "training", "validation", "friction", "warming"]
-    m = plan.motion()
-    assert np.abs(np.diff(m.q, axis=0)).max() <= 2.0 / 100 + 1e-9 and np.abs(np.diff(m.v, axis=0)).max() <= 8.0 / 100 + 1e-9
-    assert min(check_motion(limits, plan.curve, 50.0).values()) > -1e-9
-    schedule = plan.schedule()
-    assert [e["name"] for e in schedule] == ["excitation", "full_speed", "validation", "friction", "warming"]
-    q, _, _ = plan.curve([schedule[0]["start"] + 1.0])
-    assert q == pytest.approx(excitation([1.0])[0])
-    assert Plan.load(plan.save(tmp_path / "p.json")).duration == plan.duration
     without, loaded = payload_plan("arm", limits, excitation, 100.0, "weight", validation=other)
     assert without.stages[0].payload == "" and loaded.stages[0].payload == "weight" and loaded.stages[0].repetitions == 3
 

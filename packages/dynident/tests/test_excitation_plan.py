@@ -1,4 +1,4 @@
-"""Plans: joins keep the limits, the complete test, payloads, validation, repetitions, one file, and logs that refer to it."""
+"""Plans: joins keep the limits, payloads, validation, repetitions, one file, and logs that refer to it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dynident.excitation import Plan, Stage, ToolBox, average_log, check_plan, l
 from dynident.excitation.objective import Criterion, Objective, RobotEquations
 from dynident.excitation.optimise import Problem, feasible_start
 from dynident.excitation.plan import training_log
-from dynident.excitation.stages import complete_shares, complete_test, plan_within, validation_motion
+from dynident.excitation.stages import plan_within, validation_motion
 from dynident.identify import base_parameters
 from dynident.signals import Log
 from dynident.trajectory import BSpline, Fourier, Interpolated, Moves, Trajectory
@@ -75,40 +75,6 @@ def test_a_join_that_cannot_keep_the_limits_is_refused(robot, limits):
     low = replace(limits, others=(ToolBox(robot, robot.bodies[-1].name, np.full(3, -np.inf), np.array([0.0, np.inf, np.inf])),))
     with pytest.raises(DynidentError, match="breaks limit 'position of"):
         plan_within("arm", low, [Stage("away", "training", away)], 100.0)
-
-
-def test_the_complete_test_of_document_3(robot, tmp_path):
-    settings = {"default": {**BOX, "jerk": 200.0, "torque": 90.0}}
-    limits = limits_of(robot, settings)
-    training = motion_of(robot, settings, Fourier(0.25, 4))
-    plan = complete_test("arm", limits, training, 100.0, repetitions=2)
-    assert (plan.cycles, plan.period, plan.duration) == (24, 300.0, 7200.0)
-    assert [s.name for s in plan.stages] == ["excitation", "full_speed", "friction", "warming"]
-    assert [s.record for s in plan.stages] == [True, True, True, False] and plan.stages[0].repetitions == 2
-    assert plan.stages[3].curve.duration == 180.0 and plan.curve.duration <= 300.0
-    assert min(check_plan(plan, limits).values()) >= -1e-2  # of the jerk, which is by differences
-    speeds = {round(abs(v), 6) for j, v, t0, t1 in plan.stages[2].curve.plateaus if j == 0 and t1 - t0 > 0.4}
-    assert speeds == {round(share * 2.0, 6) for share in (0.05, 0.2, 0.4, 0.6, 0.8, 1.0)}  # of the limit itself, and no other
-    for shares in complete_shares(plan, limits).values():
-        assert shares["full_speed"] == pytest.approx(1.0, abs=1e-3) and shares["warming_speed"] == pytest.approx(1.0)
-        assert shares["warming_range"] == pytest.approx(0.8, abs=1e-6)
-    two = plan.motion(20.0, cycles=2)
-    assert two.t[-1] == 600.0 and np.abs(two.q[6000:12000] - two.q[:6000]).max() < 1e-12 and np.abs(two.v[5999]).max() == 0.0
-    with pytest.raises(DynidentError, match="shorten them or lengthen the cycle"):
-        complete_test("arm", limits, training, 100.0, period=60.0)
-    again = Plan.load(plan.save(tmp_path / "plan.json"))
-    assert again.identity == plan.identity and np.array_equal(again.motion(10.0).q, plan.motion(10.0).q)
-
-
-def test_plateaus_shrink_where_other_limits_are_in_the_way(robot):
-    tip = robot.bodies[-1].name
-    settings = {"default": {**BOX, "velocity": 0.5}, "tool": {"frame": tip, "height": 0.45}}
-    limits = limits_of(robot, settings)
-    plan = complete_test("arm", limits, motion_of(robot, settings, Fourier(0.25, 4)), 100.0, cycles=2)
-    assert min(check_plan(plan, limits).values()) >= -1e-6
-    small = {"default": {**BOX, "lower": -0.1, "upper": 0.1, "acceleration": 0.05}}
-    with pytest.raises(DynidentError, match="no friction plateaus around the posture keeps the limits: joint 0 cannot reach"):
-        complete_test("arm", limits_of(robot, small), motion_of(robot, small, Fourier(0.05, 4)), 100.0)
 
 
 def test_payload_plans_run_the_same_motion_without_and_with(robot, limits):

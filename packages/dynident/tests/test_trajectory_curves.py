@@ -18,17 +18,15 @@ from dynident.trajectory import (
     Moves,
     Trajectory,
     cycle,
-    friction_plateaus,
     from_spec,
     harmonic_sines,
     join,
     random_multisine,
     sample,
-    warming,
 )
 from dynident.trajectory.joins import Bridge, Joined, Lead, Room, bridge, leads, resting_place
+from dynident.trajectory.moves import Strokes
 
-RANGES = ([-1.0, -2.0], [1.0, 1.5], [1.0, 2.0], [5.0, 9.0])
 RUNNING = Fourier(0.5, 3, rest=False)  # no rest at its ends
 
 
@@ -45,14 +43,14 @@ CURVES = {
     "quintic moves": Moves.within([[0, 0], [1, -1], [0.5, 1]], [1.0, 2.0], [5.0, 9.0]),
     "cycloid moves": Moves.within([[0, 0], [1, -1], [0.5, 1]], [1.0, 2.0], [5.0, 9.0], "cycloid"),
     "trapezoid moves": Moves.within([[0, 0], [1, -1], [0.5, 1]], [1.0, 2.0], [5.0, 9.0], "trapezoid"),
-    "friction plateaus": friction_plateaus(*RANGES),
-    "friction plateaus, jerk": friction_plateaus(*RANGES, jerk=[20.0, 40.0]),
-    "warming": warming(*RANGES, duration=20.0),
+    "strokes": Strokes(
+        np.array([0.2, -0.1]), [(0, 0.0, 1.0, 1.0, 0.3), (0, 1.5, -0.7, 0.9, 0.0), (1, 0.5, -1.0, 2.0, 0.35)], 6.0
+    ),
     "lead in": Lead(trajectory(RUNNING), 2),
     "lead out": Lead(trajectory(RUNNING), 2, True),
     "interpolated": Interpolated(sample(trajectory(Fourier(0.25, 5)), 50.0)),
 }
-CURVES["joined"] = join([CURVES["fourier"], CURVES["b-spline"], CURVES["warming"]], 2.0, 9.0, rest=[0.3, -0.2])
+CURVES["joined"] = join([CURVES["fourier"], CURVES["b-spline"], CURVES["strokes"]], 2.0, 9.0, rest=[0.3, -0.2])
 CURVES["cycle"] = cycle([(trajectory(RUNNING), 3), (CURVES["b-spline"], 1)], 9.0, [90.0, 90.0], [0.1, 0.0])
 RESTING = sorted(set(CURVES) - {"lead in", "lead out"})
 

@@ -14,7 +14,6 @@ from dynident.trajectory import (
     Fourier,
     Multisine,
     Trajectory,
-    friction_plateaus,
     from_spec,
     harmonic_sines,
     join,
@@ -23,7 +22,6 @@ from dynident.trajectory import (
     to_csv,
     to_ros,
     to_ros_json,
-    warming,
 )
 from dynident.trajectory.moves import Plateau, Strokes
 
@@ -107,28 +105,6 @@ def test_plateau_and_strokes():
         Strokes(np.zeros(1), [(0, 0.0, 1.0, 1.0, 0.1), (0, 0.5, 1.0, 1.0, 0.1)])
 
 
-def test_friction_plateaus_and_warming_keep_their_ranges():
-    low, high, speed, push = [-1.0, -2.0], [1.0, 1.0], [1.0, 2.0], [5.0, 8.0]
-    friction = friction_plateaus(low, high, speed, push)
-    m = friction.sample(200)
-    assert np.all(m.q >= np.array(low) - 1e-9) and np.all(m.q <= np.array(high) + 1e-9)
-    assert np.all(np.abs(m.v).max(axis=0) <= np.array(speed) + 1e-9) and np.all(
-        np.abs(m.a).max(axis=0) <= np.array(push) + 1e-9
-    )
-    for j in range(2):
-        speeds = {round(v, 9) for k, v, t0, t1 in friction.plateaus if k == j and t1 - t0 > 0.05}
-        wanted = {round(s * share * speed[j], 9) for share in (0.05, 0.2, 0.4, 0.6, 0.8, 1.0) for s in (-1, 1)}
-        assert wanted <= speeds
-        for k, v, t0, t1 in friction.plateaus:
-            if k == j and t1 - t0 > 0.02:
-                inside = (m.t > t0 + 1e-9) & (m.t < t1 - 1e-9)
-                assert np.abs(m.v[inside, j] - v).max(initial=0.0) < 1e-12
-    w = warming(low, high, speed, push, duration=20.0)
-    m = w.sample(200)
-    assert w.duration == 20.0 and np.ptp(m.q, axis=0) == pytest.approx([1.6, 2.4], abs=1e-9)
-    assert np.abs(m.q[-1] - m.q[0]).max() < 1e-9 and np.abs(m.v).max(axis=0) == pytest.approx(speed)
-
-
 def test_join_never_jumps():
     periodic = trajectory(Fourier(0.5, 3, rest=False), seed=5)
     spline = trajectory(BSpline(2.0, 5), seed=6)
@@ -142,7 +118,7 @@ def test_join_never_jumps():
 
 def test_export_and_back(tmp_path):
     curves = [trajectory(f) for f in FAMILIES]
-    curves += [friction_plateaus([-1, -1], [1, 1], 1.0, 4.0)]
+    curves += [Strokes(np.zeros(2), [(0, 0.0, 1.0, 1.0, 0.4), (1, 1.5, -1.0, 1.0, 0.0)])]
     curves.append(join(curves[:2], 9.0, 90.0, rest=[0, 0]))
     t = np.linspace(0, 3, 40)
     for curve in curves:
@@ -168,8 +144,6 @@ def test_bad_input_is_answered_in_a_sentence(subtests):
         (lambda: BSpline(1.0, 2), "points is 2"),
         (lambda: BSpline(1.0, 5, 2), "degree is 2"),
         (lambda: Trajectory(BSpline(1.0, 5), np.zeros((2, 4))), "coefficients have shape"),
-        (lambda: friction_plateaus([-np.inf], [1.0], 1.0, 1.0), "ranges"),
-        (lambda: friction_plateaus([-0.1], [0.1], 5.0, 1.0), "cannot reach"),
         (lambda: from_spec({"kind": "x"}), "motion kind"),
         (lambda: from_spec({"kind": "strokes"}), "'strokes'.start' is missing"),
         (lambda: to_ros(trajectory(BSpline(1.0, 5)), ["a", "b"]), "rate is missing"),

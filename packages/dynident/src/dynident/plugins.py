@@ -1,4 +1,4 @@
-"""Plug-ins: other packages add commands, robots, readers, exporters, friction laws and controllers through entry points.
+"""Plug-ins: other packages add commands, robots, readers, exporters, plans, friction laws and controllers through entry points.
 
 ======================== ==================================================================================================
 group                    what an entry is
@@ -8,6 +8,7 @@ dynident.robots          a `dynident.cli.robots.KnownRobot`
 dynident.robot_readers   ``matches(path) -> bool`` and ``read(path, **options) -> Mechanism``, for endings that are not ours
 dynident.log_readers     ``matches(path) -> bool`` and ``read(path, **options) -> Log``, for folders and such endings
 dynident.exporters       a `dynident.cli.export.Exporter`, the target of ``dynident export --for NAME``
+dynident.plans           a function of a `Design`, ``validation=`` and ``repetitions=`` that returns a `Plan`: of ``excite``
 dynident.friction        a friction law by name: a subclass of `FrictionLaw`, a frozen dataclass
 dynident.controllers     a controller by the scheme of its address, called with host, port if given, and options
 ======================== ==================================================================================================
@@ -28,8 +29,9 @@ from dynident.errors import DynidentError, DynidentWarning, warn
 
 COMMANDS, ROBOTS = "dynident.commands", "dynident.robots"
 ROBOT_READERS, LOG_READERS = "dynident.robot_readers", "dynident.log_readers"
-EXPORTERS, FRICTION, CONTROLLERS = "dynident.exporters", "dynident.friction", "dynident.controllers"
-GROUPS = (COMMANDS, ROBOTS, ROBOT_READERS, LOG_READERS, EXPORTERS, FRICTION, CONTROLLERS)
+EXPORTERS, PLANS = "dynident.exporters", "dynident.plans"
+FRICTION, CONTROLLERS = "dynident.friction", "dynident.controllers"
+GROUPS = (COMMANDS, ROBOTS, ROBOT_READERS, LOG_READERS, EXPORTERS, PLANS, FRICTION, CONTROLLERS)
 PACKAGES = {"lab": "dynident-lab", "papers": "dynident-papers"}
 """Our other distributions by the extra of dynident that installs them."""
 PROVIDED: dict[str, dict[str, tuple[str, ...]]] = {
@@ -47,6 +49,7 @@ PROVIDED: dict[str, dict[str, tuple[str, ...]]] = {
         )
     },
     EXPORTERS: {"lab": ("fmu",)},
+    PLANS: {"lab": ("complete",)},
 }
 """What our other distributions add, by group and extra: whoever asks for one that is not installed learns what to install."""
 

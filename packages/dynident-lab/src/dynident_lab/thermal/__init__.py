@@ -1,4 +1,4 @@
-"""Temperature of joints: thermal models that friction heats and that scale the friction."""
+"""Temperature of joints: thermal models that friction heats and that scale the friction, and plans of tests that heat them."""
 
 from dynident.lazy import attach
 

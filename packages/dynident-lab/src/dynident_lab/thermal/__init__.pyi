@@ -1,3 +1,5 @@
+from .complete import complete_plan as complete_plan
+from .complete import complete_test as complete_test
 from .models import AdvancedSecondOrder as AdvancedSecondOrder
 from .models import FirstOrder as FirstOrder
 from .models import SecondOrder as SecondOrder
@@ -8,3 +10,5 @@ from .models import Warming as Warming
 from .models import Weakening as Weakening
 from .schedules import cooling_test as cooling_test
 from .schedules import heating_test as heating_test
+from .strokes import friction_plateaus as friction_plateaus
+from .strokes import warming as warming

@@ -14,9 +14,10 @@ from dynident.checks import choice, number, whole
 from dynident.errors import DynidentError, require
 from dynident.excitation import MotionLimits, Plan, Stage
 from dynident.excitation.input_checks import per_coordinate
-from dynident.excitation.stages import plan_within, rates_of, reach
-from dynident.trajectory import friction_plateaus, warming
+from dynident.excitation.stages import plan_within, rates_of
 from dynident.trajectory.moves import Strokes
+from dynident_lab.thermal.complete import reach
+from dynident_lab.thermal.strokes import friction_plateaus, warming
 
 LONGEST = 0.5  # plateau of a test [s]
 COLD = 12 * 3600.0  # for which the robot rests without power before a test, section 4.5.1 [s]

@@ -25,6 +25,7 @@ from dynident_lab.testbench import (
     identify_cycles,
     plot_sweeps,
 )
+from dynident_lab.thermal import complete_plan
 from dynident_papers.reproduce.registry import Reproduction, Row, Table, reproduction
 from dynident_papers.robots import er3a_c60
 
@@ -48,8 +49,7 @@ def found() -> Any:
 @cache
 def plan() -> Plan:
     """Return the complete test."""
-    made: Plan = found().plan(complete=True, validation=found().validation())
-    return made
+    return complete_plan(found(), found().validation())
 
 
 @cache

@@ -105,7 +105,7 @@ def excite(
     payload_link
         Link that carries the payload; the last one when absent.
     complete
-        Plan the complete test: friction plateaus and warming, 24 cycles of 5 min.
+        Plan the complete test: friction plateaus and warming, 24 cycles of 5 min (dynident-lab).
     repetitions
         Periods of the motion in a row, to average over.
     """

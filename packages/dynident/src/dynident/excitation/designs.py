@@ -27,7 +27,7 @@ from dynident.excitation.objective import (
 )
 from dynident.excitation.optimise import Optimum, Problem, Progress, check_frequencies, optimise
 from dynident.excitation.plan import Plan, Stage
-from dynident.excitation.stages import complete_test, curve_excess, plan_within, validation_motion
+from dynident.excitation.stages import curve_excess, plan_within, validation_motion
 from dynident.figures import BLUE, INK, MUTED, ORANGE, label, new_figure, plain_axes, plain_decades, pretty_unit
 from dynident.identify.base import BaseParameters, base_parameters, columns_of
 from dynident.identify.regression.regression import Regression
@@ -106,13 +106,11 @@ class Design(Result):
         """Return another motion inside all limits, for validation: faded sines of random frequencies (`validation_motion`)."""
         return validation_motion(self.problem, seed)
 
-    def plan(self, complete: bool = False, validation: Curve | None = None, repetitions: int = 1, **options: Any) -> Plan:
+    def plan(self, validation: Curve | None = None, repetitions: int = 1, **options: Any) -> Plan:
         """Return the plan of the experiment, checked against all limits."""
         limits = self.problem.limits
         robot = self.mechanism.name if self.mechanism is not None else "robot"
         notes = {"notes": self.numbers(short=True), **options}
-        if complete:
-            return complete_test(robot, limits, self.trajectory, self.rate, validation, repetitions=repetitions, **notes)
         stages = [Stage("excitation", "training", self.trajectory, repetitions)]
         stages += [] if validation is None else [Stage("validation", "validation", validation)]
         return plan_within(robot, limits, stages, self.rate, **notes)

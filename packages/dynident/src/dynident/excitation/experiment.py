@@ -15,7 +15,7 @@ from dynident.excitation.designs import Design, design
 from dynident.excitation.limits import Collision
 from dynident.excitation.limits_file import MotionLimits, assume_limits, limits_of, limits_settings
 from dynident.excitation.plan import Plan
-from dynident.excitation.stages import complete_shares, payload_plan
+from dynident.excitation.stages import payload_plan
 from dynident.files import read_json, to_json
 from dynident.identify.base import BaseParameters, base_parameters
 from dynident.identify.estimators.least_squares import WLS
@@ -23,6 +23,8 @@ from dynident.identify.regression.regression import Regression
 from dynident.mechanism.files import read_robot
 from dynident.mechanism.mechanism import Mechanism
 from dynident.outputs import output_set
+from dynident.plugins import PLANS, entries, not_installed
+from dynident.plugins import require as plugin
 from dynident.results import Result, stored
 from dynident.signals.log import Log
 from dynident.trajectory.export import REPETITIONS, from_spec, to_csv, to_ros_controller, to_ros_json
@@ -54,7 +56,6 @@ class Experiment(Result):
     plans: dict[str, Plan]  #: By the name of the file: ``plan``, or ``plan_without`` and ``plan_with`` for a payload
     source: str  #: Where the limits come from
     notes: tuple[str, ...] = ()  #: Assumptions about limits that nobody gave
-    complete: bool = False  #: Whether the plan is the complete test, with friction and warming
 
     @property
     def improved(self) -> bool:
@@ -67,8 +68,9 @@ class Experiment(Result):
         assert self.design.mechanism is not None, "an experiment has a robot"
         data: dict[str, Any] = {"robot": self.design.mechanism.name, "limits": self.source, "assumed": list(self.notes)}
         data |= self.design.numbers()
-        if self.complete:
-            data["complete"] = complete_shares(self.plans["plan"], self.design.problem.limits)
+        reached = next(iter(self.plans.values())).notes.get("complete")
+        if reached is not None:
+            data["complete"] = reached
         data["plans"] = {
             name: {"identity": plan.identity, "cycle": plan.curve.duration, "cycles": plan.cycles, "duration": plan.duration}
             for name, plan in self.plans.items()
@@ -161,7 +163,7 @@ def excite(
     payload_link : str, optional
         Link that carries the payload; the last one when omitted.
     complete : bool
-        Whether to plan the complete test, with friction plateaus and warming.
+        Whether to plan the complete test, with friction plateaus and warming; dynident-lab provides it.
     repetitions : int
         Periods of the motion in a row.
     progress : callable, optional
@@ -180,6 +182,7 @@ def excite(
         raise DynidentError("the complete test and the design for a payload are two different experiments; ask for one of them")
     if payload_link is not None and payload is None:
         raise DynidentError("payload_link= says where a payload is; give its mass with payload= too")
+    planned = plan_of_experiment("complete") if complete else Design.plan
     mechanism = robot if isinstance(robot, Mechanism) else read_robot(robot)
     if payload is not None:
         mechanism = mechanism.with_payload(payload, body=payload_link, name=PAYLOAD, separate=True)
@@ -200,8 +203,16 @@ def excite(
     if recorded:
         options |= _known(mechanism, recorded, options.get("base"), payload is not None)
     result = design(mechanism, progress=progress, **options)
-    plans = _plans(result, complete, repetitions, payload is not None)
-    return Experiment(result, plans, source or origin, notes, complete)
+    plans = _plans(result, planned, repetitions, payload is not None)
+    return Experiment(result, plans, source or origin, notes)
+
+
+def plan_of_experiment(name: str) -> Callable[..., Plan]:
+    """Return the function of a plug-in that plans an experiment from a `Design`, `validation=` and `repetitions=`."""
+    if name not in entries(PLANS):
+        raise DynidentError(not_installed(PLANS, name) or f"no package provides the plan '{name}'")
+    made: Callable[..., Plan] = plugin(PLANS, name)
+    return made
 
 
 def motion_limits(
@@ -254,14 +265,14 @@ def _first(path: Path) -> Any:
     return curve
 
 
-def _plans(found: Design, complete: bool, repetitions: int, payload: bool) -> dict[str, Plan]:
+def _plans(found: Design, planned: Callable[..., Plan], repetitions: int, payload: bool) -> dict[str, Plan]:
     """Return the plans by file name: training and validation, or the complete test, or runs without and with the payload."""
     refused: DynidentError | None = None
     for seed in range(1, VALIDATIONS + 1):  # a limit may lie between one motion and the next
         other: Curve = found.validation(seed)
         try:
             if not payload:
-                return {"plan": found.plan(complete=complete, validation=other, repetitions=repetitions)}
+                return {"plan": planned(found, validation=other, repetitions=repetitions)}
             assert found.mechanism is not None, "the command always has a robot"
             limits, motion, notes_ = found.problem.limits, found.trajectory, found.numbers(short=True)
             times = max(repetitions, 1)

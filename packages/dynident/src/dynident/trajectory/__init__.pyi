@@ -7,8 +7,6 @@ from .family import sample as sample
 from .joins import cycle as cycle
 from .joins import join as join
 from .moves import Moves as Moves
-from .moves import friction_plateaus as friction_plateaus
-from .moves import warming as warming
 from .profiles import Cycloid as Cycloid
 from .profiles import Quintic as Quintic
 from .profiles import Trapezoid as Trapezoid

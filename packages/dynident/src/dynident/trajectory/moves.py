@@ -1,4 +1,4 @@
-"""Motions in joint space beside the excitation: point to point, strokes of constant speed, cycloids and warming moves.
+"""Motions in joint space beside the excitation: point to point, and strokes of constant speed or along cycloids.
 
     q = p + (p' - p) s(t / T),    T = max over coordinates of  c_v |p' - p| / speed  and  sqrt(c_a |p' - p| / acceleration)
 
@@ -21,11 +21,6 @@ from dynident.trajectory.family import CurveBase, State, positive
 from dynident.trajectory.profiles import Cycloid, Profile, Quintic
 
 Move = tuple[int, float, float, float, float]
-
-READABLE = 0.4  # length of a plateau at which friction can be read [s]
-MOST_STROKES = 1_000_000  # pairs of one joint: years of warming
-SPEEDS = (0.05, 0.2, 0.4, 0.6, 0.8, 1.0)
-"""Plateaus of [Pagani2022, section 2.4], as shares of the largest speed."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +80,7 @@ class _Swing:
         return sense * s, sense * v, sense * a
 
 
-def _profile(distance: float, speed: float, ramp: float) -> Plateau | _Swing:
+def stroke_profile(distance: float, speed: float, ramp: float) -> Plateau | _Swing:
     """Return the profile of a stroke: a cycloid without a ramp, a plateau with one."""
     return Plateau(distance, speed, ramp) if ramp else _Swing(distance, positive("speed", speed))
 
@@ -110,7 +105,7 @@ class Strokes(CurveBase):
                 raise DynidentError(f"a stroke moves coordinate {j} but there are {q.size}")
             if begin < last[j] - 1e-9:
                 raise DynidentError(f"strokes of coordinate {j} overlap at t = {begin:.6g} s; start the next one later")
-            last[j] = begin + _profile(distance, speed, ramp).duration
+            last[j] = begin + stroke_profile(distance, speed, ramp).duration
         object.__setattr__(self, "total", max(float(self.total), float(last.max(initial=0.0))))
 
     @property
@@ -137,7 +132,7 @@ class Strokes(CurveBase):
         """Return q, v, a at checked times."""
         q, v, a = np.tile(self.start, (t.size, 1)), np.zeros((t.size, self.dof)), np.zeros((t.size, self.dof))
         for j, begin, distance, speed, ramp in self.moves:
-            profile = _profile(distance, speed, ramp)
+            profile = stroke_profile(distance, speed, ramp)
             q[t >= begin + profile.duration, j] += distance
             mine = (t >= begin) & (t < begin + profile.duration)
             if mine.any():
@@ -145,172 +140,6 @@ class Strokes(CurveBase):
                 q[mine, j] += s
                 v[mine, j], a[mine, j] = ds, dds
         return q, v, a
-
-
-def _ramp(speed: float, acceleration: float, jerk: float) -> float:
-    """Return the shortest ramp to a speed [s]: accelerations reach 1.5 speed / ramp, jerks 6 speed / ramp^2."""
-    return float(max(1.5 * speed / acceleration, np.sqrt(6.0 * speed / jerk)))
-
-
-def _ranges(lower: ArrayLike, upper: ArrayLike, speed: ArrayLike, acceleration: ArrayLike) -> list[Array]:
-    """Return four vectors after checking that ranges are finite and rates above zero."""
-    low, high = np.atleast_1d(numbers(lower, "lower")), np.atleast_1d(numbers(upper, "upper"))
-    top, push = (np.broadcast_to(numbers(x, w), low.shape) for x, w in ((speed, "speed"), (acceleration, "acceleration")))
-    if low.shape != high.shape or not (np.all(np.isfinite(low) & np.isfinite(high)) and np.all(high > low)):
-        raise DynidentError(f"ranges are {low.tolist()} to {high.tolist()}; give finite lower limits below the upper ones")
-    if not (np.all((top > 0.0) & np.isfinite(top)) and np.all((push > 0.0) & np.isfinite(push))):
-        raise DynidentError("speed and acceleration must be finite and above zero for every coordinate")
-    return [low, high, np.array(top), np.array(push)]
-
-
-def friction_plateaus(
-    lower: ArrayLike,
-    upper: ArrayLike,
-    speed: ArrayLike,
-    acceleration: ArrayLike,
-    shares: Sequence[float] = SPEEDS,
-    longest: float = 2.0,
-    posture: ArrayLike | None = None,
-    jerk: ArrayLike = np.inf,
-    joints: Sequence[int] | None = None,
-) -> Strokes:
-    """Return strokes of one joint after the other at several speeds, forward and backward [Pagani2022, section 2.4].
-
-    All plateaus of a joint last equally long, so slow strokes are short; where the range allows less than 0.4 s at the highest
-    speed, those at lower speeds last up to that, so that friction can be read there. Between strokes a joint moves along
-    cycloids, which nothing takes for plateaus. The other joints stand at `posture`.
-
-    Parameters
-    ----------
-    lower, upper : array_like, (n,)
-        Range to use [rad or m].
-    speed : array_like, (n,)
-        Largest speeds.
-    acceleration : array_like, (n,)
-        Largest accelerations.
-    shares : sequence of float
-        Speeds as shares of the largest.
-    longest : float
-        Longest plateau [s]; shorter where the range does not allow it at the highest speed.
-    posture : array_like (n,), optional
-        Where joints wait; they move around it as far as their range allows. The middle of the ranges when omitted.
-    jerk : array_like, (n,)
-        Largest jerk.
-    joints : sequence of int, optional
-        Which joints are measured, by number; all when omitted.
-    """
-    low, high, top, push = _ranges(lower, upper, speed, acceleration)
-    hardest = np.broadcast_to(numbers(jerk, "jerk"), low.shape)
-    if not shares or not all(0.0 < share <= 1.0 for share in shares):
-        raise DynidentError(f"shares are {tuple(shares)}; give shares of the largest speed above 0 and up to 1")
-    start = 0.5 * (low + high) if posture is None else np.array(numbers(posture, "posture"))
-    moves: list[Move] = []
-    now = 0.0
-    for j in range(start.size) if joints is None else joints:
-        room, fastest = high[j] - low[j], top[j] * max(shares)
-        slowest = _ramp(fastest, push[j], hardest[j])
-        flat = min(longest, room / fastest - slowest)
-        if flat <= 0.0:
-            raise DynidentError(
-                f"joint {j} cannot reach {fastest:.4g} within its range around {start[j]:.4g}; lower the speeds, raise the "
-                "acceleration or choose another posture"
-            )
-        at = start[j]
-        for share in sorted(shares):
-            V = share * top[j]
-            ramp = _ramp(V, push[j], hardest[j])
-            way = V * (max(flat, min(READABLE, longest, room / V - ramp)) + ramp)
-            first = float(np.clip(start[j] - 0.5 * way, low[j], high[j] - way))
-            for target, plateau in ((first, False), (first + way, True), (first, True)):
-                if abs(target - at) < 1e-12:
-                    continue
-                move = (j, now, target - at, V, ramp) if plateau else _between(j, now, target - at, top[j], push[j], hardest[j])
-                now += _profile(*move[2:]).duration
-                moves.append(move)
-                at = target
-        if abs(start[j] - at) > 1e-12:
-            moves.append(_between(j, now, start[j] - at, top[j], push[j], hardest[j]))
-            now += _profile(*moves[-1][2:]).duration
-    return Strokes(start, moves)
-
-
-def _between(j: int, begin: float, way: float, speed: float, acceleration: float, jerk: float) -> Move:
-    """Return the fastest cycloid over a distance: accelerations reach pi V^2 / (2 D), jerks pi^2 V^3 / (2 D^2)."""
-    D = abs(way)
-    peak = min(speed, np.sqrt(2.0 * acceleration * D / np.pi), (2.0 * jerk * D**2 / np.pi**2) ** (1.0 / 3.0))
-    return j, begin, way, float(peak), 0.0
-
-
-def cycloid_section(
-    lower: ArrayLike,
-    upper: ArrayLike,
-    speed: ArrayLike,
-    acceleration: ArrayLike,
-    jerk: ArrayLike = np.inf,
-    posture: ArrayLike | None = None,
-) -> Strokes:
-    """Return cycloids to and fro over the whole range at full speed [Pagani2022, section 2.3.3].
-
-    An optimised motion need not reach the largest speeds, and friction must not be extrapolated to them. A joint whose way is
-    shorter goes to and fro more often, until the longest one is back.
-    """
-    low, high, top, push = _ranges(lower, upper, speed, acceleration)
-    hardest = np.broadcast_to(numbers(jerk, "jerk"), low.shape)
-    ways = [_between(j, 0.0, float(high[j] - low[j]), top[j], push[j], hardest[j]) for j in range(low.size)]
-    times = [_profile(*move[2:]).duration for move in ways]
-    moves: list[Move] = []
-    if posture is None:
-        total = 2.0 * max(times)
-        for (j, _, way, peak, ramp), T in zip(ways, times, strict=True):
-            pairs = int(total / (2.0 * T) + 1e-9)
-            moves += [(j, k * T, way if k % 2 == 0 else -way, peak, ramp) for k in range(2 * pairs)]
-        return Strokes(low, moves, total)
-    rest, now = np.array(numbers(posture, "posture")), 0.0
-    for j, _, way, peak, ramp in ways:
-        to, back = float(low[j] - rest[j]), float(rest[j] - low[j])
-        for part in (to, way, -way, back):
-            if abs(part) > 1e-12:
-                limits = (float(top[j]), float(push[j]), float(hardest[j]))
-                moves.append((j, now, part, peak, ramp) if abs(part) == way else _between(j, now, part, *limits))
-                now += _profile(*moves[-1][2:]).duration
-    return Strokes(rest, moves)
-
-
-def warming(
-    lower: ArrayLike,
-    upper: ArrayLike,
-    speed: ArrayLike,
-    acceleration: ArrayLike,
-    duration: float = 180.0,
-    share: float = 0.8,
-    jerk: ArrayLike = np.inf,
-) -> Strokes:
-    """Return the warming motion [Pagani2022, section 2.4.1]: all joints to and fro at full speed over a share of their range.
-
-    Parameters
-    ----------
-    lower, upper, speed, acceleration, jerk : array_like, (n,)
-        Range of each joint [rad or m] and largest rates.
-    duration, share
-        3 min and 0.8 in [Pagani2022]; every joint ends where it started.
-    """
-    low, high, top, push = _ranges(lower, upper, speed, acceleration)
-    positive("duration", duration)
-    if not 0.0 < share <= 1.0:
-        raise DynidentError(f"share is {share}; give a share of the range above 0 and up to 1")
-    hardest = np.broadcast_to(numbers(jerk, "jerk"), low.shape)
-    moves = []
-    for j in range(low.size):
-        way, V = share * (high[j] - low[j]), top[j]
-        while way / V < _ramp(V, push[j], hardest[j]):  # the range is too short for the full speed
-            V *= 0.98
-        stroke = Plateau(way, V, _ramp(V, push[j], hardest[j]))
-        pairs = int(duration // (2.0 * stroke.duration))
-        if pairs > MOST_STROKES:
-            raise DynidentError(f"duration is {duration:g} s, more than {MOST_STROKES} strokes of a joint; give a shorter one")
-        for k in range(2 * pairs):
-            moves.append((j, k * stroke.duration, way if k % 2 == 0 else -way, V, stroke.ramp))
-    return Strokes(0.5 * (low + high) - 0.5 * share * (high - low), moves, duration)
 
 
 UNITS: dict[str, tuple[Profile, float, float]] = {
