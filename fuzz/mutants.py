@@ -38,6 +38,7 @@ from fuzz.calls import record
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE, TESTS = ROOT / "packages/dynident/src/dynident", ROOT / "packages/dynident/tests"
 OUT, EQUIVALENT, FAILED = ROOT / "fuzz/out", ROOT / "fuzz/mutants_equivalent.txt", ROOT / "fuzz/out/failed"
+LOOKED_AT = ("figure", "plot", "draw")  # in names of functions whose result is judged by eye
 LOOKS = ("figures.py", "pages.py", "report/", "identify/figures.py", "mechanism/drawing.py", "examples/")  # judged by eye
 QUICK, SLOW, PER_FILE = 8.0, 30.0, 15  # [s] of the tests that are tried first, and then of others; tests of one file
 SECONDS, ELSEWHERE = 120, 99  # [s] of processor time of one run; exit code
@@ -254,19 +255,20 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m fuzz.mutants", description=__doc__)
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--skip", nargs="*", default=[], help="leave out modules whose path begins so")
+    parser.add_argument("--only", default="", help="try only mutants whose names contain this, such as a module")
+    parser.add_argument("--list", action="store_true", help="print the mutants and what is known of them; run nothing")
     parser.add_argument("--again", action="store_true", help="try survivors again, after new tests")
     parser.add_argument("--calls", default="", help="record only test files whose name contains this")
-    parser.add_argument("--report", action="store_true", help="print what is known; run nothing")
     given = parser.parse_args(arguments)
     names = [p.relative_to(SOURCE).as_posix() for p in sorted(SOURCE.rglob("*.py")) if p.name != "__init__.py"]
     trees = {n: ast.parse((SOURCE / n).read_text(encoding="utf-8")) for n in names if not n.startswith(LOOKS)}
     every = [mutant for name, tree in trees.items() for mutant, _ in mutants_of(tree, name)]
+    every = [mutant for mutant in every if not any(word in mutant.function for word in LOOKED_AT)]
     drawn = sorted(every, key=lambda mutant: mutant.rank(given.seed))[: given.count]
     kept = OUT / f"mutants-{given.seed}.json"
     results: dict[str, str] = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {}
     same = {line.partition(" | ")[0] for line in EQUIVALENT.read_text(encoding="utf-8").splitlines()}
-    wanted = [m for m in drawn if m.name not in same and not m.module.startswith(tuple(given.skip)) and not given.report]
+    wanted = [m for m in drawn if m.name not in same and given.only in m.name and not given.list]
     todo = [m for m in wanted if m.name not in results or (given.again and results[m.name].startswith("survived"))]
     if todo:
         calls, mentions, unusable = record(given.calls), users(trees), set[str]()
@@ -279,6 +281,8 @@ def main(arguments: list[str]) -> int:
         took = f"{results[mutant.name]}, {time.monotonic() - begin:.0f} s"
         sys.stderr.write(f"{k + 1}/{len(todo)} {mutant.name} (line {mutant.line}): {took}\n")
         kept.write_text(json.dumps(results, indent=1), encoding="utf-8")
+    for m in drawn if given.list else ():
+        sys.stdout.write(f"{m.name} (line {m.line}): {results.get(m.name, 'equivalent' if m.name in same else '-')}\n")
     tried = [m for m in drawn if m.name in results and m.name not in same]
     alive = [m for m in tried if results[m.name].startswith("survived")]
     for m in alive:
