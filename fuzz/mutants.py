@@ -40,7 +40,7 @@ SOURCE, TESTS = ROOT / "packages/dynident/src/dynident", ROOT / "packages/dynide
 OUT, EQUIVALENT, FAILED = ROOT / "fuzz/out", ROOT / "fuzz/mutants_equivalent.txt", ROOT / "fuzz/out/failed"
 LOOKED_AT = ("figure", "plot", "draw")  # in names of functions whose result is judged by eye
 LOOKS = ("figures.py", "pages.py", "report/", "identify/figures.py", "mechanism/drawing.py", "examples/")  # judged by eye
-QUICK, SLOW, PER_FILE = 8.0, 30.0, 15  # [s] of the tests that are tried first, and then of others; tests of one file
+QUICK, SLOW, PER_FILE = 8.0, 12.0, 15  # [s] of the tests that are tried first, and then of others; tests of one file
 SECONDS, ELSEWHERE = 120, 99  # [s] of processor time of one run; exit code
 SURVIVORS = 0.05  # largest share
 OPERATORS = "Add Sub, Sub Add, Mult Div, Div Mult, FloorDiv Mult, Mod FloorDiv, Pow Mult, Lt GtE, LtE Lt, Gt LtE, GtE Gt"
@@ -125,8 +125,15 @@ def mutants_of(tree: ast.Module, module: str) -> Iterator[tuple[Mutant, Callable
 # ---- running tests
 
 
-class First:
-    """Remembers the first test that fails, in a file that the parent reads."""
+class Watch:
+    """A plug-in of pytest that knows all tests, and writes the first that fails into a file that the parent reads."""
+
+    def __init__(self) -> None:
+        self.tests: set[str] = set()
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Remember all tests."""
+        self.tests = {item.nodeid for item in session.items}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Write the name of a test that failed."""
@@ -154,7 +161,7 @@ def run(tests: list[str], plant: Callable[[], bool] = bool, source: Path = SOURC
             for name, module in list(sys.modules.items()):
                 if str(getattr(module, "__file__", "")).startswith(str(ROOT / "packages")):
                     del sys.modules[name]
-        os._exit(pytest.main(["-x", "-q", "-p", "no:cacheprovider", f"--rootdir={ROOT}", *tests], plugins=[First()]))
+        os._exit(pytest.main(["-x", "-q", "-p", "no:cacheprovider", f"--rootdir={ROOT}", *tests], plugins=[Watch()]))
     end = time.monotonic() + 60 * seconds
     while (found := os.waitpid(child, os.WNOHANG))[0] == 0:
         if time.monotonic() > end:  # it waits and computes nothing
@@ -179,8 +186,8 @@ def planted(mutant: Mutant, tree: ast.Module) -> bool:
     return True
 
 
-def prepare_parent(names: list[str]) -> None:
-    """Import what all tests need once, for the forked processes."""
+def prepare_parent(names: list[str]) -> set[str]:
+    """Import what all tests need once, for the forked processes; return the names of all tests."""
     os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
@@ -189,8 +196,10 @@ def prepare_parent(names: list[str]) -> None:
     for name in names:
         with contextlib.suppress(ImportError):  # modules that moved to another package say so
             importlib.import_module(f"dynident.{name.removesuffix('.py').replace('/', '.')}")
+    watch = Watch()
     with contextlib.redirect_stdout(io.StringIO()):
-        pytest.main(["--collect-only", "-q", "-p", "no:cacheprovider", str(TESTS)])
+        pytest.main(["--collect-only", "-q", "-p", "no:cacheprovider", str(TESTS)], plugins=[watch])
+    return watch.tests
 
 
 def users(trees: dict[str, ast.Module]) -> dict[str, set[str]]:
@@ -271,8 +280,9 @@ def main(arguments: list[str]) -> int:
     wanted = [m for m in drawn if m.name not in same and given.only in m.name and not given.list]
     todo = [m for m in wanted if m.name not in results or (given.again and results[m.name].startswith("survived"))]
     if todo:
-        calls, mentions, unusable = record(given.calls), users(trees), set[str]()
-        prepare_parent(names)
+        recorded, mentions, unusable = record(given.calls), users(trees), set[str]()
+        present = prepare_parent(names)
+        calls = {test: found for test, found in recorded.items() if test in present}
     for k, mutant in enumerate(todo):
         tree = ast.parse((SOURCE / mutant.module).read_text(encoding="utf-8"))
         next(plant for found, plant in mutants_of(tree, mutant.module) if found == mutant)()
