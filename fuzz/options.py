@@ -24,6 +24,7 @@ TORQUE = ("--effort", "joint_torque")
 #: Good arguments of every command beside the hostile one; `record` and `controller` end at once.
 GOOD: dict[tuple[str, ...], tuple[str, ...]] = {
     ("describe",): ("robot.urdf",),
+    ("inspect",): ("run.csv", *TORQUE, "--robot", "robot.urdf"),
     ("identify",): ("robot.urdf", "run.csv", *TORQUE, "--recovery", "prior", "-o", "out"),
     ("validate",): ("robot.urdf", "fit.json", "other.csv", *TORQUE),
     ("report",): ("robot.urdf", "fit.json", "other.csv", *TORQUE, "-o", "page.html"),
