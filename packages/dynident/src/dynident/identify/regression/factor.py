@@ -449,8 +449,9 @@ def factors_of(
     moving: NDArray[np.bool_] | None = None,
     signals: Signals | None = None,
     stretches: int | Repeats | None = None,
+    rests: bool = True,
 ) -> tuple[tuple[RowGroup, ...], dict[str, list[float]]]:
-    """Return the factors of a robot's equations along a motion with its efforts, and of a tree the residuals at rest.
+    """Return the factors of a robot's equations along a motion with its efforts, and of a tree the residuals at rest, if asked.
 
     See `Regression.from_motion` and `resting`, which looks at some hundred samples.
     """
@@ -478,7 +479,7 @@ def factors_of(
     ]
     gone = np.concatenate(zero)
     every = max(samples // REST_SAMPLES, 1)
-    some = np.arange(0, 0 if mechanism.loops else samples, every)
+    some = np.arange(0, samples if rests and not mechanism.loops else 0, every)
     if some.size and not _rest(motion.v[some]).any():
         some = some[:0]
     looked_at = np.zeros((compiled.height, some.size))

@@ -153,7 +153,8 @@ class Regression:
             raise IdentificationError(f"{len(motion)} samples are too few for a decimation by {filter_.factor}")
         if moving is not None and moving.shape != tau.shape:
             raise IdentificationError(f"moving has shape {moving.shape} but effort has {tau.shape}; they must agree")
-        return compressed(rows, base, motion, tau, filter_, skip, moving, temperature, load, stretches, keep_rows)[0]
+        beside = (moving, temperature, load, stretches, keep_rows)
+        return compressed(rows, base, motion, tau, filter_, skip, *beside, rests=False)[0]
 
     @classmethod
     def from_log(
@@ -292,14 +293,15 @@ def compressed(
     load: Array | None = None,
     stretches: int | Repeats | None = None,
     keep_rows: bool = False,
+    rests: bool = True,
 ) -> tuple[Regression, dict[str, list[float]]]:
-    """Return checked data compressed, and the residuals at rest; `Regression.from_motion` is the public way."""
+    """Return checked data compressed, and the residuals at rest if asked for; `Regression.from_motion` is the public way."""
     signals = rows.signals(temperature, load, len(motion))
-    groups, rests = factors_of(rows, base, motion, tau, decimator, skip, moving, signals, stretches)
+    groups, resting = factors_of(rows, base, motion, tau, decimator, skip, moving, signals, stretches, rests)
     for group in groups:
         check_finite(group.R, group.name)
     kept = (stretch_of(rows, motion, tau, base, groups, decimator, moving),) if keep_rows else ()
-    return Regression(base, groups, projection=rows.projection, stretches=kept), rests
+    return Regression(base, groups, projection=rows.projection, stretches=kept), resting
 
 
 def check_projection_of(rows: Rows, motion: Motion, skip: Sequence[str]) -> None:
