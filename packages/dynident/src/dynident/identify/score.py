@@ -13,6 +13,7 @@ from dynident.arrays import Array
 from dynident.errors import DynidentError, IdentificationError, SignalWarning, warn
 from dynident.identify.base import columns_of
 from dynident.identify.figures import plot_score
+from dynident.identify.held_out import COPIED, Overlap, overlap
 from dynident.identify.regression.logs import dead_efforts, match, prepared_for, robot_motion, same_band, source_of
 from dynident.identify.regression.rows import Rows, motor_map
 from dynident.mechanics.motion import Motion
@@ -73,6 +74,10 @@ class Score(Tabular, Result):
         Efforts that the untouched description predicts, in the same band.
     position : ndarray (M, dof), optional
         Positions of the robot's coordinates at these samples [rad, m].
+    repeated : float
+        Share of the motion that training logs have too (see `dynident.identify.held_out`).
+    repeats : str
+        Where they have it.
     """
 
     name: str
@@ -96,6 +101,8 @@ class Score(Tabular, Result):
     preload: float = 0.0
     described: Array | None = None
     position: Array | None = None
+    repeated: float = 0.0
+    repeats: str = ""
 
     def __repr__(self) -> str:
         kind = "training data" if self.training else "held out"
@@ -204,6 +211,27 @@ def _with_motors(score: Score, rows: Rows, motion: Motion, prepared: Prepared, e
     return replace(score, motors=motors, preload=inside / whole if redundant and whole > 0.0 else 0.0)
 
 
+def _shared(fit: Fit, motion: Motion, prepared: Prepared, predicted: Array) -> Overlap:
+    """Return what a log shares with the training logs; efforts are compared where they were measured."""
+    if fit.mechanism.loops:
+        predicted = np.einsum("tkn,tn->tk", motor_map(fit.equations, motion), predicted)
+    return overlap(fit.sources, prepared, predicted)
+
+
+def _no_validation(log: Log, shared: Overlap) -> str:
+    """Return why a log cannot validate a fit."""
+    found = f"log '{log.name}' was used for the fit"
+    if shared.where:
+        found = (
+            f"log '{log.name}' holds training data: {shared.copied:.0%} of its motion has the positions and the noise of "
+            f"{shared.where}"
+        )
+    return (
+        f"{found}, so its error is no validation; give another log, or ask for it by name: allow_training=True in Python, "
+        "--allow-training in validate and report"
+    )
+
+
 def score_fit(fit: Fit, log: Log, allow_training: bool = False) -> Score:
     """Compare a fit with a log; `Fit.score` is the short way."""
     matched = match(fit.mechanism, log)
@@ -217,11 +245,6 @@ def score_fit(fit: Fit, log: Log, allow_training: bool = False) -> Score:
     training = any(
         s["sha256"] == source["sha256"] and s["start"] < source["end"] and source["start"] < s["end"] for s in fit.sources
     )
-    if training and not allow_training:
-        raise IdentificationError(
-            f"log '{log.name}' was used for the fit, so its error is no validation; give another log, or ask for "
-            "it by name: allow_training=True in Python, --allow-training in validate and report"
-        )
     skip = dead_efforts(prepared)
     keep = [i for i, name in enumerate(rows.names) if name in fit.groups and name not in skip]
     if not keep or (fit.mechanism.loops and skip):
@@ -230,6 +253,10 @@ def score_fit(fit: Fit, log: Log, allow_training: bool = False) -> Score:
     free = fit.values if fit.free is None else fit.free
     betas = np.array([fit.values, fit.described, free])
     efforts, deviation, share = fit.evaluate(motion, betas, prepared.temperature, prepared.effort)
+    shared = Overlap(1.0, 1.0) if training else _shared(fit, motion, prepared, efforts[0])
+    training = shared.copied > COPIED
+    if training and not allow_training:
+        raise IdentificationError(_no_validation(log, shared))
     effort = rows.targets(motion, prepared.effort)[:, keep]
     low_pass = prepared.decimator.apply
     wanted = rows.targets(motion, prepared.filtered)
@@ -280,6 +307,8 @@ def score_fit(fit: Fit, log: Log, allow_training: bool = False) -> Score:
         open_share=float(np.sqrt(np.mean(open_share**2))) / size if size > 0.0 else float("nan"),
         described=described,
         position=motion.q[centres],
+        repeated=shared.repeated,
+        repeats=shared.where,
     )
     if not fit.mechanism.loops:
         return found

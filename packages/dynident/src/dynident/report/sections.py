@@ -147,7 +147,13 @@ def headline(fit: Fit, verdict: Verdict) -> Html:
         if failed
         else "all other checks passed"
     )
-    if not verdict.validated:
+    if not verdict.validated and errors:
+        kind, title = "bad", "REPEATABILITY ONLY"
+        sentence = (
+            f"{predicts}, but {'they repeat' if len(errors) > 1 else 'it repeats'} the motion of the training: an error of the "
+            f"model repeats too. Score it on a log of another motion before using it; {missed}."
+        )
+    elif not verdict.validated:
         kind, title = "bad", "NOT VALIDATED"
         sentence = (
             f"No held-out log was scored: the training error of {percent(fit.training_relative)} only shows that the model "

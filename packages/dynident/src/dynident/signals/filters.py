@@ -297,19 +297,23 @@ class Decimator:
 
 
 def _taps(factor: int, half: int) -> Array:
-    """Kaiser-windowed sinc with cut-off 0.8 of the new Nyquist frequency and unit sum; as steep for any half."""
+    """Return the weights of a decimator, with unit sum."""
     if factor == 1:
         return np.ones(1)
+    taps = low_pass_weights(np.arange(-half * factor, half * factor + 1) / factor, half)
+    return np.asarray(taps / taps.sum())
+
+
+def low_pass_weights(x: Array, half: int) -> Array:
+    """Kaiser-windowed sinc over `x` in new samples, with cut-off 0.8 of their Nyquist frequency; as steep for any half."""
     attenuation = 8.0 + 9.0 * half
     beta = (
         0.1102 * (attenuation - 8.7)
         if attenuation > 50.0
         else 0.5842 * (attenuation - 21) ** 0.4 + 0.07886 * (attenuation - 21)
     )
-    n = np.arange(-half * factor, half * factor + 1)
-    window = np.i0(beta * np.sqrt(1.0 - (n / (half * factor)) ** 2)) / np.i0(beta)
-    taps = np.sinc(0.8 * n / factor) * window
-    return np.asarray(taps / taps.sum())
+    window = np.i0(beta * np.sqrt(np.maximum(1.0 - (x / half) ** 2, 0.0))) / np.i0(beta)
+    return np.asarray(np.where(np.abs(x) <= half, np.sinc(0.8 * x) * window, 0.0))
 
 
 #: Variance picked up beyond the valley, over that of the motion (accelerations).

@@ -27,6 +27,7 @@ from dynident.files import to_json
 from dynident.friction.law import Friction, State
 from dynident.friction.passivity import dissipation
 from dynident.friction.terms import term_of
+from dynident.identify.held_out import REPEATED
 from dynident.pages import number, percent
 from dynident.results import Result
 from dynident.tabular import Tabular
@@ -45,7 +46,7 @@ FREE_LIMIT = 1.3  # error over that of least squares alone
 OPEN_LIMIT = 0.10  # of the effort that the training data may leave open
 CONDITION_LIMIT = 1e3
 SHARE_GOOD_LIMIT = 0.25
-SHARES = ("held_out_error", "coverage", "leverage", "precision")  # told in per cent
+SHARES = ("held_out_error", "new_motion", "coverage", "leverage", "precision")  # told in per cent
 SIGN_LIMIT = 3.0  # standard deviations below zero at which a sign is wrong
 MEAN = 0.8  # mean of |v| over its root mean square, as for normal or sinusoidal motions
 FEEDS = 5.0  # deviations by which the power of friction must be negative
@@ -62,6 +63,7 @@ NEXT = {
     "coverage": "the noise is not the only error: try a richer friction law (--friction) or fit more logs",
     "against_description": "do not use this fit: check that log and description belong to the same robot, tool and payload",
     "against_least_squares": "check the description's masses and the load; --estimator wls shows what the data say alone",
+    "new_motion": "record another motion, such as one that dynident excite designs with another seed, and validate on it",
     "leverage": "add a log that moves like the held-out one to the training data",
     "suspicions": "mend the data as the finding says and fit again",
     "efforts": "record the efforts of these joints, or accept that what only they show rests on the description",
@@ -120,7 +122,7 @@ class Verdict(Tabular, Result):
     robot : str
         Name of the robot.
     validated : bool
-        True when at least one held-out log was scored.
+        True when at least one held-out log of a motion that was not trained was scored.
     checks : tuple of Check
         What was checked.
     scores : tuple of dict
@@ -138,10 +140,16 @@ class Verdict(Tabular, Result):
         """True when the model was validated and every check passed."""
         return self.validated and all(check.ok for check in self.checks)
 
+    @property
+    def headline(self) -> str:
+        """The verdict in a few words."""
+        if not self.validated:
+            return "REPEATABILITY ONLY" if any(not entry["training"] for entry in self.scores) else "NOT VALIDATED"
+        return "validated and all checks passed" if self.ok else "some checks failed"
+
     def summary(self) -> str:
         """Return the verdict as text, one line per check."""
-        head = "validated and all checks passed" if self.ok else "NOT VALIDATED" if not self.validated else "some checks failed"
-        lines = [f"verdict: {head}"]
+        lines = [f"verdict: {self.headline}"]
         for check in self.checks:
             lines.append(f"  [{'ok' if check.ok else '!!'}] {check.sentence}")
             lines += [f"       next: {check.next_step}"] if check.next_step else []
@@ -176,11 +184,12 @@ def judge(fit: Fit, scores: Sequence[Score] = ()) -> Verdict:
         Checks with numbers and sentences.
     """
     held_out = [score for score in scores if not score.training]
-    checks = [*_predictions(fit, held_out), *_data(fit, bool(held_out)), *_model(fit)]
+    checks = [*_predictions(fit, held_out), *_new_motion(held_out), *_data(fit, bool(held_out)), *_model(fit)]
     scored = tuple(
         {
             "log": s.name,
             "training": s.training,
+            "repeated": s.repeated,
             "coverage": s.coverage,
             "description_relative": s.description,
             "free_relative": s.free,
@@ -192,7 +201,7 @@ def judge(fit: Fit, scores: Sequence[Score] = ()) -> Verdict:
         }
         for s in scores
     )
-    return Verdict(fit.mechanism.name, bool(held_out), tuple(checks), scored)
+    return Verdict(fit.mechanism.name, any(s.repeated < REPEATED for s in held_out), tuple(checks), scored)
 
 
 def _numbers(metrics: Metrics) -> dict[str, Any]:
@@ -300,6 +309,16 @@ def _predictions(fit: Fit, held_out: Sequence[Score]) -> list[Check]:
             )
         )
     return checks
+
+
+def _new_motion(held_out: Sequence[Score]) -> list[Check]:
+    """Return whether a held-out log shows more than that the robot repeats itself; nothing is said if all motions are new."""
+    if all(score.repeated == 0.0 for score in held_out):
+        return []
+    newest = min(held_out, key=lambda score: score.repeated)
+    repeated = [f"{s.repeated:.0%} of the motion of '{s.name}' repeats {s.repeats}" for s in held_out if s.repeated > 0.0]
+    proves = "" if newest.repeated < REPEATED else "; the errors show repeatability only, an error of the model repeats too"
+    return [_check("new_motion", newest.repeated, REPEATED, f"{'; '.join(repeated)}{proves}")]
 
 
 def _joints(scores: Sequence[Score], noise: Mapping[str, float]) -> Check:

@@ -21,6 +21,7 @@ from dynident import signals
 from dynident.arrays import Array
 from dynident.errors import IdentificationError, LogError, SignalWarning, warn
 from dynident.identify.base import BaseParameters, base_parameters, columns_of
+from dynident.identify.held_out import fingerprint
 from dynident.identify.regression.factor import BLOCKS, FEW, Repeats, RowGroup, repeated_stretches
 from dynident.identify.regression.regression import (
     Recorded,
@@ -449,7 +450,7 @@ def compressed_log(
     check_projection_of(rows, motion, skip)
     beside = (prepared.moving, prepared.temperature, prepared.effort)
     found, resting = compressed(rows, base, motion, prepared.filtered, prepared.decimator, skip, *beside, stretches, keep_rows)
-    source = source_of(log, prepared)
+    source = {**source_of(log, prepared), "motion": fingerprint(prepared)}
     if not robot.loops:
         source["resting"] = resting
     return replace(
@@ -476,7 +477,8 @@ def regression_without_effort(
     found = Regression.from_motion(matched.mechanism, prepared.motion, zero, base, prepared.decimator, keep_rows=True)
     (stretch,) = found.stretches
     raw = positions_at(matched.log, stretch.motion.t)
-    source = {**source_of(log, prepared), "effort_kind": "none"}
+    motion = fingerprint(replace(prepared, effort=zero))
+    source = {**source_of(log, prepared), "effort_kind": "none", "motion": motion}
     notes = (*matched.notes, *preparation_notes(prepared), note("no_effort", "efforts are not used"))
     stretch = replace(stretch, positions=raw, cutoff=prepared.cutoff.frequency, options=options)
     return replace(found, sources=(source,), options=dict(options), notes=notes, stretches=(stretch,))

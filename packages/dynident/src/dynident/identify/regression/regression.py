@@ -19,6 +19,7 @@ from dynident.checks import numbers
 from dynident.errors import DynidentError, IdentificationError, require
 from dynident.files import ContentError, parsed, read_regular, write_atomic
 from dynident.identify.base import BaseParameters, base_parameters, columns_of
+from dynident.identify.held_out import both
 from dynident.identify.partitions import warn_of_projection
 from dynident.identify.regression.factor import Repeats, RowGroup, added, factors_of, triangle
 from dynident.identify.regression.rows import Projection, Rows, check_projection, checked_efforts
@@ -376,7 +377,10 @@ def joined_source(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str,
     """Return two pieces of a log as one source."""
     start, end = min(one["start"], other["start"]), max(one["end"], other["end"])
     samples = one["samples"] + other["samples"]
-    return {**one, "start": start, "end": end, "samples": samples, "resting": added(one, other)}
+    whole = {**one, "start": start, "end": end, "samples": samples, "resting": added(one, other)}
+    if "motion" in one and "motion" in other:
+        whole["motion"] = both(one["motion"], other["motion"])
+    return whole
 
 
 def evidence_of_rows(
