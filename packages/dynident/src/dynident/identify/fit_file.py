@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dynident.arrays import Array
 from dynident.errors import DynidentError, IdentificationError
 from dynident.identify.base import BaseParameters, base_parameters
-from dynident.identify.held_out import unpacked
+from dynident.identify.fingerprint import is_whole
 from dynident.identify.posterior.posterior import Posterior
 from dynident.identify.regression.factor import RowGroup
 from dynident.identify.regression.regression import Regression
@@ -249,12 +249,8 @@ def _stored_source(record: dict[str, Any]) -> dict[str, Any]:
             raise IdentificationError(f"this is not a whole fit: '{key}' of one of its sources is {value!r}; identify again")
     for joint, sums in stored({"resting": {}} | record, "resting", dict[str, Any], "source").items():
         _stored_numbers(sums, (5,), f"resting of {joint}")
-    for piece in (each for pieces in dict(record.get("motion", {})).values() for each in pieces):
-        t, rows = unpacked(piece)
-        if not (np.all(np.abs(rows) < LARGEST) and np.all(np.abs(t) < LARGEST) and piece["step"] > 0.0):
-            raise IdentificationError(
-                "this is not a whole fit: the fingerprint of one of its sources is damaged; identify again"
-            )
+    if "motion" in record and not is_whole(record["motion"]):
+        raise IdentificationError("this is not a whole fit: the fingerprint of one of its sources is damaged; identify again")
     for key in ("cutoff", "bandwidth"):
         if record[key] <= 0.0:
             raise IdentificationError(

@@ -1,8 +1,7 @@
 """Which part of a validation log repeats the training data.
 
-A fit keeps a fingerprint of its training logs (`fingerprint`): low-passed positions and efforts, and 32 snippets of 64 efforts
-as they were logged. Samples are compared, not files. Both logs have been matched to the robot and converted to SI units before,
-so that names, order and units do not matter.
+Samples are compared with the fingerprints of the training logs (`dynident.identify.fingerprint`), not files. All logs have been
+matched to the robot and converted to SI units before, so that names, order and units do not matter.
 
 **Same motion.** Windows of the validation log are found in the training log by the path that the joints take, over arc length,
 which does not depend on the clock. A candidate is refined to T = a t + b by least squares, with the same low-pass at the same
@@ -13,18 +12,7 @@ it. Windows with the same clock form a chain.
 **Another motion** nevertheless, if speeds or accelerations differ: the model explains the efforts of the validation log by its
 own motion, but those of the training log do not agree with them (mean squares differ by a factor of more than 4).
 
-**Same samples, or another run?** Let x1 and x2 be the efforts of both logs at the same instants. Both contain the same motion
-and the same model error s. A copy contains the same noise as well, whatever was done to it; another run has noise of its own:
-
-    copy:         x2 = x1 + w                      1 - beta = 0
-    another run:  x1 = s + n1,  x2 = s + n2        1 - beta = |n1|^2 / |x1|^2 = phi / 2  if both are equally noisy
-
-with beta = <x1, x2> / |x1|^2 and phi = |x2 - x1|^2 / |x1|^2 for every joint and group of frequencies. For a copy, 1 - beta has
-mean 0 and variance phi / N + 0.1^2, with N independent values and 0.1 for the imperfections of interpolation. The logarithm of
-the likelihood ratio of both hypotheses, summed over joints and frequencies, is expected to be I for another run and -I for a
-copy with noise; the log is called a copy below -I / 2, and if it hardly differs (mean phi below 0.1). A low-pass acts on all
-joints alike: its gain is divided out, and frequencies that it has removed do not count, nor do those below the rounding of the
-fingerprint. Snippets show the noise above the motion, rows that in its band.
+**Same samples, or another run?** `dynident.identify.copies` compares the noise of the efforts.
 
 A run with another speed (a != 1) is another motion, unless its efforts show a copy. More than 5 % of copied motion refuse a log
 as validation: the rest is not scored alone, since a log with training data in it is a mistake to be mended. If at least half of
@@ -33,7 +21,6 @@ the motion repeats the training motion, the log shows repeatability only.
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -42,15 +29,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.arrays import Array
+from dynident.identify.copies import SAME, Triple, distance, is_copy, other_motion
+from dynident.identify.fingerprint import REACH, scale_of, unpacked
 from dynident.signals.filters import Decimator, low_pass_weights
 from dynident.signals.preparation import Prepared
 
-LEVELS = 65535  # uint16: positions and efforts to 1.5e-5 of their range
-ROW = 0.08  # path per row at the usual speed: 70 rows for one oscillation, whose path is 4 sqrt(2)
-REACH = 3  # rows that the low-pass takes on either side
-PIECE = 2048  # rows of a piece of a long log, of which ...
-MOST_PIECES = 10  # ... so many are kept, evenly spaced
-SNIPPETS, SNIPPET = 32, 64  # stretches of samples as they were logged, for the noise, and samples of each
 FINE = 8  # samples of the validation log per row of the training log: enough for clocks that are twice as fast
 WINDOW = 0.8  # path of a window
 MARKS = 9  # points of the path of a window that are compared
@@ -59,67 +42,14 @@ NEAR = 0.15  # root mean square distance of a candidate; linear interpolation an
 MOST = 12  # nearest candidates of one window that are tried
 BLOCKS, BLOCK = 8, 20  # of a long validation log, so many blocks of so many windows are compared
 FEWEST = 6  # rows of a window
-SAME = 0.02  # distance of positions over the motion in the window
 OSCILLATION = 5.6  # path of one joint, or of all together, that tells one motion from another
 SHORT = 1.6  # path that several joints need at least
-GROUPS = 16  # of frequencies, up to half the rate
 LEAST = 16  # samples of a snippet that a slower log must have
-FAINT = 0.7  # amplitude over that of the training log, below which a filter has removed these frequencies
-ALIKE = 0.1  # phi of logs that differ by less than another run would
-EXPLAINED = 4.0  # squares of the difference of both logs over those of the residual, from which on the motion is another one
-SLACK = 0.1  # of beta: what interpolation, filters and rounding of a copy may change
-ROUNDED = 100.0  # power over that of the rounding of the fingerprint, from which on it can be compared
 LAG = 0.02  # rows by which the clock may be wrong after positions have been compared
 REPEATED = 0.5  # share of the motion from which on a log shows repeatability only
 COPIED = 0.05  # share of the motion from which on a log is refused
 GRID = np.linspace(0.0, REACH, 1025)
 WEIGHTS = low_pass_weights(GRID, REACH)  # table of the low-pass: its formula takes ten times as long
-
-
-def fingerprint(prepared: Prepared) -> dict[str, Any]:
-    """Return rows of positions and efforts of a prepared log, and some samples of its efforts, as JSON can hold them."""
-    motion, rate = prepared.motion, prepared.rate
-    speed = np.linalg.norm(motion.v / _scale(np.std(motion.q, axis=0)), axis=1)
-    usual = np.sum(speed**2) / max(np.sum(speed), 1e-300)  # mean along the path: standstill does not count
-    low_pass = Decimator(int(np.clip(ROW / max(usual, 1e-300) * rate, 1.0, len(prepared) // 50 + 1)), rate, REACH)
-    rows = np.hstack([low_pass.apply(motion.q), low_pass.apply(prepared.effort)])
-    start, step = float(motion.t[low_pass.taps.size // 2]), low_pass.factor / rate
-    size = PIECE if len(rows) > PIECE * MOST_PIECES else len(rows)
-    count = min(SNIPPETS, len(prepared) // SNIPPET)
-    places = np.linspace(0, len(prepared) - SNIPPET, count).astype(int)
-    return {
-        "rows": thinned([_packed(start + i * step, step, rows[i : i + size]) for i in range(0, len(rows), size)]),
-        "samples": [_packed(float(motion.t[i]), 1.0 / rate, prepared.effort[i : i + SNIPPET]) for i in places],
-    }
-
-
-def both(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fingerprint of two pieces of one log."""
-    return {key: thinned([*one[key], *other[key]], most) for key, most in (("rows", MOST_PIECES), ("samples", SNIPPETS))}
-
-
-def thinned(pieces: list[dict[str, Any]], most: int = MOST_PIECES) -> list[dict[str, Any]]:
-    """Return at most so many pieces, evenly spaced."""
-    return [pieces[i] for i in np.unique(np.linspace(0, len(pieces) - 1, min(len(pieces), most)).astype(int))]
-
-
-def _packed(start: float, step: float, rows: Array) -> dict[str, Any]:
-    low, high = rows.min(axis=0), rows.max(axis=0)
-    size = np.where(high > low, high - low, 1.0) / LEVELS
-    text = base64.b64encode(np.rint((rows - low) / size).astype("<u2").tobytes()).decode("ascii")
-    return {"start": start, "step": step, "low": low.tolist(), "size": size.tolist(), "levels": text}
-
-
-def unpacked(stored: Mapping[str, Any]) -> tuple[Array, Array]:
-    """Return times and rows of a stored piece."""
-    low, size = np.asarray(stored["low"], dtype=float), np.asarray(stored["size"], dtype=float)
-    levels = np.frombuffer(base64.b64decode(stored["levels"], validate=True), dtype="<u2").reshape(-1, low.size)
-    return float(stored["start"]) + float(stored["step"]) * np.arange(len(levels)), low + size * levels
-
-
-def _scale(spread: Array) -> Array:
-    """Return what positions are divided by; a joint that hardly moves counts less, because it has noise only."""
-    return np.sqrt(spread.size) * np.maximum(spread, max(0.01 * float(spread.max()), 1e-300))
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,9 +93,6 @@ class Samples:
         return np.einsum("rk,rkc->rc", weights, self.signals[index]), inside
 
 
-Triple = tuple[Array, Array, Array]  # efforts (rows, n): training log, validation log, model
-
-
 class Window(NamedTuple):
     """A window of the validation log that takes the path of training rows."""
 
@@ -203,11 +130,7 @@ class Chain:
         b = float(clock.mean() - a * middle.mean())
         start, end = self.windows[0].t[0], self.windows[-1].t[1]
         dt = (t[1] - t[0]) * a
-        lags = (
-            np.arange(-1.0, 1.01, 0.25) * dt
-            if LAG * self.piece.step < dt
-            else np.linspace(-1.0, 1.0, 41) * LAG * self.piece.step
-        )
+        lags = max(LAG * self.piece.step, dt) * np.linspace(-1.0, 1.0, 9 if LAG * self.piece.step < dt else 41)
         tried: list[list[Triple]] = [[] for _ in lags]
         for T, logged in self.piece.snippets:
             first, last = (T[[0, -1]] - b) / a
@@ -220,78 +143,17 @@ class Chain:
             for lag, found in zip(lags, tried, strict=True):
                 y = np.stack([np.interp(a * t[own] + b + lag, T, column) for column in logged.T], axis=1)
                 found.append((y - smooth @ (smooth.T @ y), here, p))
-        return min(tried, key=_distance)
+        return min(tried, key=distance)
 
     def verdict(self, snippets: list[Triple]) -> str:
         """Return "copy", "repeat" or "new" (see the top of this module)."""
         rows = [w.efforts for w in self.windows]
-        again = "repeat" if abs(float(np.median([w.a for w in self.windows])) - 1.0) < SAME else "new"
+        again = "repeat" if self.same_speed else "new"
         if not any(np.any(there) for there, _, _ in rows):  # a fit to positions alone
             return again
-        if explained(rows) or (snippets and explained(snippets)):
+        if other_motion(rows) or other_motion(snippets):
             return "new"
-        residuals = [(there - p, here - p, p) for there, here, p in rows]
-        slow = another_run(residuals, 0.3, np.zeros(1))
-        fast = another_run(snippets, 0.75, self.piece.rounding) if snippets else NOTHING
-        foreign = slow[2] if fast is NOTHING else fast[2]
-        return "copy" if slow[0] + fast[0] < -0.5 * (slow[1] + fast[1]) or foreign < ALIKE else again
-
-
-NOTHING = (0.0, 0.0, np.inf)  # of `another_run`, if no frequency can be compared
-
-
-def _distance(triples: list[Triple]) -> float:
-    """Return the distance of both logs, every joint over its own effort."""
-    if not triples:
-        return 0.0
-    there, here, _ = (np.concatenate(parts) for parts in zip(*triples, strict=True))
-    return float(np.sum(np.sum((there - here) ** 2, axis=0) / np.maximum(np.sum(here**2, axis=0), 1e-300)))
-
-
-def explained(triples: list[Triple]) -> bool:
-    """Return whether the model explains by the motion that the efforts differ: speeds or accelerations are others."""
-    one, other, product, _ = _cells([(there, here) for there, here, _ in triples], 1.0)
-    model, _, like = _cells([(p, here) for _, here, p in triples], 1.0)[:3]
-    kept = other > FAINT**2 * one  # not removed by a filter
-    apart, own, size = (
-        np.sum(np.where(kept, x, 0.0), axis=0) for x in (one + other - 2.0 * product, model + other - 2.0 * like, other)
-    )
-    return bool(np.mean(apart / np.maximum(own + SAME**2 * size, 1e-300)) > EXPLAINED)
-
-
-def another_run(triples: list[Triple], independent: float, rounding: Array) -> tuple[float, float, float]:
-    """Return ln(likelihood of another run / likelihood of a copy), its expectation for another run, and phi.
-
-    Frequencies that a filter has removed, or whose power is less than that of rounding (variance `rounding`), tell nothing.
-    """
-    one, other, product, values = _cells([(there, here) for there, here, _ in triples], independent)
-    power = np.mean([np.sum(np.hanning(len(there) + 2) ** 2) for there, _, _ in triples])  # of the taper
-    faintest = ROUNDED * rounding * power * values / (2.0 * independent)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        gain = np.nanmedian(np.sqrt(other / one), axis=1, keepdims=True)  # a filter acts on all joints alike
-        seen = (one > faintest) & (values > 0.0) & (gain > FAINT)
-        gain = np.minimum(gain, 1.0)
-        beta, phi = product / one / gain, other / one / gain**2 - 2.0 * product / one / gain + 1.0
-        expected, variance = np.minimum(0.5 * phi, 1.0), phi / values + SLACK**2
-        evidence = expected / variance * (1.0 - beta - 0.5 * expected)
-        information = 0.5 * expected**2 / variance
-    if not seen.any():
-        return NOTHING
-    return float(np.sum(evidence[seen])), float(np.sum(information[seen])), float(np.average(phi[seen], weights=values[seen]))
-
-
-def _cells(pairs: list[tuple[Array, Array]], independent: float) -> Array:
-    """Return |x1|^2, |x2|^2, <x1, x2> and the number of independent values, per group of frequencies and joint."""
-    sums = np.zeros((4, GROUPS, pairs[0][0].shape[1]))
-    for pair in pairs:
-        size = len(pair[0])
-        taper = np.hanning(size + 2)[1:-1, None]
-        one, other = (np.fft.rfft(taper * (x - x.mean(axis=0)), axis=0)[1:] for x in pair)
-        group = np.minimum(np.arange(1, len(one) + 1) * 2 * GROUPS // size, GROUPS - 1)
-        parts = (np.abs(one) ** 2, np.abs(other) ** 2, (one.conj() * other).real, np.full(one.shape, 2.0 * independent))
-        for total, part in zip(sums, parts, strict=True):
-            np.add.at(total, group, part)
-    return sums
+        return "copy" if is_copy(rows, snippets, self.piece.rounding) else again
 
 
 class Overlap(NamedTuple):
@@ -315,10 +177,10 @@ def overlap(sources: Iterable[Mapping[str, Any]], prepared: Prepared, predicted:
     if not stored:
         return Overlap()
     spread = np.sqrt(np.var(q, axis=0) + np.var(np.vstack([rows[:, :n] for _, _, rows, *_ in stored]), axis=0))
-    scale = _scale(spread)
+    scale = scale_of(spread)
     pieces = [Piece(name, t, rows[:, :n] / scale, rows[:, n:], *noise) for name, t, rows, *noise in stored]
     step = min(piece.step for piece in pieces)
-    factor = max(1, int(step * prepared.rate) // FINE)
+    factor = max(1, min(int(step * prepared.rate) // FINE, len(prepared) // 50))
     samples = Samples(prepared.motion.t, np.hstack([q / scale, prepared.effort, predicted]), factor)
     every = max(1, round(step / samples.dt))
     t, z = samples.t[::every], samples.signals[::every, :n]
@@ -388,7 +250,7 @@ def _refined(piece: Piece, samples: Samples, own: Array, there: Array, n: int) -
             return None
         z, T = piece.z[rows], piece.t[rows]
         error = found[:, :n] - z
-        misfit = float(np.sum(error**2) / np.sum((z - z.mean(axis=0)) ** 2))
+        misfit = float(np.sum(error**2) / max(np.sum((z - z.mean(axis=0)) ** 2), 1e-300))
         if converged or left == 0 or (left < 4 and misfit > 1.0):
             break
         middle = T.mean()

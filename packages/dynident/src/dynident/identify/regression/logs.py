@@ -21,7 +21,7 @@ from dynident import signals
 from dynident.arrays import Array
 from dynident.errors import IdentificationError, LogError, SignalWarning, warn
 from dynident.identify.base import BaseParameters, base_parameters, columns_of
-from dynident.identify.held_out import fingerprint
+from dynident.identify.fingerprint import fingerprint
 from dynident.identify.regression.factor import BLOCKS, FEW, Repeats, RowGroup, repeated_stretches
 from dynident.identify.regression.regression import (
     Recorded,

@@ -19,7 +19,7 @@ from dynident.checks import numbers
 from dynident.errors import DynidentError, IdentificationError, require
 from dynident.files import ContentError, parsed, read_regular, write_atomic
 from dynident.identify.base import BaseParameters, base_parameters, columns_of
-from dynident.identify.held_out import both
+from dynident.identify.fingerprint import both
 from dynident.identify.partitions import warn_of_projection
 from dynident.identify.regression.factor import Repeats, RowGroup, added, factors_of, triangle
 from dynident.identify.regression.rows import Projection, Rows, check_projection, checked_efforts
