@@ -1,7 +1,7 @@
 """Fingerprint of a training log: what a fit keeps of its samples, to recognise them in other logs.
 
 Rows of low-passed positions and efforts, about 70 for one oscillation, and 32 snippets of 64 efforts as they were logged. Both
-are rounded to 16 bits: for a robot with six joints about 55 kB for 20 s, and at most 0.7 MB for a long log.
+are rounded to 16 bits: for a robot with six joints about 55 kB for 20 s, and at most 0.4 MB for a long log.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from dynident.signals.preparation import Prepared
 LEVELS = 65535  # uint16: positions and efforts to 1.5e-5 of their range
 ROW = 0.08  # path per row at the usual speed: 70 rows for one oscillation, whose path is 4 sqrt(2)
 REACH = 3  # rows that the low-pass takes on either side
-PIECE = 2048  # rows of a piece of a long log, of which ...
-MOST_PIECES = 10  # ... so many are kept, evenly spaced
+PIECE = 512  # rows of a piece of a long log, of which ...
+MOST_PIECES = 20  # ... so many are kept, evenly spaced
 SNIPPETS, SNIPPET = 32, 64  # stretches of samples as they were logged, for the noise, and samples of each
 LARGEST = 1e100  # squares and products of such numbers stay finite
 
@@ -38,13 +38,18 @@ def fingerprint(prepared: Prepared) -> dict[str, Any]:
         "rows": _thinned(
             [_packed(start + i * step, step, rows[i : i + PIECE]) for i in range(0, len(rows), PIECE)], MOST_PIECES
         ),
+        "total": len(rows),
         "samples": [_packed(float(motion.t[i]), 1.0 / rate, prepared.effort[i : i + SNIPPET]) for i in places],
     }
 
 
 def both(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fingerprint of two pieces of one log."""
-    return {key: _thinned([*one[key], *other[key]], most) for key, most in (("rows", MOST_PIECES), ("samples", SNIPPETS))}
+    return {
+        "rows": _thinned([*one["rows"], *other["rows"]], MOST_PIECES),
+        "total": one["total"] + other["total"],
+        "samples": _thinned([*one["samples"], *other["samples"]], SNIPPETS),
+    }
 
 
 def _thinned(pieces: list[dict[str, Any]], most: int) -> list[dict[str, Any]]:
@@ -63,7 +68,8 @@ def unpacked(stored: Mapping[str, Any]) -> tuple[Array, Array]:
     """Return times and rows of a stored piece."""
     low, size = np.asarray(stored["low"], dtype=float), np.asarray(stored["size"], dtype=float)
     levels = np.frombuffer(base64.b64decode(stored["levels"], validate=True), dtype="<u2").reshape(-1, low.size)
-    return float(stored["start"]) + float(stored["step"]) * np.arange(len(levels)), low + size * levels
+    t = float(stored["start"]) + float(stored["step"]) * np.arange(len(levels))
+    return t.astype(np.float64), np.asarray(low + size * levels)
 
 
 def is_whole(stored: Mapping[str, Any]) -> bool:
@@ -73,9 +79,9 @@ def is_whole(stored: Mapping[str, Any]) -> bool:
         finite = all(np.all(np.abs(t) < LARGEST) and np.all(np.abs(rows) < LARGEST) for t, rows in found)
         if not finite or len({rows.shape[1] for _, rows in found}) > 1 or any(each["step"] <= 0.0 for each in pieces):
             return False
-    return True
+    return 0 < int(stored["total"]) < LARGEST
 
 
 def scale_of(spread: Array) -> Array:
     """Return what positions are divided by; a joint that hardly moves counts less, because it has noise only."""
-    return np.sqrt(spread.size) * np.maximum(spread, max(0.01 * float(spread.max()), 1e-300))
+    return np.asarray(np.sqrt(spread.size) * np.maximum(spread, max(0.01 * float(spread.max()), 1e-300)))

@@ -39,8 +39,8 @@ WINDOW = 0.8  # path of a window
 MARKS = 9  # points of the path of a window that are compared
 STEP = 0.1  # path between windows of the training log
 NEAR = 0.15  # root mean square distance of a candidate; linear interpolation and unknown ends make up to 0.1
-MOST = 12  # nearest candidates of one window that are tried
-BLOCKS, BLOCK = 8, 20  # of a long validation log, so many blocks of so many windows are compared
+MOST = 8  # nearest candidates of one window that are tried
+BLOCKS, BLOCK = 5, 20  # of a long validation log, so many blocks of so many windows are compared
 FEWEST = 6  # rows of a window
 OSCILLATION = 5.6  # path of one joint, or of all together, that tells one motion from another
 SHORT = 1.6  # path that several joints need at least
@@ -167,9 +167,9 @@ class Overlap(NamedTuple):
 def overlap(sources: Iterable[Mapping[str, Any]], prepared: Prepared, predicted: Array) -> Overlap:
     """Return what a prepared log shares with the sources of a fit; `predicted` are the model's efforts at its samples."""
     q, n = prepared.motion.q, prepared.motion.q.shape[1]
-    stored = []
-    for source in sources:
-        own = source.get("motion", {"rows": (), "samples": ()})
+    stored, total = [], 0
+    for own, source in ((source["motion"], source) for source in sources if "motion" in source):
+        total += own["total"]
         snippets = [unpacked(each) for each in own["samples"]]
         rounding = np.max([np.square(each["size"]) for each in own["samples"]] or [np.zeros(n)], axis=0) / 12.0
         stored += [(str(source["name"]), *unpacked(each), snippets, rounding) for each in own["rows"]]
@@ -195,7 +195,9 @@ def overlap(sources: Iterable[Mapping[str, Any]], prepared: Prepared, predicted:
     chains: list[Chain] = []
     for piece in pieces:
         chains += _chains(piece, samples, ends, _paths(length, z, starts), n)
-    return _shares(chains, ends, prepared, predicted)
+    kept = sum(piece.t.size for piece in pieces) / max(total, 1)  # of a long log some pieces are known
+    copied, repeated, where = _shares(chains, ends, prepared, predicted)
+    return Overlap(min(copied / kept, 1.0), min(repeated / kept, 1.0), where)
 
 
 def _length(z: Array) -> Array:
@@ -270,7 +272,7 @@ def _shares(chains: Sequence[Chain], ends: Array, prepared: Prepared, predicted:
     """Return the shares of all windows that copies and other runs of the same motion cover, and where."""
     n = prepared.motion.q.shape[1]
     copied, repeated = np.zeros(len(ends), dtype=bool), np.zeros(len(ends), dtype=bool)
-    where: dict[str, list[str]] = {"copy": [], "repeat": []}
+    spans: dict[str, list[tuple[str, float, float]]] = {"copy": [], "repeat": []}
     for chain in chains:
         if len(chain.windows) + 1 < min(2.0 * max(SHORT, OSCILLATION / n) / WINDOW, 0.5 * len(ends)):
             continue
@@ -280,9 +282,18 @@ def _shares(chains: Sequence[Chain], ends: Array, prepared: Prepared, predicted:
         covered = np.isin(ends[:, 0], [w.t[0] for w in chain.windows])
         (copied if kind == "copy" else repeated)[covered] = True
         first, last = chain.windows[0], chain.windows[-1]
-        span = first.a * first.t[0] + first.b, last.a * last.t[1] + last.b
-        where[kind].append(f"'{chain.piece.name}' from {span[0]:.4g} s to {span[1]:.4g} s")
-    named = where["copy"] or where["repeat"]
-    return Overlap(
-        float(np.mean(copied)), float(np.mean(copied | repeated)), ", ".join(named[:3]) + (" ..." if len(named) > 3 else "")
-    )
+        spans[kind].append((chain.piece.name, first.a * first.t[0] + first.b, last.a * last.t[1] + last.b))
+    where = _listed(spans["copy"] or spans["repeat"], 2.0 * float(np.mean(ends[:, 1] - ends[:, 0])))
+    return Overlap(float(np.mean(copied)), float(np.mean(copied | repeated)), where)
+
+
+def _listed(spans: list[tuple[str, float, float]], gap: float) -> str:
+    """Return stretches of training logs in words; those that are closer than `gap` are one."""
+    joined: list[tuple[str, float, float]] = []
+    for name, start, end in sorted(spans):
+        if joined and joined[-1][0] == name and start < joined[-1][2] + gap:
+            joined[-1] = (name, joined[-1][1], max(end, joined[-1][2]))
+        else:
+            joined.append((name, start, end))
+    listed = [f"'{name}' from {start:.4g} s to {end:.4g} s" for name, start, end in joined]
+    return ", ".join(listed[:3]) + (" ..." if len(listed) > 3 else "")
