@@ -219,7 +219,7 @@ DISGUISES: dict[str, Callable[[Case, Path], di.Log]] = {
 def test_training_data_in_disguise_are_no_validation(case, disguise, tmp_path):
     log = DISGUISES[disguise](case, tmp_path)
     with pytest.raises(
-        IdentificationError, match=r"holds training data: \d+% of its motion has the positions and the noise of"
+        IdentificationError, match=r"holds training data: \d+ % of its motion has the positions and the noise of"
     ):
         case.fit.score(log)
     score = case.fit.score(log, allow_training=True)
@@ -347,5 +347,5 @@ def test_long_logs_keep_a_limited_number_of_pieces(serial):
 def test_a_damaged_fingerprint_is_refused(serial):
     content = serial.fit.to_dict()
     content["sources"][0]["motion"]["rows"][0]["levels"] = "no base64!"
-    with pytest.raises(IdentificationError, match="not a fit written by dynident"):
+    with pytest.raises(IdentificationError, match="fingerprint of one of its sources is damaged"):
         di.Fit.from_dict(content)

@@ -196,7 +196,7 @@ def _next_step(robot: Path, output: Path, verdict: Any, effort: str | None) -> s
     if not verdict.validated:
         options = "" if effort in (None, "none") else f" --effort {effort}"
         lines.append(
-            "next: judge it on a log that was not fitted, with the same options for the log: "
+            "next: judge it on a log of another motion, with the same options for the log: "
             f"dynident validate {robot} {fit} OTHER_LOG{options}"
         )
     elif verdict.ok and robot.is_file():

@@ -11,7 +11,8 @@ mean 0 and variance phi / N + 0.1^2, with N independent values and 0.1 for the i
 the likelihood ratio of both hypotheses, summed over joints and frequencies, is expected to be I for another run and -I for a
 copy with noise; the log is called a copy below -I / 2, and if it hardly differs (mean phi below 0.1). A low-pass acts on all
 joints alike: its gain is divided out, and frequencies that it has removed do not count, nor do those below the rounding of the
-fingerprint. Snippets show the noise above the motion, rows that in its band.
+fingerprint. Snippets show the noise above the motion, rows that in its band. Noise that was added to a copy is in the residual
+of the model as well, so a difference that is larger than that residual is none.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ GROUPS = 16  # of frequencies, up to half the rate
 FAINT = 0.7  # amplitude over that of the training log, below which a filter has removed these frequencies
 SLACK = 0.1  # of beta: what interpolation, filters and rounding of a copy may change
 ALIKE = 0.1  # phi of logs that differ by less than another run would
-EXPLAINED = 4.0  # squares of the difference of both logs over those of the residual, from which on the motion is another one
+ADDED, EXPLAINED = 1.3, 4.0  # of `explained`: at most for a copy, 1 but for chance; at least for another motion, 2 likewise
+DROWNED = 10.0  # phi of noise in which a copy cannot be recognised
 ROUNDED = 100.0  # power over that of the rounding of the fingerprint, from which on it can be compared
 NOTHING = (0.0, 0.0, np.inf)  # of `another_run`, if no frequency can be compared
 Triple = tuple[Array, Array, Array]  # efforts (rows, n): training log, validation log, model
@@ -39,21 +41,27 @@ def distance(triples: list[Triple]) -> float:
     return float(np.sum(np.sum((there - here) ** 2, axis=0) / np.maximum(np.sum(here**2, axis=0), 1e-300)))
 
 
-def other_motion(triples: list[Triple]) -> bool:
-    """Return whether the model explains by the motion that the efforts differ: speeds or accelerations are others."""
+def explained(triples: list[Triple]) -> float:
+    """Return the square of the difference of both logs over that of the residual of the validation log, mean of the joints.
+
+    Noise that is added to a copy is in both, 1 at most; another run with as much noise gives 2 at most; more than that is
+    explained by the motion: speeds or accelerations differ.
+    """
     if not triples:
-        return False
+        return 0.0
     one, other, product, _ = _cells([(there, here) for there, here, _ in triples], 1.0)
     model, _, like = _cells([(p, here) for _, here, p in triples], 1.0)[:3]
     kept = other > FAINT**2 * one  # not removed by a filter
     apart, own, size = (
         np.sum(np.where(kept, x, 0.0), axis=0) for x in (one + other - 2.0 * product, model + other - 2.0 * like, other)
     )
-    return bool(np.mean(apart / np.maximum(own + SAME**2 * size, 1e-300)) > EXPLAINED)
+    return float(np.mean(apart / np.maximum(own + SAME**2 * size, 1e-300)))
 
 
 def is_copy(rows: list[Triple], snippets: list[Triple], rounding: Array) -> bool:
     """Return whether efforts in the band of the motion and samples as they were logged have the same noise."""
+    if max(explained(rows), explained(snippets)) > ADDED:
+        return False
     slow = another_run([(there - p, here - p, p) for there, here, p in rows], 0.3, np.zeros(1))
     fast = another_run(snippets, 0.75, rounding) if snippets else NOTHING
     phi = slow[2] if fast is NOTHING else fast[2]
@@ -72,9 +80,10 @@ def another_run(triples: list[Triple], independent: float, rounding: Array) -> t
         amplitude = np.sqrt(other / one)
         amplitude[np.isnan(amplitude).all(axis=1)] = 0.0
         gain = np.nanmedian(amplitude, axis=1, keepdims=True)  # a filter acts on all joints alike
-        seen = (one > faintest) & (values > 0.0) & (gain > FAINT)
+        passed = gain > FAINT
         gain = np.minimum(gain, 1.0)
         beta, phi = product / one / gain, other / one / gain**2 - 2.0 * product / one / gain + 1.0
+        seen = (one > faintest) & (values > 0.0) & passed & (phi < DROWNED)
         expected, variance = np.minimum(0.5 * phi, 1.0), phi / values + SLACK**2
         evidence = expected / variance * (1.0 - beta - 0.5 * expected)
         information = 0.5 * expected**2 / variance

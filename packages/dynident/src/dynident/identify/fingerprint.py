@@ -74,12 +74,15 @@ def unpacked(stored: Mapping[str, Any]) -> tuple[Array, Array]:
 
 def is_whole(stored: Mapping[str, Any]) -> bool:
     """Return whether a stored fingerprint can be compared with a log."""
-    for pieces in (stored["rows"], stored["samples"]):
-        found = [unpacked(each) for each in pieces]
-        finite = all(np.all(np.abs(t) < LARGEST) and np.all(np.abs(rows) < LARGEST) for t, rows in found)
-        if not finite or len({rows.shape[1] for _, rows in found}) > 1 or any(each["step"] <= 0.0 for each in pieces):
-            return False
-    return 0 < int(stored["total"]) < LARGEST
+    try:
+        rows, samples = ([unpacked(each) for each in stored[key]] for key in ("rows", "samples"))
+        steps = [float(each["step"]) for key in ("rows", "samples") for each in stored[key]]
+        total = int(stored["total"])
+    except (KeyError, TypeError, ValueError):  # a file that was edited
+        return False
+    finite = all(np.all(np.abs(x) < LARGEST) for pair in (*rows, *samples) for x in pair)
+    even = all(len({x.shape[1] for _, x in found}) <= 1 for found in (rows, samples))
+    return finite and even and all(step > 0.0 for step in steps) and total > 0
 
 
 def scale_of(spread: Array) -> Array:

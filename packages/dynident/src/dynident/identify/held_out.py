@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynident.arrays import Array
-from dynident.identify.copies import SAME, Triple, distance, is_copy, other_motion
+from dynident.identify.copies import EXPLAINED, SAME, Triple, distance, explained, is_copy
 from dynident.identify.fingerprint import REACH, scale_of, unpacked
 from dynident.signals.filters import Decimator, low_pass_weights
 from dynident.signals.preparation import Prepared
@@ -151,7 +151,7 @@ class Chain:
         again = "repeat" if self.same_speed else "new"
         if not any(np.any(there) for there, _, _ in rows):  # a fit to positions alone
             return again
-        if other_motion(rows) or other_motion(snippets):
+        if max(explained(rows), explained(snippets)) > EXPLAINED:
             return "new"
         return "copy" if is_copy(rows, snippets, self.piece.rounding) else again
 

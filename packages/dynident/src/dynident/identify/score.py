@@ -121,6 +121,8 @@ class Score(Tabular, Result):
             self.metrics.summary(),
             f"{self._covered()}; all samples, not low-passed: {100 * self.all_samples.relative:.2f} %",
         ]
+        if self.repeated > 0.0 and not self.training:
+            lines.append(f"{100 * self.repeated:.0f} % of the motion repeats {self.repeats}")
         if np.isfinite(self.description):
             lines.append(
                 f"before: {100 * self.description:.2f} % (description); after: {100 * self.metrics.relative:.2f} %; least "
@@ -223,8 +225,8 @@ def _no_validation(log: Log, shared: Overlap) -> str:
     found = f"log '{log.name}' was used for the fit"
     if shared.where:
         found = (
-            f"log '{log.name}' holds training data: {shared.copied:.0%} of its motion has the positions and the noise of "
-            f"{shared.where}"
+            f"log '{log.name}' holds training data: {100 * shared.copied:.0f} % of its motion has the positions and the noise "
+            f"of {shared.where}"
         )
     return (
         f"{found}, so its error is no validation; give another log, or ask for it by name: allow_training=True in Python, "

@@ -316,7 +316,8 @@ def _new_motion(held_out: Sequence[Score]) -> list[Check]:
     if all(score.repeated == 0.0 for score in held_out):
         return []
     newest = min(held_out, key=lambda score: score.repeated)
-    repeated = [f"{s.repeated:.0%} of the motion of '{s.name}' repeats {s.repeats}" for s in held_out if s.repeated > 0.0]
+    again = [score for score in held_out if score.repeated > 0.0]
+    repeated = [f"{100 * score.repeated:.0f} % of the motion of '{score.name}' repeats {score.repeats}" for score in again]
     proves = "" if newest.repeated < REPEATED else "; the errors show repeatability only, an error of the model repeats too"
     return [_check("new_motion", newest.repeated, REPEATED, f"{'; '.join(repeated)}{proves}")]
 
