@@ -61,7 +61,8 @@ class Piece:
     z: Array
     effort: Array
     snippets: list[tuple[Array, Array]]
-    rounding: Array  # variance that rounding adds to the snippets
+    rounding: Array  # variance that rounding adds to second differences of the snippets
+    own: bool  # the log is another part of the same recording, which cannot be a copy
     step: float = field(init=False)
     speed: Array = field(init=False)
     length: Array = field(init=False)
@@ -153,7 +154,7 @@ class Chain:
             return again
         if max(explained(rows), explained(snippets)) > EXPLAINED:
             return "new"
-        return "copy" if is_copy(rows, snippets, self.piece.rounding) else again
+        return "copy" if not self.piece.own and is_copy(rows, snippets, self.piece.rounding) else again
 
 
 class Overlap(NamedTuple):
@@ -164,15 +165,20 @@ class Overlap(NamedTuple):
     where: str = ""
 
 
-def overlap(sources: Iterable[Mapping[str, Any]], prepared: Prepared, predicted: Array) -> Overlap:
-    """Return what a prepared log shares with the sources of a fit; `predicted` are the model's efforts at its samples."""
+def overlap(sources: Iterable[Mapping[str, Any]], checksum: str, prepared: Prepared, predicted: Array) -> Overlap:
+    """Return what a prepared log shares with the sources of a fit; `predicted` are the model's efforts at its samples.
+
+    A source with the same `checksum` is another part of the same recording: its later periods are other runs, not copies.
+    """
     q, n = prepared.motion.q, prepared.motion.q.shape[1]
     stored, total = [], 0
     for own, source in ((source["motion"], source) for source in sources if "motion" in source):
         total += own["total"]
         snippets = [unpacked(each) for each in own["samples"]]
-        rounding = np.max([np.square(each["size"]) for each in own["samples"]] or [np.zeros(n)], axis=0) / 12.0
-        stored += [(str(source["name"]), *unpacked(each), snippets, rounding) for each in own["rows"]]
+        rounding = np.max([np.square(each["size"]) for each in own["samples"]] or [np.zeros(n)], axis=0) / 2.0
+        stored += [
+            (str(source["name"]), *unpacked(each), snippets, rounding, source["sha256"] == checksum) for each in own["rows"]
+        ]
     stored = [each for each in stored if each[2].shape[1] == 2 * n and len(each[1]) >= FEWEST]
     if not stored:
         return Overlap()

@@ -213,11 +213,11 @@ def _with_motors(score: Score, rows: Rows, motion: Motion, prepared: Prepared, e
     return replace(score, motors=motors, preload=inside / whole if redundant and whole > 0.0 else 0.0)
 
 
-def _shared(fit: Fit, motion: Motion, prepared: Prepared, predicted: Array) -> Overlap:
+def _shared(fit: Fit, checksum: str, motion: Motion, prepared: Prepared, predicted: Array) -> Overlap:
     """Return what a log shares with the training logs; efforts are compared where they were measured."""
     if fit.mechanism.loops:
         predicted = np.einsum("tkn,tn->tk", motor_map(fit.equations, motion), predicted)
-    return overlap(fit.sources, prepared, predicted)
+    return overlap(fit.sources, checksum, prepared, predicted)
 
 
 def _no_validation(log: Log, shared: Overlap) -> str:
@@ -255,7 +255,7 @@ def score_fit(fit: Fit, log: Log, allow_training: bool = False) -> Score:
     free = fit.values if fit.free is None else fit.free
     betas = np.array([fit.values, fit.described, free])
     efforts, deviation, share = fit.evaluate(motion, betas, prepared.temperature, prepared.effort)
-    shared = Overlap(1.0, 1.0) if training else _shared(fit, motion, prepared, efforts[0])
+    shared = Overlap(1.0, 1.0) if training else _shared(fit, source["sha256"], motion, prepared, efforts[0])
     training = shared.copied > COPIED
     if training and not allow_training:
         raise IdentificationError(_no_validation(log, shared))
