@@ -9,10 +9,10 @@ import threading
 import time
 
 
-def point(sequence: int, joints: list[float], velocity: float, duration: float, order: str = "<") -> bytes:
-    """JOINT_TRAJ_PT, 68 bytes: LENGTH, type 11, request, no reply code, then its data."""
+def point(sequence: int, joints: list[float], velocity: float, duration: float, order: str = "<", comm: int = 2) -> bytes:
+    """JOINT_TRAJ_PT, 68 bytes: LENGTH, type 11, request (2) or topic (1), no reply code, then its data."""
     slots = [*joints, *[0.0] * (10 - len(joints))]
-    return struct.pack(order + "iiiii10fff", 64, 11, 2, 0, sequence, *slots, velocity, duration)
+    return struct.pack(order + "iiiii10fff", 64, 11, comm, 0, sequence, *slots, velocity, duration)
 
 
 def full_point(sequence: int, t: float, q: list[float], v: list[float], a: list[float], order: str = "<") -> bytes:
@@ -101,6 +101,80 @@ class StyleServer:
         for sock in (self.motion, self.state):
             with contextlib.suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)
+            sock.close()
+
+
+class PrintedController:
+    """The controller program of [Pagani2022, Appendix A.5] over UDP: each port answers one handshake and then loops.
+
+    The motion task answers every packet with a header, the feedback task never reads again.
+    """
+
+    def __init__(self, interval: float) -> None:
+        self.interval, self.handshakes, self.points, self.short = interval, [0, 0], [], 0
+        self.joints = [0.0] * 10
+        self._path: list[tuple[float, tuple[float, ...]]] = []
+        self._began = 0.0
+        self._lock, self._done = threading.Lock(), threading.Event()
+        self.sockets = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(2)]
+        for sock in self.sockets:
+            sock.bind(("127.0.0.1", 0))
+            sock.settimeout(0.05)
+        self.ports = [sock.getsockname()[1] for sock in self.sockets]
+        for task in (self._motion, self._state):
+            threading.Thread(target=task, daemon=True).start()
+
+    def _handshake(self, task: int) -> tuple[str, int]:
+        while True:
+            data, name = self._receive(task)
+            if data:
+                self.handshakes[task] += 1
+                self.sockets[task].sendto(data, name)
+                return name
+
+    def _receive(self, task: int) -> tuple[bytes, tuple[str, int]]:
+        while not self._done.is_set():
+            with contextlib.suppress(TimeoutError):
+                return self.sockets[task].recvfrom(152)
+        raise OSError("closed")
+
+    def _motion(self) -> None:
+        with contextlib.suppress(OSError):
+            self._handshake(0)
+            while True:
+                data, name = self._receive(0)
+                kind = struct.unpack_from("<4i", data)[1] if len(data) >= 16 else 0
+                self.short += len(data) < 16
+                if kind == 14:
+                    sequence, t = struct.unpack_from("<i4xf", data, 20)
+                    self._take(sequence, t, struct.unpack_from("<10f", data, 32))
+                elif kind == 11 and struct.unpack_from("<i", data, 16)[0] == -4:
+                    with self._lock:
+                        self._path.clear()
+                self.sockets[0].sendto(struct.pack("<4i", 12, kind, 3, 1), name)
+
+    def _take(self, sequence: int, t: float, joints: tuple[float, ...]) -> None:
+        with self._lock:
+            if sequence == 0:
+                self._path, self._began = [], time.monotonic()
+            self._path.append((t, joints))
+            self.points.append((sequence, joints))
+
+    def _state(self) -> None:
+        with contextlib.suppress(OSError):
+            name, count = self._handshake(1), 0
+            while not self._done.wait(self.interval):
+                with self._lock:
+                    now = time.monotonic() - self._began
+                    reached = [joints for t, joints in self._path if t <= now]
+                    self.joints = list(reached[-1]) if reached else self.joints
+                self.sockets[1].sendto(struct.pack("<5i10f", 56, 10, 1, 0, count, *self.joints), name)
+                count += 1
+
+    def close(self) -> None:
+        self._done.set()
+        time.sleep(0.1)
+        for sock in self.sockets:
             sock.close()
 
 

@@ -104,7 +104,7 @@ def test_a_dry_run_says_what_and_how_long(tmp_path, capsys) -> None:
         (["controller", ROBOT, "--rate", "0"], "--rate is 0"),
         (["controller", ROBOT, "--key-file", "missing"], "cannot be read"),
         (["controller", ROBOT, "--duration", "1e30"], "--duration is 1e+30; give 0 to"),
-        (["controller", ROBOT, "--watchdog", "nan"], "--watchdog is nan"),
+        (["controller", ROBOT, "--feedback", "nan"], "--feedback is nan"),
         (["track", ROBOT, "--seed=-1"], "--seed is -1"),
         (["schedule", ROBOT, "--joint", "joint4", "--interval", "1e-30", "-o", "x"], "a time of at least 1 s"),
         (["record"], "give a plan"),

@@ -11,17 +11,19 @@ import sys
 import threading
 import time
 from contextlib import closing
+from itertools import groupby
 from pathlib import Path
 
 import numpy as np
 import pytest
-from link_peers import StyleServer
+from link_peers import PrintedController, StyleServer
 from link_process import plan
 from warm_robots import balanced_arm6, warm_arm6
 
 import dynident as di
 from dynident.errors import LinkError
-from dynident.excitation import Plan, stage_logs
+from dynident.excitation import Plan, Stage, stage_logs
+from dynident.trajectory import Moves
 from dynident_lab.campaigns import CampaignLog, read_journal
 from dynident_lab.link import (
     AbortedError,
@@ -306,7 +308,7 @@ def test_a_real_robot_moves_only_after_a_confirmation(server, tmp_path, monkeypa
     monkeypatch.setattr(Emulator, "identity", property(lambda _: {**told, "virtual": False}))
     with pytest.raises(LinkError, match=r"this is a real robot.*--yes"):
         campaign_of(server, tmp_path / "c")
-    campaign_of(server, tmp_path / "c", yes=True)  # the refusal has left nothing
+    campaign_of(server, tmp_path / "c", yes=True).controller.close()  # the refusal has left nothing
     with pytest.raises(LinkError, match=r"this is a real robot.*--yes"):
         Campaign(tmp_path / "c", client_of(server)).run()
     assert "cycle begun" not in events(tmp_path / "c")
@@ -328,6 +330,27 @@ def test_a_campaign_runs_on_a_controller_that_knows_the_standard_alone(tmp_path,
     log = di.Log.read(tmp_path / "c").cycles()[0]
     assert log.joints == plan(1).coordinates
     np.testing.assert_allclose(log.position[-1], wanted.q[-1], atol=1e-6)
+
+
+@pytest.mark.parametrize("interval", [0.001, 0.3])
+def test_two_cycles_are_recorded_from_the_printed_controller_with_one_handshake(tmp_path, interval) -> None:
+    printed = PrintedController(interval)
+    there = np.array([0.2, -0.1, 0.1, 0.3])
+    stage = Stage("move", "training", Moves([0 * there, there, 0 * there], [0.5, 0.5]))
+    wanted = Plan("small", ("a", "b", "c", "d"), [stage], 2, 50.0, 3.0, 10.0, 0 * there)
+    with closing(printed):
+        client = SimpleClient("127.0.0.1", *printed.ports, "udp")
+        assert Campaign.create(tmp_path / "c", wanted, Settings(), client, yes=True).run() == 2
+    assert printed.handshakes == [1, 1]
+    motion = wanted.motion(50.0)
+    sent = [point for point, _ in groupby(printed.points)]  # one whose answer is late is repeated
+    assert [k for k, _ in sent] == [*range(len(motion))] * 2
+    np.testing.assert_allclose([joints[:4] for _, joints in sent], np.vstack([motion.q] * 2), atol=1e-6)
+    log = di.Log.read(tmp_path / "c")
+    assert log.joints == wanted.coordinates
+    assert sorted(log.cycles()) == [0, 1]
+    assert log.position.shape[1] == 4
+    assert np.all((log.position > -0.1 - 1e-6) & (log.position < 0.3 + 1e-6))
 
 
 def test_a_killed_campaign_loses_nothing_and_goes_on(server, tmp_path) -> None:

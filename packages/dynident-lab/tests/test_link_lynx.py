@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import hmac
 import socket
@@ -84,6 +85,8 @@ def test_the_state_machine_as_its_document_draws_it(serve) -> None:
         assert b"not homed" in ask(4, RUN, CONTROL)[2]
         assert ask(0, CLOSE, CONTROL)[:2] == (0, CLOSED)
         assert ask(0, OPEN, HOMING)[:2] == (0, OPENED)
+        refused = ask(4, HOME, 0)
+        assert b"belongs to task 2 (homing), but TASK of the frame is 0; send TASK 2" in refused[2]
         assert ask(4, HOME, HOMING)[:2] == (4, DONE)
         end = time.monotonic() + 60.0
         while server.emulator.setpoints.moving and time.monotonic() < end:
@@ -118,6 +121,24 @@ def test_a_key_is_proved_and_never_sent(serve) -> None:
             time.sleep(0.01)
         with pytest.raises(LinkError, match=sentence):
             LynxClient("127.0.0.1", server.port, key).connect()
+
+
+@pytest.mark.parametrize("key", [b"", KEY])
+def test_idle_connections_neither_keep_the_owner_out_nor_stay(serve, key) -> None:
+    now = [0.0]
+    server = serve(key=key, clock=lambda: now[0])
+    idle = [socket.create_connection(("127.0.0.1", server.port), timeout=60.0) for _ in range(200)]
+    client = LynxClient("127.0.0.1", server.port, key)
+    client.connect()
+    now[0] = 6.0
+    for sock in idle:
+        with contextlib.suppress(OSError):  # closed, perhaps before its hello was read
+            while sock.recv(1000):
+                pass
+        sock.close()
+    assert client.state().alarm == 0
+    client.stop()
+    client.close()
 
 
 def test_a_network_address_needs_a_key(machine) -> None:

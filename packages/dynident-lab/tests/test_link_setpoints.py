@@ -8,7 +8,7 @@ import pytest
 from dynident.errors import LinkError
 from dynident_lab.link.setpoints import JointLimits, Point, Setpoints
 
-BOX = JointLimits(("a", "b"), np.array([-2.0, -2.0]), np.array([2.0, 2.0]), np.array([3.0, 3.0]))
+BOX = JointLimits(("a", "b"), np.array([-2.0, -2.0]), np.array([2.0, 2.0]), np.array([3.0, 3.0]), np.full(2, np.inf))
 T = 2.0
 
 
@@ -77,7 +77,9 @@ def test_stopping_is_continuous_and_ends_at_rest() -> None:
 
 
 def test_a_stop_near_a_limit_ends_within_it_and_what_is_outside_may_come_back() -> None:
-    buffer = Setpoints(np.zeros(2), JointLimits(BOX.names, BOX.lower, np.array([0.45, 2.0]), BOX.velocity), 1000)
+    buffer = Setpoints(
+        np.zeros(2), JointLimits(BOX.names, BOX.lower, np.array([0.45, 2.0]), BOX.velocity, BOX.acceleration), 1000
+    )
     buffer.begin()
     for t in (0.0, T / 2):
         buffer.push(Point(t, *polynomial(t)))
@@ -121,6 +123,45 @@ def test_what_the_robot_cannot_do_is_refused(point, sentence) -> None:
     buffer.begin()
     with pytest.raises(LinkError, match=sentence):
         buffer.push(point)
+
+
+def peaks(buffer: Setpoints, duration: float) -> tuple[float, float]:
+    """Largest speed and acceleration of the setpoints that a robot gets."""
+    rows = run(buffer, duration)
+    return np.abs(rows[:, 3:5]).max(), np.abs(rows[:, 5:7]).max()
+
+
+@pytest.mark.parametrize("fields", ["qva", "qv", "q"])
+def test_speed_and_acceleration_between_points_are_limited(fields) -> None:
+    """Whatever is known of the points: what passes stays below the limits, and what is refused would not."""
+    speed, acceleration = peaks(filled(9, fields), T)
+    for factor, sentence in ((1.001, ""), (0.99, "above its limit")):
+        for v, a in ((factor * speed, 1e9), (1e9, factor * acceleration)):
+            limits = JointLimits(BOX.names, BOX.lower, BOX.upper, np.full(2, v), np.full(2, a))
+            buffer = Setpoints(np.zeros(2), limits, 1000)
+            buffer.begin()
+
+            def fill(into: Setpoints = buffer) -> None:
+                for t in np.linspace(0.0, T, 9):
+                    q, v, a = polynomial(t)
+                    into.push(Point(float(t), q, v if "v" in fields else None, a if "a" in fields else None))
+                into.finish()
+
+            if sentence:
+                with pytest.raises(LinkError, match=sentence):
+                    fill()
+            else:
+                fill()
+
+
+def test_a_jump_within_the_mean_speed_is_refused_for_its_acceleration() -> None:
+    limits = JointLimits(BOX.names, BOX.lower, BOX.upper, np.full(2, 4.0), np.full(2, 15.0))
+    buffer = Setpoints(np.zeros(2), limits)
+    buffer.begin()
+    buffer.push(Point(0.0, np.zeros(2)))
+    buffer.push(Point(0.02, np.array([0.05, 0.0])))
+    with pytest.raises(LinkError, match=r"joint 'a' is asked for .*/s\^2, above its limit 15/s\^2"):
+        buffer.push(Point(0.04, np.array([0.10, 0.0])))
 
 
 def test_times_must_increase_and_a_trajectory_must_be_open() -> None:

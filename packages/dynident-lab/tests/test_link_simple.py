@@ -128,6 +128,110 @@ def test_feedback_comes_unasked_over_udp_after_the_handshake(serve) -> None:
             kinds.add(kind)
 
 
+def greeted(port: int) -> socket.socket:
+    """Return a UDP client after its handshake."""
+    sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    sock.settimeout(60.0)
+    sock.connect(("127.0.0.1", port))
+    sock.send(b"\x8e")
+    while sock.recv(1000) != b"\x8e":
+        pass  # a topic came first
+    return sock
+
+
+class Clock:
+    """A clock of the host that a test sets."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_silent_udp_clients_are_served_after_ten_minutes(serve) -> None:
+    clock = Clock()
+    server = serve("udp", feedback=1.0, clock=clock)
+    with greeted(server.state_port) as listener, greeted(server.motion_port) as streamer:
+        streamer.send(point(0, [0.0], 0.0, 0.0))
+        assert struct.unpack("<4i", streamer.recv(1000)) == (12, 11, 3, 1)
+        for second in range(1, 601):
+            clock.now = float(second)
+            kinds = []
+            while 13 not in kinds:  # STATUS is the last of what comes unasked
+                kinds.append(struct.unpack_from("<4i", listener.recv(1000))[1])
+        assert kinds == [10, 13]
+        streamer.send(point(-4, [], 0.0, 0.0))
+        assert struct.unpack("<4i", streamer.recv(1000)) == (12, 11, 3, 1)
+    assert not server.dropped
+
+
+@pytest.mark.parametrize("transport", ["tcp", "udp"])
+def test_a_download_sent_as_topics_moves_the_robot(serve, transport) -> None:
+    """As ROS-Industrial's downloader sends it: START to END, and no answer is expected."""
+    server = serve(transport)
+    connect = greeted if transport == "udp" else lambda port: socket.create_connection(("127.0.0.1", port), timeout=60.0)
+    with connect(server.motion_port) as sock:
+        for sequence, q in ((-1, 0.0), (1, 0.05), (2, 0.10), (-3, 0.15)):
+            sock.send(point(sequence, [q], 0.1, 0.3 if sequence != -1 else 0.0, comm=1))
+        wait_until(lambda: abs(server.emulator.setpoints.q[0] - 0.15) < 1e-6)
+        sock.send(struct.pack("<4i", 12, 1, 2, 0))
+        assert struct.unpack_from("<4i", sock.recv(1000)) == (12, 1, 3, 1)  # the first answer is that to the ping
+    assert not server.emulator.alarms
+    assert not server.dropped
+
+
+def test_a_download_of_topics_that_lacks_a_point_moves_nothing(machine) -> None:
+    said = []
+    task = MotionTask(Emulator(machine), ignore=lambda *words: said.append(words))
+    for sequence in (-1, 1, 3, 4, -3):
+        assert task.receive(point(sequence, [0.01 * max(0, sequence)], 0.1, 0.2 if sequence != -1 else 0.0, comm=1)) == []
+    assert not task.emulator.setpoints.moving
+    assert [reason for reason, _ in said] == ["refused topic"] * 3
+    assert "point 3 came where 2 is expected" in said[0][1]
+    assert not task.emulator.alarms
+    assert task.receive(struct.pack("<4i", 12, 2, 1, 0)) == []  # GET_VERSION as a topic
+    assert said[3] == ("message that is no request", "type 2, COMM_TYPE 1")
+
+
+def test_what_is_ignored_is_counted_and_logged(serve, caplog) -> None:
+    server = serve("udp")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger, greeted(server.motion_port) as client:
+        stranger.connect(("127.0.0.1", server.motion_port))
+        for _ in range(10):
+            stranger.send(point(0, [0.0], 0.0, 0.0))
+        client.send(b"garbage")
+        client.send(struct.pack("<4i", 12, 1, 3, 1))
+        wait_until(lambda: server.dropped == 12)
+    assert dict(server.ignored) == {
+        "datagram without a handshake": 10,
+        "malformed message": 1,
+        "message that is no request": 1,
+    }
+    wait_until(lambda: len(caplog.records) == 4)  # the 1st and the 10th, and one of each other reason
+    assert "datagram without a handshake" in caplog.text and "(10 so far)" in caplog.text
+
+
+@pytest.mark.parametrize("transport", ["tcp", "udp"])
+def test_idle_connections_do_not_keep_the_owner_out(serve, transport) -> None:
+    server = serve(transport)
+    connect = greeted if transport == "udp" else lambda port: socket.create_connection(("127.0.0.1", port), timeout=60.0)
+    idle = [connect(port) for port in (server.motion_port, server.state_port) for _ in range(100)]
+    client = client_of(server)
+    assert client.ping(b"x") == b"x"
+    more = [connect(port) for port in (server.motion_port, server.state_port) for _ in range(100)]
+    assert follow(client, motion(0.4)).shape[0] > 0  # the owner is never the one that makes room
+    client.close()
+    for sock in (*idle, *more):
+        sock.close()
+
+
+def wait_until(condition, timeout: float = 60.0) -> None:
+    end = time.monotonic() + timeout
+    while not condition():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.01)
+
+
 def test_a_second_client_is_told_who_has_the_controller(serve) -> None:
     server = serve()
     first = client_of(server)
@@ -284,20 +388,21 @@ def test_a_client_that_dies_leaves_a_robot_at_rest(serve) -> None:
     assert np.abs(server.emulator.setpoints.q - WAY).max() > 0.01  # it did not go on
 
 
-def test_a_silent_client_is_stopped_by_the_watchdog(machine) -> None:
+@pytest.mark.parametrize("watched", [True, False])
+def test_a_watchdog_stops_only_clients_that_asked_for_one(machine, watched) -> None:
     emulator = Emulator(machine)
-    emulator.watchdog = 0.2
     task = MotionTask(emulator)
     wanted = motion(1.0, step=0.02)
     for k in range(len(wanted)):
         task.receive(full_point(k, wanted.t[k], list(wanted.q[k]), list(wanted.v[k]), list(wanted.a[k])))
-    emulator.pinged = time.monotonic()
+    task.receive(struct.pack("<4i", 12, 1, 2, 0))  # a ping asks for nothing
+    if watched:
+        assert decode(task.receive(struct.pack("<5id", 24, 9003, 2, 0, 7, 2.0))[0]).reply == 1
+    emulator.heard -= 600.0
     emulator.start()
-    end = time.monotonic() + 60.0
-    while not emulator.alarms and time.monotonic() < end:
-        time.sleep(0.01)
+    wait_until(lambda: emulator.alarms if watched else np.abs(emulator.setpoints.q - WAY).max() < 1e-6)
     emulator.close()
-    assert emulator.alarms[-1].code == 4013
+    assert [alarm.code for alarm in emulator.alarms] == ([4013] if watched else [])
 
 
 def test_the_same_seed_gives_the_same_log() -> None:

@@ -18,10 +18,11 @@ import dynident as di
 from dynident.cli.consoles import note, notes, out, print_json
 from dynident.cli.machines import DrivesFile, Machine, any_machine
 from dynident.cli.options import AS_WRITTEN, AsJson, OptionalFolder, Quiet, RobotOptions, check_output
-from dynident.cli.robots import find_robot, known_robots
+from dynident.cli.robots import find_robot, is_known, known_robots
 from dynident.cli.words import OTHER_NAMES
 from dynident.errors import DynidentError, LinkError
 from dynident.excitation import Plan
+from dynident.excitation.experiment import motion_limits
 from dynident.files import BYTES, read_json, read_regular, to_json, write_atomic
 from dynident.identify import RLS
 from dynident.results import stored
@@ -29,6 +30,7 @@ from dynident_lab import link
 from dynident_lab.link.schedule import clock_text, seconds
 
 if TYPE_CHECKING:
+    from dynident.arrays import Array
     from dynident.mechanism import Mechanism
     from dynident_lab.link.campaign import Campaign
     from dynident_lab.link.controller import Identity
@@ -53,6 +55,17 @@ def _key(path: Path | None) -> bytes:
     return key
 
 
+def _accelerations(robot: str, mechanism: Mechanism, file: Path | None) -> Array | None:
+    """Return the largest accelerations of a file or of a known machine; None where nobody gives any."""
+    if file is not None:
+        return motion_limits(mechanism, file)[1].acceleration
+    make = find_robot(robot).published if is_known(robot) else None
+    try:
+        return None if make is None else make(mechanism).limits.acceleration
+    except DynidentError:  # its document prints none
+        return None
+
+
 def controller(
     robot: Machine,
     /,
@@ -68,13 +81,13 @@ def controller(
     feedback: float = 0.05,
     full: Annotated[bool, Parameter(name="--full-feedback")] = False,
     order: Annotated[str, Parameter(choices=("little", "big"))] = "little",
-    watchdog: float = 2.0,
     real_time: bool = False,
     following: float = 0.1,
     host: str = "127.0.0.1",
     peer: list[str] | None = None,
     key_file: Path | None = None,
     drives: DrivesFile = None,
+    limits: Path | None = None,
     described: RobotOptions = AS_WRITTEN,
     duration: float | None = None,
     as_json: AsJson = False,
@@ -110,8 +123,6 @@ def controller(
         Send JOINT_FEEDBACK instead of JOINT_POSITION.
     order
         Byte order.
-    watchdog
-        Silence of a client that pings after which the motion stops [s]; 0 for none.
     real_time
         Simulate in a process of its own, and run before others where allowed.
     following
@@ -122,12 +133,14 @@ def controller(
         Address that may connect (repeat for more); needed on a network.
     key_file
         File with the shared key of lynx; needed on a network.
+    limits
+        limits.toml with the largest accelerations; those of its document when absent for a known machine, otherwise none.
     duration
         Serve for so long [s]; until interrupted when absent.
     """
     if not 0.0 < rate <= 10_000.0 or buffer < 2:
         raise DynidentError(f"--rate is {rate:g} and --buffer {buffer}; give a rate above zero and at least 2 points")
-    for name, value, least in (("--feedback", feedback, 1e-3), ("--watchdog", watchdog, 0.0), ("--duration", duration, 0.0)):
+    for name, value, least in (("--feedback", feedback, 1e-3), ("--duration", duration, 0.0)):
         if value is not None and not least <= value <= LONGEST:
             raise DynidentError(f"{name} is {value:g}; give {least:g} to {LONGEST:g} s")
     key = _key(key_file)
@@ -137,9 +150,15 @@ def controller(
     except LinkError as error:  # the process of its own helps without that right too
         note(str(error))
     core = link.Emulator(
-        machine, period=1.0 / rate, speed=speed, seed=seed, capacity=buffer, following=following, real_time=real_time
+        machine,
+        period=1.0 / rate,
+        speed=speed,
+        seed=seed,
+        capacity=buffer,
+        following=following,
+        acceleration=_accelerations(robot, machine.mechanism, limits),
+        real_time=real_time,
     )
-    core.watchdog = watchdog
     server: Any
     if protocol == "lynx":
         server = link.LynxServer(core, host, 12000 if motion_port is None else motion_port, key)
@@ -176,8 +195,9 @@ def controller(
         _serve(core, ended, duration, quiet)
     finally:
         server.close()
-        if server.dropped and not quiet:
-            note(f"malformed packets, strangers and clients that did not read: {server.dropped} dropped")
+        for reason, count in server.ignored.items():
+            if not quiet:
+                note(f"{reason}: {count}")
     return 0
 
 

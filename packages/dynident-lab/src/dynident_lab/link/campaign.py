@@ -76,6 +76,7 @@ class Campaign:
         self.steps = steps_of(self.plan, self.settings)
         self.recorder: Recorder
         self.follower: Follower
+        self._connected: Identity | None = None  # by `create`: some controllers answer one handshake only
         self._lock = -1
         self._paused = self._abort = False
         self._lost = 0  # connections since the last complete cycle
@@ -91,17 +92,20 @@ class Campaign:
         address: str = "",
         **options: Any,
     ) -> Campaign:
-        """Make the folder of a campaign, after asking the controller who it is."""
+        """Make the folder of a campaign, after asking the controller who it is; it stays connected for `run`."""
         place = Path(folder)
         check_new(place)
         identity = controller.connect()
         try:
             _confirmed(identity, bool(options.get("yes")))
             cycle_motion(plan, identity)
-        finally:
+            create_folder(place, plan, settings, identity, address)
+            campaign = cls(place, controller, **options)
+        except BaseException:
             controller.close()
-        create_folder(place, plan, settings, identity, address)
-        return cls(place, controller, **options)
+            raise
+        campaign._connected = controller.identity
+        return campaign
 
     # ------------------------------------------------------------------ a person
     def pause(self, paused: bool = True) -> None:
@@ -173,7 +177,7 @@ class Campaign:
         end, pause = time.monotonic() + PATIENCE, 0.2
         while True:
             try:
-                identity = self.controller.connect()
+                identity, self._connected = self._connected or self.controller.connect(), None
                 self._check(identity)
                 break
             except (UnreachableError, OSError) as error:

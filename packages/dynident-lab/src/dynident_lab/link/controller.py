@@ -75,6 +75,11 @@ class Samples:
         parts = (self.index.astype(np.float64), self.clock, self.motion)
         return np.column_stack([*parts, self.position, self.velocity, self.effort, self.temperature])
 
+    def first(self, n: int) -> Samples:
+        """Return the samples of the first n joints: messages of a fixed length have slots for more."""
+        parts = (self.position, self.velocity, self.effort, self.temperature)
+        return Samples(self.index, self.clock, self.motion, *(part[:, :n] for part in parts))
+
     @classmethod
     def from_table(cls, table: Array) -> Samples:
         """Return the samples of a `table` (N, 3 + 4 n)."""
@@ -106,7 +111,7 @@ class Identity:
         Names of what is commanded, in order; empty when it does not tell.
     channels : tuple of str
         Names of what is measured.
-    lower, upper, velocity : ndarray, (n,)
+    lower, upper, velocity, acceleration : ndarray, (n,)
         Limits of the coordinates, infinite where none is known.
     effort_kind : str
         What the efforts are; empty when none are sent.
@@ -145,6 +150,7 @@ class Identity:
     identity: str = ""
     virtual: bool = False
     speed: float = 1.0
+    acceleration: Array | None = None
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> Identity:
@@ -162,10 +168,9 @@ class Identity:
         """
         try:
             n = len(data["coordinates"])
-            arrays = {
-                key: np.array([missing if x is None else float(x) for x in data[key]])
-                for key, missing in (("lower", -np.inf), ("upper", np.inf), ("velocity", np.inf), ("home", 0.0))
-            }
+            missing = {"lower": -np.inf, "upper": np.inf, "velocity": np.inf, "acceleration": np.inf, "home": 0.0}
+            given = {"acceleration": [None] * n, **data}  # controllers before 1.2 have none
+            arrays = {key: np.array([none if x is None else float(x) for x in given[key]]) for key, none in missing.items()}
             if any(x.shape != (n,) for x in arrays.values()):
                 raise LinkError("the controller's identity has limits of another number of joints")
             return cls(
@@ -296,7 +301,8 @@ class RemoteController(ABC):
 
     def approach(self, q: ArrayLike) -> Motion | None:
         """Return a slow motion from where the robot is to a pose, at rest at both ends."""
-        return approach(self.position(), np.asarray(q, dtype=np.float64), self.identity)
+        there = np.atleast_1d(np.asarray(q, dtype=np.float64))
+        return approach(self.position()[: there.size], there, self.identity)
 
     def move_to(self, q: ArrayLike, timeout: float = 120.0) -> None:
         """Move slowly to a pose and return when there; what is sampled meanwhile is thrown away."""
@@ -313,12 +319,15 @@ def approach(here: Array, there: Array, identity: Identity) -> Motion | None:
     if np.abs(there - here).max() < 1e-6:
         return None
     top = np.ones(here.size) if identity.velocity is None else identity.velocity
-    return straight(here, there - here, slow_duration(there - here, top), identity.period or 0.02)
+    return straight(here, there - here, slow_duration(there - here, top, identity.acceleration), identity.period or 0.02)
 
 
-def slow_duration(way: Array, top: Array) -> float:
+def slow_duration(way: Array, top: Array, acceleration: Array | None = None) -> float:
     """Return how long a move takes at `APPROACH` of the top speeds, whose profile is a quintic [s]."""
-    return max(0.5, float((1.875 * np.abs(way) / (APPROACH * np.where(np.isfinite(top), top, 1.0))).max()))
+    cruise = 1.875 * np.abs(way) / (APPROACH * np.where(np.isfinite(top), top, 1.0))
+    # The largest acceleration of the quintic is 10 / sqrt(3) of way / duration^2.
+    start = 0.0 if acceleration is None else np.sqrt(10.0 / math.sqrt(3.0) * np.abs(way) / acceleration)
+    return max(0.5, float(np.maximum(cruise, start).max()))
 
 
 def straight(here: Array, way: Array, duration: float, period: float) -> Motion:

@@ -35,7 +35,7 @@ from dynident_lab.link.plant import (
     settling_periods,
     tick_of,
 )
-from dynident_lab.link.setpoints import Point, Setpoints
+from dynident_lab.link.setpoints import ROUNDING, Point, Setpoints
 
 PATIENCE = 0.3  # after which a point that nothing follows is one of rest [s, host]
 STARVED = 5.0  # for which a moving robot waits for its next point [s, host]
@@ -76,6 +76,8 @@ class Emulator:
         Points that the buffer holds.
     following : float
         Largest distance between setpoint and robot [rad, m].
+    acceleration : array_like (n,) or float, optional
+        Largest accelerations of the setpoints; a mechanism has none of its own [rad/s^2, m/s^2].
     real_time : bool
         True simulates in a process of its own, so that samples are not late; see `prepare_timing`.
     """
@@ -90,6 +92,7 @@ class Emulator:
         seed: int = 0,
         capacity: int = 100,
         following: float = FOLLOWING,
+        acceleration: ArrayLike | None = None,
         real_time: bool = False,
     ) -> None:
         if not 1e-3 <= speed <= 1e6:
@@ -98,7 +101,7 @@ class Emulator:
             raise LinkError(f"following is {following}; give the largest distance between setpoint and robot, above zero")
         self.robot, self.speed, self.period, self.following = robot, speed, period, following
         self.plant = (PlantProcess if real_time else Plant)(robot, q, period, seed)
-        self.limits = joint_limits(robot)
+        self.limits = joint_limits(robot, acceleration)
         self.setpoints = Setpoints(self.plant.coordinates.copy(), self.limits, capacity)
         self.home, self.homing_speed = self.plant.coordinates.copy(), APPROACH  # share of the top speed
         self.tick = tick_of(robot, period)
@@ -111,8 +114,8 @@ class Emulator:
         self._rest_until: float = 0  # periods after its last motion at which an announced rest ends
         self._skipped = 0  # periods of a rest that was over before they had passed
         self.client = ""  # who has the motion port
-        self.pinged = 0.0  # when that client last asked, if it ever pinged [s, host]
-        self.watchdog = 0.0  # silence after which the motion stops [s, host]; 0 for none
+        self.watchdog = 0.0  # silence of that client after which the motion stops [s, host]; 0 for none
+        self.heard = 0.0  # when its last message came [s, host]
         self.touched = time.monotonic()
         self.clock = 0.0
         self._index = 0
@@ -130,7 +133,8 @@ class Emulator:
         facts = facts_of(self.plant, self.home)
         with self.lock:
             now = {"buffer": self.setpoints.capacity, "client": self.client, "setpoint": self.setpoints.q.tolist()}
-            return {**facts, **now, "speed": self.speed}
+            largest = [float(x) if math.isfinite(x) else None for x in self.limits.acceleration]
+            return {**facts, **now, "speed": self.speed, "acceleration": largest}
 
     @property
     def status(self) -> tuple[int, ...]:
@@ -200,10 +204,13 @@ class Emulator:
             if not points.room and points.covered - points.now > self.period * (SHORTEST - 0.5):
                 return False
             point.t = round(point.t / self.tick) * self.tick  # float32 times of a long motion are coarse
+            if abs(point.asked - point.t) <= ROUNDING * point.t:
+                point.asked = point.t
             try:
                 self.setpoints.push(point)
             except LinkError as error:
-                self.alarm(4010, str(error))
+                if not points.ended:
+                    self.alarm(4010, str(error))
                 raise
             if points.now > 0.0:  # it goes on
                 self._settle = 0
@@ -216,7 +223,11 @@ class Emulator:
         with self.lock:
             points = self.setpoints
             waits = points.now > 0.0 and points.dry and not points.moving
-            points.finish()
+            try:
+                points.finish()
+            except LinkError as error:
+                self.alarm(4010, str(error))
+                raise
             if waits and not points.moving:  # all points were used up before it was known that they are all
                 self._stood, self._settle = 0, settling_periods(self.period)
             self._moved.notify_all()
@@ -243,6 +254,12 @@ class Emulator:
         with self.lock:
             self.setpoints.stop()
             self._moved.notify_all()
+
+    def watch(self, silence: float) -> None:
+        """Stop a motion in which the client is silent for longer than this [s, host]; 0 for as long as it likes."""
+        if not 0.0 <= silence <= LONGEST_REST:
+            raise LinkError(f"a watchdog of {silence:g} s; give 0 to {LONGEST_REST:g} s")
+        self.heard, self.watchdog = time.monotonic(), silence
 
     def rest(self, resting: bool, duration: float = math.inf) -> None:
         """Let time pass with the robot's speed while it stands."""
@@ -307,7 +324,7 @@ class Emulator:
     def _next_chunk(self) -> float:
         """Return how long the next chunk is [s]; 0 to wait for points."""
         points, quiet = self.setpoints, time.monotonic() - self.touched
-        if self.watchdog and self.pinged and points.moving and time.monotonic() - self.pinged > self.watchdog:
+        if self.watchdog and points.moving and time.monotonic() - self.heard > self.watchdog:
             self.alarm(4013)
         if self._settle:
             return self._part(self._settle)
@@ -315,7 +332,11 @@ class Emulator:
         if points.braking or points.held or points.ended:
             return self._part(ahead / self.period) if points.moving and not points.braking else self._idle_chunk()
         if quiet > PATIENCE:
-            points.rest_here()
+            try:
+                points.rest_here()
+            except LinkError as error:
+                self.alarm(4010, str(error))
+                return self._idle_chunk()
             ahead = points.covered - points.now
         if ahead >= self.chunk - 1e-9:
             return self.chunk if points.dry else self._part(ahead / self.period)
@@ -374,10 +395,10 @@ class Emulator:
             clock = self.clock + np.arange(count) * (duration / count)
             self._index, self.clock = self._index + count, self.clock + duration
             if motion is not None:
-                error_now = np.abs(self.plant.coordinates - motion.q[-1])
-                if error_now.max() > self.following:
-                    i = int(error_now.argmax())
-                    text = f"following error of joint '{self.limits.names[i]}' is {error_now[i]:.3g}, above {self.following:g}"
+                apart = self.plant.deviation
+                if apart.max() > self.following:
+                    i = int(apart.argmax())
+                    text = f"following error of joint '{self.limits.names[i]}' is {apart[i]:.3g}, above {self.following:g}"
                     self.alarm(4011, text)
         return np.column_stack([index.astype(np.float64), clock, when, *signals])
 

@@ -25,7 +25,7 @@ from dynident_lab.link.recorder import Recorder
 Predict = Callable[[Motion], Array]
 
 SILENCE = 5.0  # without any sample, after which the connection counts as lost [s]
-STUCK = 30.0  # without progress of a motion, after which it has failed [s]
+STUCK = 30.0  # without progress of a motion, or a sample of a controller with feedback of its own rate [s]
 TOLD = 2.0  # within which a controller tells its alarm [s]
 REST_PERIOD = 1.0  # between two samples that are kept of a rest [s, controller]
 LOST = (4003, 4004, 4013, 4014)  # alarms that a lost or slow connection leaves
@@ -191,8 +191,8 @@ class Follower:
                 self.warmest = float(np.nanmax(heat))
         if found:
             self._heard = time.monotonic()
-        elif time.monotonic() - self._heard > SILENCE:
-            raise ConnectionError(f"no sample for {SILENCE:g} s")
+        elif time.monotonic() - self._heard > (longest := SILENCE if self.identity.period else STUCK):
+            raise ConnectionError(f"no sample for {longest:g} s")
         return found
 
     def drain(self, timeout: float) -> None:
@@ -228,9 +228,7 @@ class Follower:
             if self.controller.failure:
                 lost = self.controller.cut or self._alarm() in LOST
                 raise (ConnectionError if lost else LinkError)(self.controller.failure)
-            done = (
-                reached >= length - 1.5 * (self.identity.period or 0.02) and not status.moving and not self.controller.sending
-            )
+            done = reached >= length - 1.5 * self.identity.period and not status.moving and not self.controller.sending
             if done and (over or time.monotonic() - moved > TOLD):  # the last sample has come
                 break
             if time.monotonic() - moved > STUCK:

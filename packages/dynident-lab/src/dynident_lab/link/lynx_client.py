@@ -23,6 +23,7 @@ from dynident_lab.link.simple_messages import Framer
 
 TIMEOUT = 5.0  # of an answer [s]
 HEARTBEAT = 0.5  # [s]
+WATCHDOG = 2.0  # silence of this client after which the server stops a motion [s]
 
 
 class LynxClient(RemoteController):
@@ -150,7 +151,7 @@ class LynxClient(RemoteController):
     def _beat(self, closed: threading.Event) -> None:
         while not closed.wait(HEARTBEAT):
             try:
-                self._ask(Frame(x.SESSION, x.ALIVE))
+                self._ask(Frame(x.SESSION, x.ALIVE, data=struct.pack("<d", WATCHDOG)))
             except (LinkError, OSError):
                 return
 

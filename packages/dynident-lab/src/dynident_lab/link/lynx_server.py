@@ -1,17 +1,16 @@
-"""The server of Lynx: `LynxTask` turns frames into frames, `LynxServer` is the socket around it; one client at a time.
+"""The server of Lynx: `LynxTask` turns frames into frames, `LynxServer` is the socket around it; one client has the robot.
 
     initialization -> operation {configuration | homing | jog | control, one open at a time} -> terminate
 
-A command of a task that is not open is refused. Quick stop is taken in every state.
+A command of a task that is not open is refused. Quick stop is taken in every state. The robot belongs to the client that first
+proves the key, or sends a message where none is needed; a connection that says nothing is closed after a while.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
 import secrets
-import selectors
 import socket
 import struct
 import time
@@ -26,18 +25,18 @@ from dynident_lab.link import lynx_messages as x
 from dynident_lab.link.controller import APPROACH, slow_duration, straight
 from dynident_lab.link.emulator import Emulator
 from dynident_lab.link.lynx_messages import Frame, State
-from dynident_lab.link.simple_messages import Framer
-from dynident_lab.link.sockets import Connection, Server, is_local, open_socket
+from dynident_lab.link.sockets import Client, Server, is_local, open_socket
 
 MOST_POINTS = 2_000_000  # of a trajectory
 SWITCH = 1e-3  # distance to a limit at which its switch closes [rad, m]
+PATIENCE = 5.0  # for the proof of a client, or its first message where no key is needed [s]
 
 
 class LynxTask:
     """One client of a Lynx server."""
 
-    def __init__(self, emulator: Emulator, key: bytes = b"") -> None:
-        self.emulator, self._key = emulator, key
+    def __init__(self, emulator: Emulator, key: bytes = b"", claim: Callable[[], bool] = lambda: True) -> None:
+        self.emulator, self._key, self._claim = emulator, key, claim
         self.state = "initialization"
         self.task = 0
         self.acquire = False
@@ -49,8 +48,6 @@ class LynxTask:
     def hello(self) -> bytes:
         """Return the first frame of the server: version, whether a key is needed, a number used once."""
         body = struct.pack("<IB", x.VERSION, bool(self._key)) + self._nonce
-        if not self._key:
-            self.state = "operation"
         return x.encode(Frame(x.SESSION, x.HELLO, data=body))
 
     def receive(self, data: bytes) -> list[bytes]:
@@ -67,15 +64,15 @@ class LynxTask:
 
     def _answer(self, frame: Frame) -> list[Frame]:
         if self.state == "initialization":
-            if (
-                frame.comm == x.SESSION
-                and frame.kind == x.PROOF
-                and secrets.compare_digest(frame.data, x.proof(self._key, self._nonce))
-            ):
-                self.state = "operation"
-                return [self._ok(frame)]
             self.state = "terminate"
-            raise LinkError("the key is wrong; give the key of this controller")
+            proved = (frame.comm, frame.kind) == (x.SESSION, x.PROOF)
+            if self._key and not (proved and secrets.compare_digest(frame.data, x.proof(self._key, self._nonce))):
+                raise LinkError("the key is wrong; give the key of this controller")
+            if not self._claim():
+                raise LinkError(busy(self.emulator))
+            self.state = "operation"
+            if self._key:
+                return [self._ok(frame)]
         if frame.comm == x.COMMAND and frame.kind == x.QUICK_STOP:
             self.emulator.emergency_stop()
             return [self._ok(frame)]
@@ -89,6 +86,10 @@ class LynxTask:
     # ------------------------------------------------------------------ COMM 0
     def _session(self, frame: Frame) -> list[Frame]:
         if frame.kind == x.ALIVE:
+            if len(frame.data) not in (0, 8):
+                raise LinkError(f"ALIVE has {len(frame.data)} bytes; it needs none, or 8 with the time of a watchdog")
+            if frame.data:
+                self.emulator.watch(struct.unpack("<d", frame.data)[0])
             return [self._ok(frame)]
         if frame.kind == x.SHUTDOWN:
             self.emulator.stop()
@@ -142,8 +143,13 @@ class LynxTask:
 
     # ------------------------------------------------------------------ COMM 4
     def _need(self, task: int, frame: Frame) -> None:
-        if self.task != task or frame.task != task:
+        if self.task != task:
             raise LinkError(f"task {x.TASKS[task]} is not open; open it first")
+        if frame.task != task:
+            raise LinkError(
+                f"COMM {frame.comm} KIND {frame.kind} belongs to task {task} ({x.TASKS[task]}), but TASK of the frame is "
+                f"{frame.task}; send TASK {task}"
+            )
 
     def _command(self, frame: Frame) -> list[Frame]:
         core = self.emulator
@@ -189,7 +195,7 @@ class LynxTask:
     def _home(self) -> None:
         core = self.emulator
         way = core.home - core.setpoints.q
-        self._move(way, slow_duration(way, core.limits.velocity * core.homing_speed / APPROACH))
+        self._move(way, slow_duration(way, core.limits.velocity * core.homing_speed / APPROACH, core.limits.acceleration))
         core.homed = True
 
     def _jog(self, frame: Frame) -> None:
@@ -245,92 +251,63 @@ class LynxTask:
         return State(core.glance(), indicator, core.homed, self.task, low, high)
 
 
-class LynxServer(Server):
+def busy(emulator: Emulator) -> str:
+    """Return the sentence for a second client."""
+    return f"another client ({emulator.client}) has this controller; close it first"
+
+
+class LynxServer(Server[LynxTask]):
     """A controller that speaks Lynx."""
 
-    def __init__(self, emulator: Emulator, host: str = "127.0.0.1", port: int = 12000, key: bytes = b"") -> None:
+    def __init__(
+        self,
+        emulator: Emulator,
+        host: str = "127.0.0.1",
+        port: int = 12000,
+        key: bytes = b"",
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         if not is_local(host) and not key:
             raise LinkError(f"host '{host}' is on the network; lynx needs a shared key there, give key= (--key-file)")
-        self._listener = open_socket(host, port, socket.SOCK_STREAM)
-        super().__init__(emulator, (self._listener,))
-        self.port, self._key = self._listener.getsockname()[1], key
-        self._client: Connection | None = None
-        self._task: LynxTask | None = None
-        self._framer = Framer()
+        listener = open_socket(host, port, socket.SOCK_STREAM)
+        super().__init__(emulator, (listener,), clock=clock)
+        self.port, self._key = listener.getsockname()[1], key
 
-    def _leave(self) -> None:
-        self._drop()
+    def _tell(self) -> None:
+        """Send measurements, and close connections that have said nothing."""
+        rows, owner = self.emulator.outbox.due(), self._owner
+        if rows is not None and owner is not None and owner.task.acquire:
+            self._send(owner, [owner.task.measurements(rows)])
+        for client in list(self._clients.values()):
+            if client is not self._owner and self.clock() - client.heard > PATIENCE:
+                self.ignore("connection that has said nothing", client.name)
+                self._drop(client)
 
-    def _turn(self) -> None:
-        for key, _ in self._events(0.002 if self._client else 0.01):
-            if key.fileobj is self._listener:
-                self._accept()
-            else:
-                self._receive()
-        rows = self.emulator.outbox.due()
-        if rows is not None and self._task is not None and self._task.acquire:
-            self._send([self._task.measurements(rows)])
-        elif self._client is not None and self._client.behind:
-            self._send([])
+    def _task(self, port: socket.socket, client: Client[LynxTask]) -> LynxTask:
+        del port
+        return LynxTask(self.emulator, self._key, lambda: self._claim(client))
 
-    def _accept(self) -> None:
-        try:
-            sock, name = self._listener.accept()
-        except OSError:
-            return
-        if self._client is not None:
-            reason = f"another client ({self.emulator.client}) has this controller; close it first".encode()
-            with contextlib.suppress(OSError):
-                sock.send(x.encode(Frame(x.SESSION, x.REFUSED, data=reason)))
-            sock.close()
-            self.dropped += 1
-            return
-        self._client, self._task, self._framer = Connection(sock), LynxTask(self.emulator, self._key), Framer()
-        self.emulator.client = f"{name[0]}:{name[1]}"
-        self._selector.register(sock, selectors.EVENT_READ)
-        self._send([self._task.hello()])
+    def _claim(self, client: Client[LynxTask]) -> bool:
+        if self._owner is None:
+            self._own(client)
+        return self._owner is client
 
-    def _receive(self) -> None:
-        if self._client is None or (data := self._client.receive()) is None:
+    def _greet(self, client: Client[LynxTask]) -> None:
+        if self._owner is None:
+            self._send(client, [client.task.hello()])
             return
-        if not data:
-            self._drop()
-            return
-        try:
-            frames = self._framer.feed(data)
-        except LinkError:
-            self.dropped += 1
-            self._drop()
-            return
-        for frame in frames:
-            task = self._task
-            if task is None:
-                return
-            before = task.malformed
-            answers = task.receive(frame)
-            self.dropped += task.malformed - before
-            if task.state == "operation":
-                self.emulator.pinged = time.monotonic()  # a client of Lynx says regularly that it is alive
-            self._send(answers)
-            if task.state == "terminate":
-                self._drop()
+        self.ignore("client of a controller that another one has", client.name)
+        self._send(client, [x.encode(Frame(x.SESSION, x.REFUSED, data=busy(self.emulator).encode()))])
+        self._drop(client)
 
-    def _send(self, frames: list[bytes]) -> None:
-        if self._client is None:
-            return
-        try:
-            self._client.send(b"".join(frames))
-        except OSError:
-            self.dropped += 1
-            self._drop()
-
-    def _drop(self) -> None:
-        if self._client is None:
-            return
-        with contextlib.suppress(KeyError, ValueError):
-            self._selector.unregister(self._client.sock)
-        self._client.sock.close()
-        self._client = self._task = None
-        self.emulator.client, self.emulator.pinged = "", 0.0
-        if self.emulator.setpoints.moving:
-            self.emulator.alarm(4003)
+    def _handle(self, client: Client[LynxTask], frame: bytes) -> None:
+        task = client.task
+        before = task.malformed
+        answers = task.receive(frame)
+        if task.malformed > before:
+            self.ignore("malformed message", client.name)
+        if client is self._owner:
+            client.spoke, self.emulator.heard = True, time.monotonic()
+        self._send(client, answers)
+        if task.state == "terminate":
+            self._drop(client)

@@ -34,7 +34,7 @@ from dynident.simulate import VirtualRobot
 from dynident.simulate.record import End
 from dynident_lab.link.setpoints import JointLimits, on_ticks, sampled, standing
 
-VERSION = (1, 1, 0)  # of our own messages; 1.1 has points of float64 and rests of a length
+VERSION = (1, 2, 0)  # of our own messages; 1.1 has points of float64 and rests of a length, 1.2 a watchdog on request
 COOLING = 1.0  # between two temperatures of a rest [s]
 COLD = 1e-9  # change of temperature that is none [K]
 SETTLING = 0.5  # for which a robot is simulated after a motion, again while it moves [s]
@@ -70,6 +70,7 @@ class Plant:
         self._rested = 0  # periods of rest that the machine does not know yet
         self._heat: Array | None = None  # temperatures now, behind every actuator
         self._told = 0  # periods of rest at which they were computed
+        self.deviation = np.zeros(n)  # largest distance between setpoints and robot in the last chunk
         self.advance(standing(self.q, 1.0))  # loops settle
 
     def advance(self, setpoints: Motion) -> tuple[Array, Array, Array, Array]:
@@ -96,6 +97,7 @@ class Plant:
             run = self.robot.simulate(wanted, start=start, duration=wanted.length, log_cycle=self.period, seed=self.seed)
         self._end = run.end
         self._last = run.log.position[-1], run.log.effort[-1]
+        self.deviation = np.asarray(np.abs(run.truth.motion.q - run.reference.q).max(axis=0))
         return run.log
 
     def rest(self, duration: float) -> tuple[Array, Array, Array, Array]:
@@ -198,9 +200,13 @@ def velocity_limits(robot: VirtualRobot) -> Array:
     return np.array([np.inf if x is None or not x.velocity else x.velocity for x in limits])
 
 
-def joint_limits(robot: VirtualRobot) -> JointLimits:
+def joint_limits(robot: VirtualRobot, acceleration: ArrayLike | None = None) -> JointLimits:
     """Return what the coordinates may do."""
-    return JointLimits(robot.mechanism.coordinate_names, *position_limits(robot), velocity_limits(robot))
+    names = robot.mechanism.coordinate_names
+    largest = np.full(len(names), np.inf) if acceleration is None else np.asarray(acceleration, dtype=np.float64)
+    if largest.shape not in ((), (len(names),)) or not np.all(largest > 0.0):
+        raise LinkError(f"acceleration is {largest}; give one number above zero, or {len(names)}")
+    return JointLimits(names, *position_limits(robot), velocity_limits(robot), np.broadcast_to(largest, len(names)))
 
 
 def facts_of(plant: Plant, home: Array) -> dict[str, Any]:
@@ -306,6 +312,7 @@ class PlantProcess(Plant):
     def __init__(self, robot: VirtualRobot, q: ArrayLike | None = None, period: float = 0.004, seed: int = 0) -> None:
         self.robot, self.period, self.seed = robot, period, seed
         self._still, self._here = True, np.zeros(robot.mechanism.dof)
+        self.deviation = np.zeros(robot.mechanism.dof)
         self._rest: Signals | None = None
         context = mp.get_context("spawn")
         self._pipe, other = context.Pipe()
@@ -324,7 +331,7 @@ class PlantProcess(Plant):
             raise LinkError("the process of the simulation has ended; start the controller again") from error
         if isinstance(answer, DynidentError):
             raise answer
-        signals, self._still, self._here = answer
+        signals, self._still, self._here, self.deviation = answer
         position, velocity, effort, heat = signals
         self._rest = position[-1:], velocity[-1:], effort[-1:], heat[-1:]
         return position, velocity, effort, heat
@@ -369,7 +376,7 @@ def _simulate(pipe: Connection, robot: VirtualRobot, q: ArrayLike | None, period
             name, argument = pipe.recv()
             answer: Any
             try:
-                answer = getattr(plant, name)(argument), plant.still, plant.coordinates
+                answer = getattr(plant, name)(argument), plant.still, plant.coordinates, plant.deviation
             except DynidentError as error:
                 answer = error
             pipe.send(answer)

@@ -20,6 +20,8 @@ from dynident.mechanics import Motion
 
 START_TOLERANCE = 2e-3  # how far the first point may be from where the robot is asked to be [rad, m]
 SLACK = 1e-4  # relative, of limits: points arrive as float32
+ROUNDING = 2.0**-23  # relative, of the way between two such points
+NODES = np.linspace(0.0, 1.0, 33)  # of a span, at which its speed and acceleration are compared with the limits
 AT_REST = 1e-6  # speed below which a point is one of rest [rad/s, m/s]
 FASTEST_BRAKE = 0.02  # time of a ramp to rest that begins at a limit [s]
 NEAR = 1e-12  # by which a time may miss a point [s]
@@ -33,6 +35,10 @@ class Point:
     q: Array
     v: Array | None = None
     a: Array | None = None
+    asked: float = np.nan  # time that the client gave, where `t` is the next tick [s]
+
+    def __post_init__(self) -> None:
+        self.asked = self.t
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +49,7 @@ class JointLimits:
     lower: Array
     upper: Array
     velocity: Array
+    acceleration: Array
 
     def check(self, q: Array, v: Array | None, begun: Array | None = None) -> None:
         """Raise the sentence that says which limit a point breaks; a motion that began outside them may come back."""
@@ -56,13 +63,31 @@ class JointLimits:
         if v is not None:
             self.check_speed(v)
 
-    def check_speed(self, v: Array) -> None:
+    def check_speed(self, v: Array, slack: Array | float = 0.0) -> None:
         """Raise the sentence that says which joint is too fast."""
-        fast = np.abs(v) > self.velocity * (1.0 + SLACK) + SLACK
-        if fast.any():
-            i = int(fast.argmax())
+        self._check_rate(v, self.velocity, slack, "/s")
+
+    def check_span(self, a: Point, b: Point) -> None:
+        """Raise the sentence that says which joint is too fast, or accelerates too much, between two points."""
+        assert a.v is not None
+        assert b.v is not None
+        h, whole = b.asked - a.asked, a.a is not None and b.a is not None
+        ends = [b.q - a.q, a.v * h, b.v * h]
+        if a.a is not None and b.a is not None:
+            ends += [a.a * h * h, b.a * h * h]
+        rates = (QUINTIC if whole else CUBIC) @ np.array(ends)
+        v, acceleration = (_largest(x) for x in (rates[: NODES.size] / h, rates[NODES.size :] / h**2))
+        # An error e of the way changes the curve's speed by up to 3 e / h and its acceleration by up to 12 e / h^2.
+        error = ROUNDING * np.maximum(np.abs(a.q), np.abs(b.q))
+        self.check_speed(v, 3.0 * error / h)
+        self._check_rate(acceleration, self.acceleration, 12.0 * error / h**2, "/s^2")
+
+    def _check_rate(self, x: Array, limit: Array, slack: Array | float, unit: str) -> None:
+        bad = np.abs(x) > limit * (1.0 + SLACK) + SLACK + slack
+        if bad.any():
+            i = int(bad.argmax())
             raise LinkError(
-                f"joint '{self.names[i]}' is asked for {v[i]:.6g}/s, above its limit {self.velocity[i]:.6g}/s; change the plan"
+                f"joint '{self.names[i]}' is asked for {x[i]:.6g}{unit}, above its limit {limit[i]:.6g}{unit}; change the plan"
             )
 
 
@@ -129,20 +154,25 @@ class Setpoints:
             last = self._points[-1]
             if point.t <= last.t:
                 raise LinkError(f"point at t = {point.t:.6g} s follows one at {last.t:.6g} s; times must increase")
-            self.limits.check_speed((point.q - last.q) / (1.5 * (point.t - last.t)))
+            self.limits.check_speed((point.q - last.q) / (point.asked - last.asked))
+            if last.v is None:
+                last.v = _parabola(self._points[-2], last, point)
+                self.limits.check_span(self._points[-2], last)
+            if point.v is not None:
+                self.limits.check_span(last, point)
         self._points.append(point)
         self.count += 1
 
     def finish(self) -> None:
         """Say that the last point has come."""
+        self.rest_here()
         self.ended, self.held = True, False
-        if self._points and self._points[-1].v is None:
-            self._points[-1].v = np.zeros_like(self.q)
 
     def rest_here(self) -> None:
         """Let the last point be one of rest: nothing has followed it for a while."""
         if self._points and self._points[-1].v is None:
             self._points[-1].v = np.zeros_like(self.q)
+            self.limits.check_span(self._points[-2], self._points[-1])  # the first point always has a velocity
 
     # ------------------------------------------------------------------ running
     @property
@@ -235,21 +265,20 @@ class Setpoints:
         last += 2
         unknown = np.full(self.q.size, np.nan)
         q = np.array([p.q for p in points[first:last]])
-        v = np.array([self._velocity(points, i) for i in range(first, last)])
+        v = np.array([np.zeros_like(p.q) if p.v is None else p.v for p in points[first:last]])
         a = np.array([unknown if p.a is None else p.a for p in points[first:last]])
         return through(times[first:last], q, v, a, t)
 
-    def _velocity(self, points: list[Point], i: int) -> Array:
-        """Return the velocity at a point: its own, or that of the parabola through it and its neighbours."""
-        p = points[i]
-        if p.v is not None:
-            return p.v
-        if i + 1 == len(points) or i == 0:
-            return np.zeros_like(p.q)
-        before, after = points[i - 1], points[i + 1]
-        h, k = p.t - before.t, after.t - p.t
-        p.v = np.asarray(((p.q - before.q) / h * k + (after.q - p.q) / k * h) / (h + k))
-        return p.v
+
+def _parabola(before: Point, p: Point, after: Point) -> Array:
+    """Return the velocity at a point of the parabola through it and its neighbours."""
+    h, k = p.t - before.t, after.t - p.t
+    return np.asarray(((p.q - before.q) / h * k + (after.q - p.q) / k * h) / (h + k))
+
+
+def _largest(x: Array) -> Array:
+    """Return the value of largest size in every column."""
+    return np.asarray(x[np.abs(x).argmax(axis=0), np.arange(x.shape[1])])
 
 
 def standing(q: Array, duration: float) -> Motion:
@@ -300,3 +329,17 @@ def _quintics(t: Array, q: Array, v: Array, a: Array) -> Array:
     c4 = (-30 * d + (14 * v1 + 16 * v0) * h + (3 * a0 - 2 * a1) * h2) / (2 * h3 * h)
     c5 = (12 * d - 6 * (v1 + v0) * h + (a1 - a0) * h2) / (2 * h3 * h2)
     return np.array([q[:-1], v0, a0 / 2, c3, c4, c5])
+
+
+def _rates(count: int) -> Array:
+    """Return the matrix that gives speeds and accelerations at `NODES` of a span of length 1 from its way and its ends.
+
+    The ends are v0, v1 and, for a count of 5, a0, a1.
+    """
+    way, v0, v1, a0, a1 = np.vstack([np.eye(count), np.full((5 - count, count), np.nan)])
+    zero = np.zeros(count)
+    _, v, a = through(np.array([0.0, 1.0]), np.array([zero, way]), np.array([v0, v1]), np.array([a0, a1]), NODES)
+    return np.vstack([v, a])
+
+
+QUINTIC, CUBIC = _rates(5), _rates(3)

@@ -6,7 +6,8 @@
 Controllers of ours get POINT, whose float64 round nothing: the motion is that of the plan to the last bit.
 
 Over UDP a request is repeated until it is answered. Replies carry no number, so one may be the copy of an older one: a point
-that the controller did not expect is refused by it, and the client goes back to the last one that it accepts.
+that a controller of ours did not expect is refused by it, and the client goes back to the last one that it accepts. Other
+controllers may execute a copy as another point, so they get one only when an answer is long overdue.
 """
 
 from __future__ import annotations
@@ -31,6 +32,9 @@ from dynident_lab.link.sockets import REPEAT, TIMEOUT, BusyError, Wire
 
 BUFFER_TIMEOUT = 30.0  # of the answer to a point, which may wait for room [s]
 HEARTBEAT = 0.5  # between pings while a motion runs [s]
+WATCHDOG = 2.0  # silence of this client after which a controller of ours stops the motion [s]
+FEEDBACK = 10.0  # within which a controller says where the robot is [s]
+OVERDUE = 1.0  # after which a request is repeated to a controller that may execute it twice [s]
 BACK = 32  # points that a streamer goes back at most
 QUIET = 0.03  # silence after which no answer is on its way [s]
 
@@ -71,7 +75,7 @@ class SimpleClient(RemoteController):
         self._lock = threading.RLock()
         self._halt = threading.Event()
         self._closed = threading.Event()
-        self._told = threading.Event()
+        self._told, self._placed = threading.Event(), threading.Event()
         self._loaded: Motion | None = None
         self._counter = 0
 
@@ -85,8 +89,9 @@ class SimpleClient(RemoteController):
             return self._open()
 
     def _open(self) -> Identity:
-        self._status = Status()
+        self._status, self._ours = Status(), False
         self._motion = Wire(self.host, self.port, self.transport, self.order)
+        watched = False
         try:
             reply = self._ask(Message(m.GET_VERSION), TIMEOUT)
             if reply.reply == m.SUCCESS and len(reply.data) == 12:
@@ -99,6 +104,7 @@ class SimpleClient(RemoteController):
                 reply = self._ask(Message(m.IDENTITY), TIMEOUT)
                 self._ours = reply.reply == m.SUCCESS
                 self._exact = self._ours and version[:2] >= (1, 1)
+                watched = self._ours and version[:2] >= (1, 2)
             if self._ours:
                 data = decode_json(reply.data)
                 self.identity, self._here = Identity.of(data), np.array(data["setpoint"])
@@ -109,6 +115,8 @@ class SimpleClient(RemoteController):
             self._feedback = Wire(self.host, self.state_port, self.transport, self.order)
             if self._ours:
                 self._subscribe()
+                if watched:
+                    self._command(m.WATCHDOG, "a watchdog", struct.pack(f"{m.ORDERS[self.order]}d", WATCHDOG))
         except (LinkError, OSError) as error:
             self.close()
             if isinstance(error, LinkError):
@@ -117,10 +125,14 @@ class SimpleClient(RemoteController):
                 f"the controller at {self._motion.name} does not answer as simple_message ({error}); check port and byte "
                 "order, and that it lets this computer in"
             ) from error
-        self._queue, self._told, self._closed = queue.Queue(), threading.Event(), threading.Event()
+        self._queue, self._closed = queue.Queue(), threading.Event()
+        self._told, self._placed = threading.Event(), threading.Event()
         listener = (self._feedback, self._queue, self._closed)
         threading.Thread(target=self._listen, args=listener, name="feedback", daemon=True).start()
-        self._told.wait(TIMEOUT if self._ours else 0.5)  # its first STATUS
+        if not self._ours and not self._placed.wait(FEEDBACK):
+            self.close()
+            raise UnreachableError(f"the state port {self._feedback.name} does not say where the robot is; check the port")
+        self._told.wait(TIMEOUT if self._ours else 0.5)  # its first STATUS, if it sends any
         return self.identity
 
     def _subscribe(self) -> None:
@@ -144,7 +156,7 @@ class SimpleClient(RemoteController):
         """Close both ports."""
         self._halt.set()
         self._closed.set()
-        if self.transport == "udp" and self._ours and self._motion is not None:
+        if self._lossy and self._motion is not None:
             with contextlib.suppress(OSError):
                 self._motion.send(
                     m.encode(Message(m.COMMAND, data=struct.pack(f"{m.ORDERS[self.order]}i", m.GOODBYE)), self.order)
@@ -165,7 +177,8 @@ class SimpleClient(RemoteController):
             while udp and drain and wire.receive(1e-4) is not None:
                 pass  # copies of older answers
             wire.send(frame)
-            end, pause = time.monotonic() + timeout, REPEAT
+            once = message.type in (m.JOINT_TRAJ_PT, m.JOINT_TRAJ_PT_FULL) and not self._ours
+            end, pause = time.monotonic() + timeout, OVERDUE if once else REPEAT
             again = time.monotonic() + pause
             while (now := time.monotonic()) < end:
                 try:
@@ -179,7 +192,7 @@ class SimpleClient(RemoteController):
                         return reply
                 if udp and time.monotonic() >= again:
                     wire.send(frame)
-                    pause = min(5.0 * REPEAT, 1.5 * pause)
+                    pause = OVERDUE if once else min(5.0 * REPEAT, 1.5 * pause)
                     again = time.monotonic() + pause
         raise ConnectionError(f"the controller at {wire.name} does not answer any more")
 
@@ -217,13 +230,19 @@ class SimpleClient(RemoteController):
         return self._status
 
     def position(self) -> Array:
-        """Return where the robot is asked to be now."""
+        """Return where the robot is asked to be now; all ten slots of a controller whose joints nobody has named."""
         if self._ours:
             data = decode_json(self._request(Message(m.IDENTITY), "to say where it is").data)
             self._here = np.array(data["setpoint"], dtype=np.float64)
         if self._here is None:
             raise LinkError("the controller has not said yet where the robot is; wait for its feedback")
-        return self._here
+        return self._here[: len(self.identity.coordinates) or None]
+
+    def samples(self, timeout: float) -> list[tuple[float, Samples]]:
+        """Return what has come since the last call, of the robot's joints alone where they are known by name."""
+        n = len(self.identity.coordinates)
+        found = super().samples(timeout)
+        return [(host, rows.first(n)) for host, rows in found] if n and not self._ours else found
 
     # ------------------------------------------------------------------ motion
     def send(self, motion: Motion) -> None:
@@ -272,9 +291,9 @@ class SimpleClient(RemoteController):
                     i += 1
                     if i > furthest:
                         furthest, back = i, 0
-                    if i == len(points) and self.transport == "udp" and not self._certain(points[-1]):
+                    if i == len(points) and self._lossy and not self._certain(points[-1]):
                         i = max(0, len(points) - 2)
-                elif self.transport == "udp" and i > 0 and back < BACK:
+                elif self._lossy and i > 0 and back < BACK:
                     i, back = i - 1, back + 1
                 else:
                     reason = reply.data.decode(errors="replace") if self._ours and reply.data else f"point {i} failed"
@@ -290,6 +309,11 @@ class SimpleClient(RemoteController):
                 self.cut, self.failure = isinstance(error, OSError), str(error)
         finally:
             self.sending = False
+
+    @property
+    def _lossy(self) -> bool:
+        """True where answers may be missing or old, and a point that comes twice is executed once."""
+        return self.transport == "udp" and self._ours
 
     def _certain(self, last: Message) -> bool:
         """Tell whether the last point has really been taken over: ask again when no older answer can be on its way."""
@@ -317,9 +341,9 @@ class SimpleClient(RemoteController):
         try:
             while not closed.is_set():
                 frame = wire.receive(0.2)
-                if self.transport == "udp" and time.monotonic() - beat > 1.0:
+                if self._lossy and time.monotonic() - beat > 1.0:
                     beat = time.monotonic()
-                    wire.send(bytes([m.HANDSHAKE]))  # says that somebody still listens
+                    wire.send(bytes([m.HANDSHAKE]))  # says that somebody still wants SAMPLES
                 if frame is not None and len(frame) > 1:
                     self._topic(frame)
         except (OSError, LinkError):
@@ -343,12 +367,12 @@ class SimpleClient(RemoteController):
 
     def _plain(self, message: Message) -> None:
         """Turn the topic of a foreign controller into a sample; it has no efforts."""
-        n = len(self.identity.coordinates) or m.SLOTS
-        row = np.full((1, 3 + 4 * n), np.nan)
+        row = np.full((1, 3 + 4 * m.SLOTS), np.nan)
         row[0, :2] = self._counter, message.time if message.valid & m.TIME else time.time()
-        row[0, 3 : 3 + n] = message.q[:n]
+        row[0, 3 : 3 + m.SLOTS] = message.q
         if message.valid & m.VELOCITY:
-            row[0, 3 + n : 3 + 2 * n] = message.v[:n]
-        self._here = np.array(message.q[:n])
+            row[0, 3 + m.SLOTS : 3 + 2 * m.SLOTS] = message.v
+        self._here = np.array(message.q)
         self._counter += 1
         self.deliver(Samples.from_table(row))
+        self._placed.set()

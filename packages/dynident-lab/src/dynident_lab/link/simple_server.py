@@ -2,7 +2,10 @@
 
 The motion task stores points in a buffer of 100 and answers each with its header [Pagani2022, Appendix A]; the answer to a
 point that does not fit yet waits, so the controller sets the rate. A point that comes twice is answered twice and executed
-once; one that skips another is refused.
+once; one that skips another is refused. Points may come as requests or, from a downloader, as topics, which have no answer.
+
+A client that only listens is served for as long as the port is open. The robot belongs to the client that sent the first
+point; a connection alone takes nothing from others.
 
 simple_message has no authentication: it listens on this computer only, or to peers that are named.
 """
@@ -12,14 +15,12 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-import selectors
 import socket
 import struct
 import time
 import zlib
 from array import array
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -29,37 +30,55 @@ from dynident_lab.link import simple_messages as m
 from dynident_lab.link.emulator import Emulator
 from dynident_lab.link.plant import VERSION
 from dynident_lab.link.setpoints import Point
-from dynident_lab.link.simple_messages import Framer, Message
-from dynident_lab.link.sockets import MOST_CLIENTS, Connection, Server, check_address, is_local, open_socket
+from dynident_lab.link.simple_messages import Message
+from dynident_lab.link.sockets import Client, Server, check_address, is_local, open_socket
 
-OWN = (m.RESET, m.RELEASE, m.REST, m.REST_OVER)  # commands of who has the robot; anybody may press its emergency stop
+OWN = (m.RESET, m.RELEASE, m.REST, m.REST_OVER, m.WATCHDOG)  # COMMAND of who has the robot; anybody may stop it
+STARTS = (0, m.START_DOWNLOAD, m.START_STREAMING)
 SPECIAL = (m.START_DOWNLOAD, m.START_STREAMING, m.END, m.STOP)
+POINTS = (m.JOINT_TRAJ_PT, m.JOINT_TRAJ_PT_FULL, m.JOINT_TRAJ)
+
+Ignore = Callable[[str, str], None]  # with the reason, and what is special about this message
 
 
 class Task:
     """What both tasks answer: PING, GET_VERSION, IDENTITY and COMMAND; anything else with FAILURE."""
 
-    def __init__(self, emulator: Emulator, order: str = "little") -> None:
-        self.emulator, self.order = emulator, order
+    as_topics: tuple[int, ...] = ()  # types that may come as topics
+
+    def __init__(self, emulator: Emulator, order: str = "little", ignore: Ignore = lambda *_: None) -> None:
+        self.emulator, self.order, self._ignore = emulator, order, ignore
         self.malformed = self.refused = self.repeated = 0
         self.owner = False  # the client has the robot
         self.gone = False  # the client has said goodbye
-        self.pings = False  # the client has pinged
 
     def receive(self, frame: bytes) -> list[bytes]:
-        """Return the answers to one frame; what is malformed is counted and dropped."""
+        """Return the answers to one frame; what cannot be answered is counted and logged."""
         try:
             message = m.decode(frame, self.order)
-        except LinkError:
+        except LinkError as error:
             self.malformed += 1
+            self._ignore("malformed message", str(error))
             return []
-        if message.comm != m.REQUEST:
+        if message.comm != m.REQUEST and not (message.comm == m.TOPIC and message.type in self.as_topics):
+            self._ignore("message that is no request", f"type {message.type}, COMM_TYPE {message.comm}")
             return []
+        return self.respond(message, lambda: self.answer(message, frame))
+
+    def respond(self, message: Message, action: Callable[[], list[bytes]]) -> list[bytes]:
+        """Do what a message asks for, and return the answers; a topic has none."""
         try:
-            return self.answer(message, frame)
+            answers = action()
         except LinkError as error:
             self.refused += 1
-            return [self.reply(message.type, m.FAILURE, str(error).encode())]
+            if message.comm == m.TOPIC:
+                self._ignore("refused topic", str(error))
+                self.abandon()
+            answers = [self.reply(message.type, m.FAILURE, str(error).encode())]
+        return answers if message.comm == m.REQUEST else []
+
+    def abandon(self) -> None:
+        """Give up what topics have begun: their sender cannot know that one of them was refused."""
 
     def reply(self, kind: int, code: int, data: bytes = b"") -> bytes:
         """Return a reply: the header alone when there is nothing to say."""
@@ -70,7 +89,6 @@ class Task:
         del frame
         kind, core = message.type, self.emulator
         if kind == m.PING:
-            self.pings = True
             return [self.reply(kind, m.SUCCESS, message.data)]
         if kind == m.GET_VERSION:
             return [self.reply(kind, m.SUCCESS, struct.pack(f"{m.ORDERS[self.order]}3i", *VERSION))]
@@ -88,9 +106,10 @@ class Task:
                 m.GOODBYE: lambda: setattr(self, "gone", True),
                 m.REST: lambda: core.rest(True, duration),
                 m.REST_OVER: lambda: core.rest(False),
+                m.WATCHDOG: lambda: core.watch(duration),
             }
             if code not in actions:
-                raise LinkError(f"COMMAND {code} is unknown; it is 1 to 6")
+                raise LinkError(f"COMMAND {code} is unknown; it is 1 to 7")
             if code in OWN and not self.owner:
                 raise LinkError(f"COMMAND {code} is for the client that has the robot; this one has not")
             actions[code]()
@@ -99,11 +118,19 @@ class Task:
 
 
 class MotionTask(Task):
-    """Receives points of trajectories of one client."""
+    """Receives points of trajectories of one client; `claim` asks for the robot, which another client may have."""
 
-    def __init__(self, emulator: Emulator, order: str = "little", owner: bool = True) -> None:
-        super().__init__(emulator, order)
-        self.owner = owner
+    as_topics = POINTS
+
+    def __init__(
+        self,
+        emulator: Emulator,
+        order: str = "little",
+        ignore: Ignore = lambda *_: None,
+        claim: Callable[[], bool] = lambda: True,
+    ) -> None:
+        super().__init__(emulator, order, ignore)
+        self._claim = claim
         self._next = 0
         self._time = 0.0
         self._known = array("L")  # checksums of the points of this trajectory that were taken over
@@ -111,7 +138,9 @@ class MotionTask(Task):
 
     def answer(self, message: Message, frame: bytes) -> list[bytes]:
         """Return the answers to a request."""
-        if message.type not in (m.JOINT_TRAJ_PT, m.JOINT_TRAJ_PT_FULL, m.JOINT_TRAJ, m.POINT):
+        if message.type in (*POINTS, m.POINT, m.IDENTITY):
+            self.owner = self.owner or self._claim()
+        if message.type not in (*POINTS, m.POINT):
             return super().answer(message, frame)
         if not self.owner:
             raise LinkError(f"another client ({self.emulator.client}) has this controller; close it first")
@@ -134,11 +163,13 @@ class MotionTask(Task):
         if self._pending is None:
             return []
         (message, frame), self._pending = self._pending, None
-        try:
-            return self._point(message, frame)
-        except LinkError as error:
-            self.refused += 1
-            return [self.reply(message.type, m.FAILURE, str(error).encode())]
+        return self.respond(message, lambda: self._point(message, frame))
+
+    def abandon(self) -> None:
+        """Stop a trajectory that lacks a point."""
+        if self.owner and not self.emulator.setpoints.ended:
+            self.emulator.stop()
+            self._forget()
 
     def _taken(self, sequence: int, frame: bytes) -> bool:
         """Tell whether this very packet was taken over before."""
@@ -147,24 +178,22 @@ class MotionTask(Task):
 
     def _again(self, message: Message) -> bool:
         """Tell whether a known first point starts the same trajectory once more, instead of being a copy of the packet."""
-        return (
-            message.sequence in (0, m.START_DOWNLOAD, m.START_STREAMING)
-            and self._next > 1
-            and not self.emulator.setpoints.moving
-        )
+        return message.sequence in STARTS and self._next > 1 and not self.emulator.setpoints.moving
 
     def _forget(self) -> None:
         self._next, self._time, self._known, self._pending = 0, 0.0, array("L"), None
 
     def _point(self, message: Message, frame: bytes) -> list[bytes]:
         core, sequence = self.emulator, message.sequence
-        if sequence in (0, m.START_DOWNLOAD, m.START_STREAMING):
+        if sequence in STARTS:
             core.begin(hold=sequence == m.START_DOWNLOAD, marked=message.type == m.POINT)
             self._forget()
         elif sequence < 0 and sequence not in SPECIAL:
             raise LinkError(f"sequence is {sequence}; special numbers are -1 to -4")
         elif sequence not in (self._next, m.END):
             raise LinkError(f"point {sequence} came where {self._next} is expected; no point may be skipped")
+        elif self._pending is not None:
+            raise LinkError(f"the buffer holds {core.setpoints.capacity} points and is full; wait for the last answer")
         point, at = self._read(message)
         if not core.push(point):
             if core.setpoints.held:
@@ -216,8 +245,8 @@ class MotionTask(Task):
 class FeedbackTask(Task):
     """Tells one client where the robot is, unasked; every sample to those that have subscribed."""
 
-    def __init__(self, emulator: Emulator, order: str = "little", full: bool = False) -> None:
-        super().__init__(emulator, order)
+    def __init__(self, emulator: Emulator, order: str = "little", ignore: Ignore = lambda *_: None, full: bool = False) -> None:
+        super().__init__(emulator, order, ignore)
         self.full, self.subscribed = full, False
         self._sequence = 0
 
@@ -245,25 +274,12 @@ class FeedbackTask(Task):
         return [m.encode(message, self.order) for message in out]
 
 
-Address = tuple[str, int]
-
 DATAGRAM = 1400  # bytes
-EXPIRY = 10.0  # silence after which a UDP peer is forgotten [s]
-TAKEOVER = 0.5  # silence after which another UDP peer may have the motion, if the robot rests [s]
+EXPIRY = 10.0  # silence of a UDP client after which SAMPLES, our own message, must be asked for again [s]
+TAKEOVER = 0.5  # silence of a UDP client after which another one may have the robot, if that rests [s]
 
 
-@dataclass(eq=False)
-class _Peer:
-    """One client of one port."""
-
-    name: Address
-    task: Task
-    framer: Framer
-    wire: Connection | None = None  # None for UDP
-    heard: float = field(default_factory=time.monotonic)
-
-
-class SimpleServer(Server):
+class SimpleServer(Server[Task]):
     """A controller that speaks simple_message.
 
     Parameters
@@ -279,11 +295,13 @@ class SimpleServer(Server):
     order : {"little", "big"}
         Byte order.
     feedback : float
-        Time between two topics [s].
+        Time between two topics, from 0.001 [s].
     full : bool
         True sends JOINT_FEEDBACK instead of JOINT_POSITION.
     peers : tuple of str
         Addresses that may connect; needed when `host` is on the network.
+    clock : callable
+        Clock of the host [s], by which silence and the time between topics are measured.
     """
 
     def __init__(
@@ -298,6 +316,7 @@ class SimpleServer(Server):
         feedback: float = 0.05,
         full: bool = False,
         peers: tuple[str, ...] = (),
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         if transport not in ("tcp", "udp"):
             raise LinkError(f"transport is '{transport}'; it is tcp or udp")
@@ -310,8 +329,7 @@ class SimpleServer(Server):
         for peer in peers:
             check_address(peer, "a peer")
         kind = socket.SOCK_STREAM if transport == "tcp" else socket.SOCK_DGRAM
-        self.transport, self.order, self.feedback, self.full = transport, order, feedback, full
-        self.allowed = set(peers)
+        self.transport, self.feedback, self.full = transport, feedback, full
         self._motion = open_socket(host, motion_port, kind)
         try:
             self._state = open_socket(host, state_port, kind)
@@ -319,182 +337,99 @@ class SimpleServer(Server):
             self._motion.close()
             raise
         self.motion_port, self.state_port = self._motion.getsockname()[1], self._state.getsockname()[1]
-        super().__init__(emulator, (self._motion, self._state))
-        self._peers: dict[tuple[int, Address], _Peer] = {}
+        super().__init__(emulator, (self._motion, self._state), order, peers, clock)
         self._last: Array | None = None
-        self._topics = FeedbackTask(emulator, order, full)  # says the same to all
-        self._next_topic = 0.0
+        self._topics = FeedbackTask(emulator, order, full=full)  # says the same to all
+        self._next_topic = -math.inf
 
-    def _leave(self) -> None:
-        for peer in list(self._peers.values()):
-            self._drop(peer)
-
-    # ------------------------------------------------------------------ the loop
-    def _turn(self) -> None:
-        for key, events in self._events(0.002 if self._peers else 0.005):
-            if isinstance(key.data, _Peer):
-                self._serve(key.data, events)
-            elif self.transport == "tcp":
-                self._accept(key.data)
-            else:
-                self._datagrams(key.data)
-        self._tell()
+    # ------------------------------------------------------------------ what is sent unasked
+    def _longest(self) -> float:
+        return max(0.0, min(super()._longest(), self._next_topic - self.clock()))
 
     def _tell(self) -> None:
         """Send what is due: waiting answers, samples, topics."""
-        now = time.monotonic()
-        for peer in list(self._peers.values()):
-            if isinstance(peer.task, MotionTask):
-                self._send(peer, peer.task.poll())
-            if self.transport == "udp" and now - peer.heard > EXPIRY:
-                self._drop(peer)
+        now, listeners = self.clock(), []
+        for client in list(self._clients.values()):
+            if isinstance(client.task, MotionTask):
+                self._send(client, client.task.poll())
+            elif isinstance(client.task, FeedbackTask):
+                listeners.append(client)
+                client.task.subscribed &= self.transport == "tcp" or now - client.heard <= EXPIRY
         rows = self.emulator.outbox.due()
         if rows is not None:
             self._last = rows[-1]
-            listeners = [p for p in self._peers.values() if isinstance(p.task, FeedbackTask) and p.task.subscribed]
-            if listeners:
-                most = 500 if self.transport == "tcp" else max(1, (DATAGRAM - 24) // (8 * rows.shape[1]))
-                frames = [m.encode_samples(rows[i : i + most], self.order) for i in range(0, len(rows), most)]
-                for peer in listeners:  # the same bytes for all
-                    self._send(peer, frames)
+            subscribed = [c for c in listeners if isinstance(c.task, FeedbackTask) and c.task.subscribed]
+            most = 500 if self.transport == "tcp" else max(1, (DATAGRAM - 24) // (8 * rows.shape[1]))
+            frames = [m.encode_samples(rows[i : i + most], self.order) for i in range(0, len(rows), most) if subscribed]
+            for client in subscribed:  # the same bytes for all
+                self._send(client, frames)
         if now >= self._next_topic:
-            self._next_topic = now + self.feedback
-            told = [p for p in self._peers.values() if isinstance(p.task, FeedbackTask)]
-            topics = self._topics.topics(self._last) if told else []
-            for peer in told:
-                self._send(peer, topics)
+            due = self._next_topic + self.feedback  # absolute: a late turn does not delay the next
+            self._next_topic = due if due > now else now + self.feedback
+            topics = self._topics.topics(self._last) if listeners else []
+            for client in listeners:
+                self._send(client, topics)
 
-    def _task(self, sock: socket.socket, name: Address) -> Task:
-        if sock is self._state:
-            return FeedbackTask(self.emulator, self.order, self.full)
-        task = MotionTask(self.emulator, self.order, owner=False)
-        if not self.emulator.client:
-            self._own(task, name)
-        return task
+    # ------------------------------------------------------------------ what comes
+    def _task(self, port: socket.socket, client: Client[Task]) -> Task:
+        def ignore(reason: str, detail: str) -> None:
+            self.ignore(reason, client.name, detail)
 
-    def _own(self, task: MotionTask, name: Address) -> None:
-        task.owner, self.emulator.client, self.emulator.pinged = True, f"{name[0]}:{name[1]}", 0.0
+        if port is self._state:
+            return FeedbackTask(self.emulator, self.order, ignore, self.full)
+        return MotionTask(self.emulator, self.order, ignore, lambda: self._claim(client))
 
-    def _handle(self, peer: _Peer, frame: bytes) -> None:
-        peer.heard = time.monotonic()
-        if isinstance(peer.task, MotionTask) and not peer.task.owner and not self.emulator.client:
-            self._own(peer.task, peer.name)  # who had the robot has left
-        before = peer.task.malformed
-        answers = peer.task.receive(frame)
-        self.dropped += peer.task.malformed - before
-        if isinstance(peer.task, MotionTask) and peer.task.owner and (self.emulator.pinged or peer.task.pings):
-            self.emulator.pinged = peer.heard  # who pings is expected to go on
-        self._send(peer, answers)
-        if peer.task.gone:
-            self._drop(peer)
+    def _handle(self, client: Client[Task], frame: bytes) -> None:
+        client.spoke = True
+        self._send(client, client.task.receive(frame))
+        if client is self._owner:
+            self.emulator.heard = time.monotonic()
+        if client.task.gone:
+            self._drop(client)
 
-    # ------------------------------------------------------------------ TCP
-    def _accept(self, listener: socket.socket) -> None:
-        try:
-            sock, name = listener.accept()
-        except OSError:
-            return
-        if (self.allowed and name[0] not in self.allowed) or len(self._peers) >= MOST_CLIENTS:
-            self.dropped += 1
-            sock.close()
-            return
-        peer = _Peer(name, self._task(listener, name), Framer(self.order), Connection(sock))
-        self._peers[sock.fileno(), name] = peer
-        self._selector.register(sock, selectors.EVENT_READ, peer)
-
-    def _serve(self, peer: _Peer, events: int) -> None:
-        assert peer.wire is not None
-        if events & selectors.EVENT_WRITE:
-            self._send(peer, [])
-        if not events & selectors.EVENT_READ or (data := peer.wire.receive()) is None:
-            return
-        if not data:
-            self._drop(peer)
-            return
-        try:
-            for frame in peer.framer.feed(data):
-                if not peer.task.gone:
-                    self._handle(peer, frame)
-        except LinkError:  # the stream is lost: nothing after it can be read
-            self.dropped += 1
-            self._drop(peer)
+    def _claim(self, client: Client[Task]) -> bool:
+        """Give the robot to a client unless another one has it; over UDP, unless that one has spoken just now."""
+        owner = self._owner
+        if owner is not None:
+            if self.transport == "tcp" or self.emulator.setpoints.moving or self.clock() - owner.heard <= TAKEOVER:
+                return False
+            owner.task.owner = False
+        self._own(client)
+        return True
 
     # ------------------------------------------------------------------ UDP
-    def _datagrams(self, sock: socket.socket) -> None:
+    def _datagrams(self, port: socket.socket) -> None:
         for _ in range(256):  # bounded, so that samples are not late under a flood
             try:
-                data, name = sock.recvfrom(65536)
+                data, name = port.recvfrom(65536)
             except BlockingIOError:
                 return
             except OSError:
                 continue  # an ICMP answer to something sent before
-            if self.allowed and name[0] not in self.allowed:
-                self.dropped += 1
+            client = self._clients.get((port.fileno(), name))
+            if client is None and len(data) != 1:
+                self.ignore("datagram without a handshake", f"{name[0]}:{name[1]}")
                 continue
-            peer = self._peers.get((sock.fileno(), name))
+            client = client or self._admit(port, name)
+            if client is None:
+                continue
+            client.heard = self.clock()
             if len(data) == 1:  # handshake
-                peer = peer or self._greet(sock, name)
-                if peer is not None:
-                    peer.heard = time.monotonic()
-                    with contextlib.suppress(OSError):
-                        sock.sendto(data, name)
-            elif peer is None:
-                self.dropped += 1
+                with contextlib.suppress(OSError):
+                    port.sendto(data, name)
             else:
-                self._handle(peer, data)
+                self._handle(client, data)
 
-    def _greet(self, sock: socket.socket, name: Address) -> _Peer | None:
-        if len(self._peers) >= MOST_CLIENTS:
-            self.dropped += 1
-            return None
-        if sock is self._motion and not self.emulator.setpoints.moving:
-            for old in [p for p in self._peers.values() if isinstance(p.task, MotionTask) and p.task.owner]:
-                if time.monotonic() - old.heard > TAKEOVER:
-                    self._drop(old)
-        peer = _Peer(name, self._task(sock, name), Framer(self.order))
-        self._peers[sock.fileno(), name] = peer
-        return peer
-
-    # ------------------------------------------------------------------ both
-    def _send(self, peer: _Peer, frames: list[bytes]) -> None:
-        if peer.wire is not None:
-            self._write(peer, peer.wire, frames[0] if len(frames) == 1 else b"".join(frames))
+    def _send(self, client: Client[Task], frames: list[bytes]) -> None:
+        if client.wire is not None:
+            super()._send(client, frames)
             return
-        sock = self._motion if isinstance(peer.task, MotionTask) else self._state
         for frame in frames:
             try:
-                sock.sendto(frame, peer.name)
+                client.port.sendto(frame, client.key[1])
             except BlockingIOError:
-                self.dropped += 1
-            except OSError:
-                self._lost(peer, 4004)
+                self.ignore("datagram that the network does not take", client.name)
+            except OSError as error:
+                self.ignore("client that has left or does not read", client.name, str(error))
+                self._drop(client, 4004)
                 return
-
-    def _write(self, peer: _Peer, wire: Connection, data: bytes) -> None:
-        behind = wire.behind
-        if not data and not behind:
-            return
-        try:
-            wire.send(data)
-        except OSError:
-            self.dropped += 1
-            self._lost(peer, 4004)
-            return
-        if wire.behind != behind:
-            self._selector.modify(wire.sock, selectors.EVENT_READ | (selectors.EVENT_WRITE if wire.behind else 0), peer)
-
-    def _lost(self, peer: _Peer, code: int) -> None:
-        if isinstance(peer.task, MotionTask) and peer.task.owner and self.emulator.setpoints.moving:
-            self.emulator.alarm(code)
-        self._drop(peer)
-
-    def _drop(self, peer: _Peer) -> None:
-        self._peers = {key: other for key, other in self._peers.items() if other is not peer}
-        if isinstance(peer.task, MotionTask) and peer.task.owner:
-            self.emulator.client, self.emulator.pinged = "", 0.0
-            if self.emulator.setpoints.moving:
-                self.emulator.alarm(4003)  # a client that leaves a moving robot
-        if peer.wire is not None:
-            with contextlib.suppress(KeyError, ValueError):
-                self._selector.unregister(peer.wire.sock)
-            peer.wire.sock.close()

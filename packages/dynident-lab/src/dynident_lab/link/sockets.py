@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import ipaddress
+import logging
 import select
 import selectors
 import socket
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
-from typing import Self
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Generic, Self, TypeVar
 
 from dynident.errors import LinkError
 from dynident_lab.link.controller import UnreachableError
@@ -21,9 +24,16 @@ from dynident_lab.link.simple_messages import HANDSHAKE, Framer
 TIMEOUT = 3.0  # of an answer [s]
 REPEAT = 0.04  # of a UDP request without an answer [s], grows to five times that
 OUTBOX = 8 << 20  # bytes that wait for a slow client before it is dropped
-MOST_CLIENTS = 64
+MOST_CLIENTS, MOST_PER_ADDRESS = 64, 32
+BACKLOG = 512  # connections that wait to be accepted
+MOST_ACCEPTED = 8  # of them in one turn: the others are served in between
+KEEPALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}  # finds computers that were switched off [s, s, -]
 TURN = 0.001  # least time between two batches of samples [s]
 MOST_HANDLES = 1024  # that select can watch
+
+Address = tuple[str, int]
+TaskT = TypeVar("TaskT")
+log = logging.getLogger(__name__)
 
 
 class BusyError(UnreachableError):
@@ -116,7 +126,7 @@ def open_socket(host: str, port: int, kind: socket.SocketKind) -> socket.socket:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         sock.bind((host, port))
         if kind == socket.SOCK_STREAM:
-            sock.listen(MOST_CLIENTS)
+            sock.listen(BACKLOG)
     except (OSError, OverflowError) as error:
         sock.close()
         raise LinkError(f"alarm 4002: port {port} of {host} cannot be opened ({error}); choose another port") from error
@@ -131,6 +141,10 @@ class Connection:
         self.sock, self._waiting = sock, bytearray()
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name, value in KEEPALIVE.items():
+            if hasattr(socket, name):  # not on every system
+                sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
     def receive(self) -> bytes | None:
         """Return what has come, None when nothing has; empty when the client has left."""
@@ -163,18 +177,61 @@ class Connection:
         return bool(self._waiting)
 
 
-class Server(ABC):
-    """A thread that serves a robot on some ports."""
+@dataclass(eq=False)
+class Client(Generic[TaskT]):
+    """One client of one port."""
 
-    def __init__(self, emulator: Emulator, ports: Iterable[socket.socket]) -> None:
-        self.emulator, self._ports = emulator, tuple(ports)
-        self.dropped = 0  # packets of strangers, malformed ones, slow clients
+    port: socket.socket
+    key: tuple[int, Address]  # handle of its socket, which is that of the port for UDP, and its address
+    framer: Framer
+    heard: float  # when its last message came [s, host]
+    wire: Connection | None = None  # None for UDP
+    spoke: bool = False  # it has sent a whole message
+    gone: bool = False
+    task: TaskT = field(init=False)
+
+    @property
+    def name(self) -> str:
+        """Address and port."""
+        return f"{self.key[1][0]}:{self.key[1][1]}"
+
+
+class Server(ABC, Generic[TaskT]):
+    """A thread that serves a robot on some ports.
+
+    A client may be silent for as long as it likes. When an address has too many clients of a port, or all addresses together,
+    the one that has been silent for longest makes room for the next; never the one that has the robot.
+    """
+
+    def __init__(
+        self,
+        emulator: Emulator,
+        ports: Iterable[socket.socket],
+        order: str = "little",
+        peers: Iterable[str] = (),
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.emulator, self._ports, self.order, self.allowed, self.clock = emulator, tuple(ports), order, set(peers), clock
+        self.ignored: Counter[str] = Counter()  # messages and clients that were not served, by reason
+        self._clients: dict[tuple[int, Address], Client[TaskT]] = {}
+        self._owner: Client[TaskT] | None = None  # has the robot
         self._selector = selectors.DefaultSelector()
         for sock in self._ports:
             self._selector.register(sock, selectors.EVENT_READ, sock)
         self._deadline = 0.0  # of the last turn for samples [s, host]
         self._done = threading.Event()
         self._thread: threading.Thread | None = None
+
+    @property
+    def dropped(self) -> int:
+        """Number of messages and clients that were not served."""
+        return self.ignored.total()
+
+    def ignore(self, reason: str, who: str, detail: str = "") -> None:
+        """Count what is not served; the 1st, 10th, 100th ... of each reason is logged."""
+        self.ignored[reason] += 1
+        if str(self.ignored[reason]).strip("0") == "1":
+            log.warning("%s from %s%s (%d so far)", reason, who, detail and f": {detail}", self.ignored[reason])
 
     def start(self) -> Self:
         """Serve in a thread, and return the server."""
@@ -188,11 +245,28 @@ class Server(ABC):
         self._done.set()
         if self._thread is not None:
             self._thread.join(timeout=5.0)
-        self._leave()
+        for client in list(self._clients.values()):
+            self._drop(client)
         for sock in self._ports:
             sock.close()
         self._selector.close()
         self.emulator.close()
+
+    # ------------------------------------------------------------------ the loop
+    def _run(self) -> None:
+        while not self._done.is_set():
+            self._turn()
+
+    def _turn(self) -> None:
+        """Serve what has come, and send what is due."""
+        for key, events in self._events(self._longest()):
+            if isinstance(key.data, Client):
+                self._serve(key.data, events)
+            elif key.data.type == socket.SOCK_STREAM:
+                self._accept(key.data)
+            else:
+                self._datagrams(key.data)
+        self._tell()
 
     def _events(self, longest: float) -> list[tuple[selectors.SelectorKey, int]]:
         """Return what has come, at the latest when samples are due; they go out once per millisecond at most."""
@@ -210,14 +284,111 @@ class Server(ABC):
             self._deadline = max(deadline, now - TURN)
         return events
 
-    def _run(self) -> None:
-        while not self._done.is_set():
-            self._turn()
+    def _longest(self) -> float:
+        """Return for how long the next turn may wait when nothing comes [s]."""
+        return 0.002 if self._clients else 0.01
 
     @abstractmethod
-    def _turn(self) -> None:
-        """Serve what has come, and send what is due."""
+    def _tell(self) -> None:
+        """Send what is due."""
 
     @abstractmethod
-    def _leave(self) -> None:
-        """Drop all clients."""
+    def _handle(self, client: Client[TaskT], frame: bytes) -> None:
+        """Answer one frame of a client."""
+
+    @abstractmethod
+    def _task(self, port: socket.socket, client: Client[TaskT]) -> TaskT:
+        """Return the task of a new client."""
+
+    # ------------------------------------------------------------------ clients
+    def _admit(self, port: socket.socket, name: Address, wire: Connection | None = None) -> Client[TaskT] | None:
+        """Return a new client; None for an address that is not allowed."""
+        if self.allowed and name[0] not in self.allowed:
+            self.ignore("client of an address that is no peer", f"{name[0]}:{name[1]}")
+            return None
+        all_ = [client for client in self._clients.values() if client.port is port]
+        same = [client for client in all_ if client.key[1][0] == name[0]]
+        for group, most in ((same, MOST_PER_ADDRESS), (all_, MOST_CLIENTS)):
+            if len(group) >= most:
+                silent = min((c for c in group if c is not self._owner), key=lambda c: (c.spoke, c.heard))
+                self.ignore("too many clients: the one that was silent for longest is dropped", silent.name)
+                self._drop(silent)
+        handle = (wire.sock if wire is not None else port).fileno()
+        client = Client[TaskT](port, (handle, name), Framer(self.order), self.clock(), wire)
+        client.task = self._task(port, client)
+        self._clients[client.key] = client
+        return client
+
+    def _accept(self, port: socket.socket) -> None:
+        for _ in range(MOST_ACCEPTED):
+            try:
+                sock, name = port.accept()
+            except OSError:
+                return
+            client = self._admit(port, name, Connection(sock))
+            if client is None:
+                sock.close()
+            else:
+                self._selector.register(sock, selectors.EVENT_READ, client)
+                self._greet(client)
+                self._serve(client, selectors.EVENT_READ)  # who has something to say is not one of the silent ones
+
+    def _greet(self, client: Client[TaskT]) -> None:
+        """Say hello where the protocol does."""
+
+    def _datagrams(self, port: socket.socket) -> None:
+        raise NotImplementedError
+
+    def _serve(self, client: Client[TaskT], events: int) -> None:
+        if client.gone or client.wire is None:
+            return
+        if events & selectors.EVENT_WRITE:
+            self._send(client, [])
+        if not events & selectors.EVENT_READ or (data := client.wire.receive()) is None:
+            return
+        if not data:
+            self._drop(client)
+            return
+        try:
+            frames = client.framer.feed(data)
+        except LinkError as error:  # nothing after it can be read
+            self.ignore("stream that is no sequence of messages", client.name, str(error))
+            self._drop(client)
+            return
+        for frame in frames:
+            if not client.gone:
+                client.heard = self.clock()
+                self._handle(client, frame)
+
+    def _send(self, client: Client[TaskT], frames: list[bytes]) -> None:
+        wire = client.wire
+        if client.gone or wire is None:
+            return
+        data, behind = frames[0] if len(frames) == 1 else b"".join(frames), wire.behind
+        if not data and not behind:
+            return
+        try:
+            wire.send(data)
+        except OSError as error:
+            self.ignore("client that has left or does not read", client.name, str(error))
+            self._drop(client, 4004)
+            return
+        if wire.behind != behind:
+            self._selector.modify(wire.sock, selectors.EVENT_READ | (selectors.EVENT_WRITE if wire.behind else 0), client)
+
+    def _own(self, client: Client[TaskT]) -> None:
+        """Give the robot to a client; it has no watchdog until it asks for one."""
+        self._owner, self.emulator.client, self.emulator.watchdog = client, client.name, 0.0
+
+    def _drop(self, client: Client[TaskT], alarm: int = 4003) -> None:
+        """Forget a client; a robot that it has left in motion stops with an alarm."""
+        client.gone = True
+        self._clients.pop(client.key, None)
+        if client.wire is not None:
+            with contextlib.suppress(KeyError, ValueError):
+                self._selector.unregister(client.wire.sock)
+            client.wire.sock.close()
+        if client is self._owner:
+            self._owner, self.emulator.client, self.emulator.watchdog = None, "", 0.0
+            if self.emulator.setpoints.moving:
+                self.emulator.alarm(alarm)
