@@ -18,11 +18,11 @@ from test_testbench_plateaus import campaign
 
 import dynident as di
 from dynident import drive
-from dynident.friction import LuGre
+from dynident.friction import Coulomb, LuGre
 from dynident_lab import fleet
 from dynident_lab import testbench as bench
 from dynident_lab.joint_reactions import Conditioning
-from dynident_lab.servo import Bode, MachineFit, Margins, MotorLoad, SineResponse, Sizing, step_metrics
+from dynident_lab.servo import Bode, MachineFit, Margins, MotorLoad, SineResponse, Sizing, Sweep, step_metrics
 from dynident_lab.servo.chain import modes
 from dynident_lab.thermal import SecondOrder, WarmFriction, Warming
 
@@ -129,6 +129,14 @@ def warming() -> Warming:
     return Warming(np.array([0.0, 1.0]), 20.0 * ONES, ONES, ONES, np.full((2, 1), 20.0))
 
 
+def sweep() -> Sweep:
+    settings = (
+        {"gain": 2, "limit": np.inf, "law": Coulomb()},
+        {"gain": 3, "limit": 0.1, "law": np.array([1.0, 2.0])},
+    )
+    return Sweep(settings, ({"value": 1.5}, {"value": float("nan")}), ("", "unstable"))
+
+
 CASES: dict[str, Callable[[], Any]] = {
     "CampaignStudy": whole,
     "Checkup": lambda: bench.check_robot(study(), [study()], compensation="time"),
@@ -164,12 +172,19 @@ CASES: dict[str, Callable[[], Any]] = {
     ),
     "SineResponse": sines,
     "Sizing": sizing,
+    "Sweep": sweep,
     "StepMetrics": lambda: step_metrics(SECOND, 1.0 - np.exp(-SECOND)),
 }
 
 
 def test_no_result_is_forgotten() -> None:
     assert results_of("dynident_lab") == {*CASES, "TemperatureComparison"}  # whose fits are those of dynident.identify
+
+
+def test_a_sweep_from_its_file_has_numbers_and_texts(tmp_path: Path) -> None:
+    again = di.load(CASES["Sweep"]().save(tmp_path / "sweep.json"))
+    assert again.settings[0] == {"gain": 2, "limit": np.inf, "law": str(Coulomb())}
+    assert again.settings[1]["law"] == [1.0, 2.0] and np.isnan(again.column()[1])
 
 
 def test_what_is_summed_up_or_drawn_is_a_result() -> None:

@@ -7,15 +7,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from simulate_cases import geared_arm
+from simulate_cases import excitation, geared_arm
+from test_simulate_limit_cycle import chain, limited
 
 import dynident as di
 from dynident.control import PID, Cascade, ComputedTorque
 from dynident.drive import Drive, Encoder, Motor, Transmission
-from dynident.errors import DynidentError
+from dynident.errors import DynidentError, SimulationWarning
 from dynident.mechanism import Body, Joint, Mechanism
-from dynident.simulate import VirtualRobot, sweep
-from dynident_lab.servo import SineResponse, actuators_alone, bandwidth
+from dynident.simulate import VirtualRobot
+from dynident_lab.servo import SineResponse, Sweep, actuators_alone, bandwidth, sweep
 
 MASS, KP, KD = 2.0, 800.0, 40.0
 
@@ -149,6 +150,25 @@ def test_sweep_is_a_table_that_says_where_it_is_unstable() -> None:
     assert found.summary().count("\n") == 6
     with pytest.raises(DynidentError, match="no number"):
         found.column("other")
+
+
+def test_a_sweep_marks_what_is_unstable_and_what_is_at_its_limits() -> None:
+    robot = limited(chain(2), PID(400.0, 40.0, cycle=1e-3), 30.0)
+    motion = excitation(2, 2.0, size=0.4)
+    with pytest.warns(SimulationWarning):
+        found = sweep(
+            robot,
+            {"kp": [400.0, 1e7]},
+            lambda r: max(r.simulate(motion, duration=0.5, start={"q": [0.9, -0.9]}).tracking().largest),
+        )
+    assert np.isfinite(found.column()[0]) and np.isnan(found.column()[1])
+    assert "current limit of 30 A" in found.notes[0] and found.notes[1].startswith("instability: joint 'j")
+
+
+def test_a_sweep_is_drawn_with_one_curve_per_combination_of_the_other_settings() -> None:
+    grid = tuple({"gain": g, "cycle": c} for g in (1.0, 2.0) for c in (0.1, 0.2))
+    found = Sweep(grid, tuple({"value": float(i)} for i in range(4)), ("",) * 4)
+    np.testing.assert_array_equal([line.get_ydata() for line in found.plot().axes[0].lines], [[0.0, 2.0], [1.0, 3.0]])
 
 
 def test_a_corner_outside_the_measured_frequencies_is_said() -> None:

@@ -61,14 +61,6 @@ def run() -> simulate.Run:
     return arm3_machine().simulate(di.Motion([0.0, 0.1], q, 0.0 * q, 0.0 * q))
 
 
-def sweep() -> simulate.Sweep:
-    settings = (
-        {"gain": 2, "limit": np.inf, "law": friction.Coulomb()},
-        {"gain": 3, "limit": 0.1, "law": np.array([1.0, 2.0])},
-    )
-    return simulate.Sweep(settings, ({"value": 1.5}, {"value": float("nan")}), ("", "unstable"))
-
-
 def tracking() -> simulate.TrackingError:
     still = di.Motion(T, 0.0 * WAVE, WAVE, WAVE)
     return simulate.tracking_error(still, di.Motion(T, WAVE, WAVE, WAVE), ("a", "b"))
@@ -140,7 +132,6 @@ CASES: dict[str, Callable[[], Any]] = {
     "Prepared": lambda: di.signals.prepare(simulated_log(arm(RRR), 5.0, noise=0.01)),
     "Quality": lambda: di.signals.diagnose(di.Log(T, ("a", "b"), WAVE, 0.0 * WAVE, "joint_torque")),
     "Run": run,
-    "Sweep": sweep,
     "TorqueSplit": lambda: TorqueSplit(("a", "b"), T, {"inertia": 0.6 * WAVE, "gravity": 0.3 * WAVE}, WAVE),
     "TrackingError": tracking,
     "Comparison": comparison,

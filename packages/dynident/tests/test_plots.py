@@ -10,7 +10,6 @@ import dynident as di
 from dynident.errors import DynidentError
 from dynident.friction import Tanh, Viscous
 from dynident.identify import RLS, Axis, Prediction, Regression, fit_friction
-from dynident.simulate import Sweep
 from dynident.trajectory import Fourier, Trajectory
 from dynident.validate import CrossValidation
 
@@ -47,9 +46,6 @@ def test_predictions_show_their_band():
 def test_studies_show_their_numbers():
     folds = CrossValidation(("a",), np.array([0.1, 0.2]), np.ones((2, 1)), 0.15).plot()
     assert [bar.get_height() for bar in folds.axes[0].patches] == pytest.approx([10.0, 20.0])
-    grid = tuple({"gain": g, "cycle": c} for g in (1.0, 2.0) for c in (0.1, 0.2))
-    found = Sweep(grid, tuple({"value": float(i)} for i in range(4)), ("",) * 4)
-    np.testing.assert_array_equal(drawn(found.plot()), [[0.0, 2.0], [1.0, 3.0]])
 
 
 def test_preparation_is_drawn():

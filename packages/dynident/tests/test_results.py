@@ -244,12 +244,6 @@ def test_a_design_from_its_file_makes_the_same_plan(tmp_path: Path) -> None:
     assert again.plan().identity == made.plan().identity
 
 
-def test_a_sweep_from_its_file_has_numbers_and_texts(tmp_path: Path) -> None:
-    again = di.load(CASES["Sweep"]().save(tmp_path / "sweep.json"))
-    assert again.settings[0] == {"gain": 2, "limit": np.inf, "law": str(Coulomb())}
-    assert again.settings[1]["law"] == [1.0, 2.0] and np.isnan(again.column()[1])
-
-
 def test_a_robot_from_its_file_moves_as_before(tmp_path: Path) -> None:
     robot = platform()
     again = di.Mechanism.load(robot.save(tmp_path / "robot.json"))

@@ -17,7 +17,7 @@ from dynident.drive import Drive, Encoder, Motor
 from dynident.errors import SimulationError, SimulationWarning
 from dynident.mechanics import actuator_jacobian, mass_matrix
 from dynident.mechanism import from_com
-from dynident.simulate import VirtualRobot, small_motions, standard_machine, sweep
+from dynident.simulate import VirtualRobot, small_motions, standard_machine
 from dynident.simulate.standard import actuator_inertia, poses_of
 
 EXACT = Encoder(velocity="exact")
@@ -124,19 +124,6 @@ def test_small_motions_grow_in_a_run_as_they_should(kind: str) -> None:
     half = steps // 2
     measured = (size[-3:].max() / size[half - 3 : half].max()) ** (1.0 / (steps + 1 - half))
     assert np.log(measured) == pytest.approx(np.log(found.factor), rel=0.15)
-
-
-def test_a_sweep_marks_what_is_unstable_and_what_is_at_its_limits() -> None:
-    robot = limited(chain(2), PID(400.0, 40.0, cycle=1e-3), 30.0)
-    motion = excitation(2, 2.0, size=0.4)
-    with pytest.warns(SimulationWarning):
-        found = sweep(
-            robot,
-            {"kp": [400.0, 1e7]},
-            lambda r: max(r.simulate(motion, duration=0.5, start={"q": [0.9, -0.9]}).tracking().largest),
-        )
-    assert np.isfinite(found.column()[0]) and np.isnan(found.column()[1])
-    assert "current limit of 30 A" in found.notes[0] and found.notes[1].startswith("instability: joint 'j")
 
 
 def test_limits_alone_are_no_instability() -> None:

@@ -23,6 +23,8 @@ from .steps import plot_step as plot_step
 from .steps import radial_deviation as radial_deviation
 from .steps import step_metrics as step_metrics
 from .steps import time_lag as time_lag
+from .sweeps import Sweep as Sweep
+from .sweeps import sweep as sweep
 from .tuning import ControlWarning as ControlWarning
 from .tuning import pi_poles as pi_poles
 from .tuning import tune_cascade as tune_cascade

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from importlib import resources
 
 import numpy as np
 
@@ -111,148 +112,6 @@ def split(mechanism: Mechanism, target: str) -> Split:
     return Split(tree, parameters.replace(native), tuple(sorted(own.intersection(parameters.names))), function)
 
 
-_PINOCCHIO = '''
-def load():
-    """Return the Pinocchio model, with rotor inertias and gravity."""
-    model = pin.buildModelFromUrdf(str(FILE){root})
-    model.gravity.linear = np.array(GRAVITY)
-    for name, value in zip(JOINTS, ARMATURE):
-        model.armature[model.joints[model.getJointId(name)].idx_v] = value
-    return model
-
-
-def _state(model, q, v, a):
-    """Return q, v, a in Pinocchio's order, and the places of our columns there."""
-    x, rates, accelerations = pin.neutral(model), np.zeros(model.nv), np.zeros(model.nv)
-    places = list(range(BASE))
-    if BASE:
-        x[:3], x[3:7] = q[:3], pin.Quaternion(pin.exp3(np.array(q[3:6]))).coeffs()
-    for name, value in (*zip(JOINTS, q[BASE:]), *HELD.items()):
-        joint = model.joints[model.getJointId(name)]
-        x[joint.idx_q : joint.idx_q + joint.nq] = value if joint.nq == 1 else (np.cos(value), np.sin(value))
-        places += [joint.idx_v] if name in JOINTS else []
-    rates[places], accelerations[places] = v, a
-    return x, rates, accelerations, places
-
-
-def torque(model, q, v, a):
-    """Return the torques of a motion, friction and all: pin.rnea and what Pinocchio leaves out."""
-    x, rates, accelerations, places = _state(model, q, v, a)
-    return pin.rnea(model, model.createData(), x, rates, accelerations)[places] + remainder(q, v, a)
-'''
-
-_PINOCCHIO_FORWARD = '''
-
-def acceleration(model, q, v, tau):
-    """Return the accelerations that torques cause: pin.aba without what friction and springs take."""
-    x, rates, _, places = _state(model, q, v, np.zeros(len(v)))
-    effort = np.zeros(model.nv)
-    effort[places] = np.asarray(tau) - remainder(q, v, np.zeros(len(v)))
-    return pin.aba(model, model.createData(), x, rates, effort)[places]
-'''
-
-_MUJOCO = '''
-def load():
-    """Return the MuJoCo model; in a simulation the remainder acts as a passive force of it.
-
-    That force is a callback for all models. MuJoCo reads no file while it has one: call mujoco.set_mjcb_passive(None) before
-    you read a model by other means.
-    """
-    known = mujoco.get_mjcb_passive()
-    mujoco.set_mjcb_passive(None)
-    try:
-        model = mujoco.MjModel.from_xml_path(str(FILE))
-    finally:
-        mujoco.set_mjcb_passive(known)
-    if ADDED:
-        address = model._address
-
-        def passive(other, data):
-            if known is not None:
-                known(other, data)
-            if other._address == address:
-                q, v, places = _ours(model, data)
-                data.qfrc_passive[places] -= remainder(q, v, np.zeros(len(v)))
-
-        mujoco.set_mjcb_passive(passive)
-    return model
-
-
-def _places(model):
-    return [*range(BASE), *(int(model.joint(name).dofadr[0]) for name in JOINTS)]
-
-
-def _ours(model, data):
-    """Return q and v of the joints in our order; a free base has none of the remainder's forces."""
-    q, v = (np.zeros(BASE + len(JOINTS)) for _ in range(2))
-    for i, name in enumerate(JOINTS, BASE):
-        q[i] = data.qpos[model.joint(name).qposadr[0]]
-        v[i] = data.qvel[model.joint(name).dofadr[0]]
-    return q, v, _places(model)
-
-
-def torque(model, q, v, a):
-    """Return the torques of a motion: mj_inverse, dry friction at its full size, and what MuJoCo leaves out.
-
-    MuJoCo's frictionloss is a soft constraint; here it is what it is for a joint that moves.
-    """
-    data, places = mujoco.MjData(model), _places(model)
-    turn = np.eye(3)
-    if BASE:
-        r = np.array(q[3:6], dtype=float)
-        angle = np.linalg.norm(r)
-        mujoco.mju_axisAngle2Quat(data.qpos[3:7], r / angle if angle else np.array([1.0, 0.0, 0.0]), angle)
-        flat = np.zeros(9)
-        mujoco.mju_quat2Mat(flat, data.qpos[3:7])
-        turn, data.qpos[:3] = flat.reshape(3, 3), q[:3]
-    for name, value in (*zip(JOINTS, q[BASE:]), *HELD.items()):
-        data.qpos[model.joint(name).qposadr[0]] = value
-    data.qvel[places], data.qacc[places] = v, a
-    if BASE:  # MuJoCo's linear velocity is in the world's axes
-        data.qvel[:3], data.qacc[:3] = turn @ v[:3], turn @ (np.array(a[:3]) + np.cross(v[3:6], v[:3]))
-    flags, passive = model.opt.disableflags, mujoco.get_mjcb_passive()
-    try:
-        model.opt.disableflags = flags | mujoco.mjtDisableBit.mjDSBL_CONSTRAINT
-        mujoco.set_mjcb_passive(None)
-        mujoco.mj_inverse(model, data)
-    finally:
-        model.opt.disableflags = flags
-        mujoco.set_mjcb_passive(passive)
-    tau = data.qfrc_inverse[places] + model.dof_frictionloss[places] * np.sign(v)
-    if BASE:
-        tau[:3] = turn.T @ tau[:3]
-    return tau + remainder(q, v, a)
-'''
-
-_DRAKE = '''
-def load():
-    """Return the Drake plant, finalized, its base welded to the world."""
-    plant = MultibodyPlant(time_step=0.0)
-    (robot,) = Parser(plant).AddModels(str(FILE))
-    if ROOT != "world":
-        plant.WeldFrames(plant.world_frame(), plant.GetFrameByName(ROOT, robot))
-    plant.mutable_gravity_field().set_gravity_vector(GRAVITY)
-    plant.Finalize()
-    return plant
-
-
-def torque(plant, q, v, a):
-    """Return the torques of a motion: CalcInverseDynamics, rotor inertia and damping inside, and what Drake leaves out."""
-    context = plant.CreateDefaultContext()
-    positions, rates, accelerations = np.zeros(plant.num_positions()), np.zeros(plant.num_velocities()), None
-    accelerations = np.zeros(plant.num_velocities())
-    for name, value in HELD.items():
-        positions[plant.GetJointByName(name).position_start()] = value
-    places = [plant.GetJointByName(name).velocity_start() for name in JOINTS]
-    starts = [plant.GetJointByName(name).position_start() for name in JOINTS]
-    positions[starts], rates[places], accelerations[places] = q, v, a
-    plant.SetPositions(context, positions)
-    plant.SetVelocities(context, rates)
-    forces = MultibodyForces(plant)
-    plant.CalcForceElementsContribution(context, forces)
-    return plant.CalcInverseDynamics(context, accelerations, forces)[places] + remainder(q, v, a)
-'''
-
 _IMPORTS = {
     "pinocchio": "import pinocchio as pin",
     "mujoco": "import mujoco",
@@ -262,6 +121,11 @@ _IMPORTS = {
     "gazebo": "",
 }
 _TITLES = {"pinocchio": "Pinocchio", "mujoco": "MuJoCo", "drake": "Drake", "gazebo": "Gazebo"}
+
+
+def _template(name: str) -> str:
+    """Return the functions that a program's modules share."""
+    return (resources.files("dynident.export") / "templates" / f"{name}.py.txt").read_text(encoding="utf-8")
 
 
 def loader_name(robot: str) -> str:
@@ -311,10 +175,10 @@ def loader_text(target: str, parts: Split, file: str, held: Mapping[str, float])
     if target != "gazebo":
         lines.append(f"FILE = Path(__file__).with_name({file!a})")
     lines += [f"{key} = {value!a}" for key, value in constants.items()]
-    text = {"pinocchio": _PINOCCHIO, "mujoco": _MUJOCO, "drake": _DRAKE, "gazebo": ""}[target]
+    text = "" if target == "gazebo" else _template(target)
     if target == "pinocchio":
         text = text.replace("{root}", ", pin.JointModelFreeFlyer()" if base else "")
-        text += "" if parts.accelerates else _PINOCCHIO_FORWARD
+        text += "" if parts.accelerates else _template("pinocchio_forward")
     return "\n".join([*lines, "", "", "\n\n".join([*numpy_helpers(body), body]), text]) + ("" if text else "\n")
 
 

@@ -14,7 +14,8 @@ import struct
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import reduce
+from functools import cache, reduce
+from importlib import resources
 from typing import Any
 
 from dynident.errors import DynidentError
@@ -23,103 +24,6 @@ from dynident.graph.machine import MachineCode, vector_width
 from dynident.graph.operations import DSINC_SERIES, SINC_SERIES, SMALL
 from dynident.graph.routine import Call, Index, Leave, Load, Repeat, Routine, Save, Statement, When, called
 
-# After fdlibm's kernels: reduction by pi/2 in three parts, minimax polynomials; beyond 1e5 rad the C library's own functions.
-_SINE_COSINE = """define internal {{V, V}} @sine_cosine_W(V %x) alwaysinline {
-  %size = call V @llvm.fabs.vWf64(V %x)
-  %large = fcmp ugt V %size, {1e5}
-  %any = call i1 @llvm.vector.reduce.or.vWi1(<W x i1> %large)
-  br i1 %any, label %library, label %polynomial
-library:
-  %ls = call V @sin_W(V %x)
-  %lc = call V @cos_W(V %x)
-  %l1 = insertvalue {{V, V}} poison, V %ls, 0
-  %l2 = insertvalue {{V, V}} %l1, V %lc, 1
-  ret {{V, V}} %l2
-polynomial:
-  %t0 = fmul V %x, {6.36619772367581382433e-01}
-  %t1 = fadd V %t0, {6755399441055744.0}
-  %turns = fsub V %t1, {6755399441055744.0}
-  %a1 = fmul contract V %turns, {1.57079632673412561417e00}
-  %r1 = fsub contract V %x, %a1
-  %a2 = fmul contract V %turns, {6.07710050630396597660e-11}
-  %r2 = fsub contract V %r1, %a2
-  %a3 = fmul contract V %turns, {2.02226624879595063154e-21}
-  %r = fsub contract V %r2, %a3
-  %z = fmul contract V %r, %r
-  SINE
-  %rz = fmul contract V %r, %z
-  %rzp = fmul contract V %rz, %s5
-  %s = fadd contract V %r, %rzp
-  COSINE
-  %zz = fmul contract V %z, %z
-  %zzp = fmul contract V %zz, %c5
-  %half = fmul contract V %z, {0.5}
-  %rest = fsub contract V %half, %zzp
-  %c = fsub contract V {1.0}, %rest
-  %q0 = fmul V %turns, {0.25}
-  %q1 = fadd V %q0, {6755399441055744.0}
-  %q2 = fsub V %q1, {6755399441055744.0}
-  %q3 = fmul V %q2, {4.0}
-  %quarter = fsub V %turns, %q3
-  %square = fmul V %quarter, %quarter
-  %odd = fcmp oeq V %square, {1.0}
-  %way = call V @llvm.fabs.vWf64(V %quarter)
-  %sign = fsub V {1.0}, %way
-  %back = fneg V %quarter
-  %sa = select <W x i1> %odd, V %quarter, V %sign
-  %sb = select <W x i1> %odd, V %c, V %s
-  %sine = fmul V %sa, %sb
-  %ca = select <W x i1> %odd, V %back, V %sign
-  %cb = select <W x i1> %odd, V %s, V %c
-  %cosine = fmul V %ca, %cb
-  %o1 = insertvalue {{V, V}} poison, V %sine, 0
-  %o2 = insertvalue {{V, V}} %o1, V %cosine, 1
-  ret {{V, V}} %o2
-}
-"""
-# After Cephes: a rational function near zero, 1 - 2 / (e^2|x| + 1) elsewhere; e^y = 2^k e^r with |r| below log(2) / 2.
-_TANH = """define internal V @tanh_W(V %x) alwaysinline {
-  %size = call V @llvm.fabs.vWf64(V %x)
-  %near = fcmp olt V %size, {0.625}
-  %z = fmul contract V %x, %x
-  NUMERATOR
-  DENOMINATOR
-  %ratio = fdiv V %n2, %d3
-  %xz = fmul contract V %x, %z
-  %bend = fmul contract V %xz, %ratio
-  %small = fadd contract V %x, %bend
-  %twice = fadd V %size, %size
-  %below = fcmp ult V %twice, {40.0}
-  %y = select T %below, V %twice, V {40.0}
-  %k0 = fmul V %y, {1.4426950408889634}
-  %k1 = fadd V %k0, {6755399441055744.0}
-  %k = fsub V %k1, {6755399441055744.0}
-  %a1 = fmul contract V %k, {6.93145751953125e-01}
-  %r1 = fsub contract V %y, %a1
-  %a2 = fmul contract V %k, {1.42860682030941723212e-06}
-  %r = fsub contract V %r1, %a2
-  %rr = fmul contract V %r, %r
-  UP
-  DOWN
-  %p = fmul contract V %r, %u2
-  %gap = fsub contract V %w3, %p
-  %pp = fadd V %p, %p
-  %part = fdiv V %pp, %gap
-  %er = fadd V %part, {1.0}
-  %whole = bitcast V %k1 to I
-  %shifted = shl I %whole, SHIFT
-  %bits = bitcast V {1.0} to I
-  %power = add I %shifted, %bits
-  %two = bitcast I %power to V
-  %e = fmul V %er, %two
-  %e1 = fadd V %e, {1.0}
-  %share = fdiv V {2.0}, %e1
-  %rest = fsub V {1.0}, %share
-  %large = call V @llvm.copysign.vWf64(V %rest, V %x)
-  %value = select T %near, V %small, V %large
-  ret V %value
-}
-"""
 _TANH_PARTS = {
     "NUMERATOR": ("n", (-9.64399179425052238628e-01, -9.92877231001918586564e01, -1.61468768441708447952e03), "%z"),
     "DENOMINATOR": ("d", (1.0, 1.12811678491632931402e02, 2.23548839060100448583e03, 4.84406305325125486048e03), "%z"),
@@ -187,6 +91,12 @@ def _sinc(name: str, series: Sequence[float], away: str) -> str:
 """
 
 
+@cache
+def _template(name: str) -> str:
+    """Return the code of a function for vectors of any width, before `_filled`."""
+    return (resources.files("dynident.graph") / f"{name}.ll.txt").read_text(encoding="utf-8")
+
+
 def _filled(text: str, width: int) -> str:
     """Return a template with numbers {1.5}, the vector V, the truth T and the width W filled in."""
     text = re.sub(r"\{(-?[\d.]+(?:e[+-]?\d+)?)\}", lambda found: splat(float(found[1]), width), text)
@@ -241,10 +151,10 @@ def library(text: str) -> str:
             head = f"define internal {vector} @{name}_{width}({vector} %x) alwaysinline {{"
             parts += [f"declare {intrinsic})", head, call, f"  ret {vector} %y", "}"]
         elif name == "sine_cosine":
-            body = _SINE_COSINE.replace("COSINE", _polynomial("c", _COSINE)).replace("SINE", _polynomial("s", _SINE))
+            body = _template(name).replace("COSINE", _polynomial("c", _COSINE)).replace("SINE", _polynomial("s", _SINE))
             parts += [f"declare i1 @llvm.vector.reduce.or.v{width}i1(<{width} x i1>)", _filled(body, width)]
         elif name == "tanh":
-            body = reduce(lambda text, part: text.replace(part[0], _polynomial(*part[1])), _TANH_PARTS.items(), _TANH)
+            body = reduce(lambda text, part: text.replace(part[0], _polynomial(*part[1])), _TANH_PARTS.items(), _template(name))
             shift = "52" if width == 1 else f"<{', '.join(['i64 52'] * width)}>"
             parts += [
                 f"declare {vector} @llvm.copysign.{suffix}({vector}, {vector})",

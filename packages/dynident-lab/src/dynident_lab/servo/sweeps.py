@@ -1,0 +1,136 @@
+"""Numbers of a machine at all combinations of settings of its controller."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+from dynident.errors import DynidentError, SimulationError, require
+from dynident.figures import CURVES, label, one_axes
+from dynident.files import jsonable
+from dynident.parallel import threads
+from dynident.results import Result
+from dynident.simulate import VirtualRobot
+from dynident.simulate.record import COLLECTED
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Measure = Callable[[VirtualRobot], float | Mapping[str, float]]
+MACHINE = ("step", "ambient")
+
+
+@dataclass(frozen=True)
+class Sweep(Result):
+    """Numbers of a machine over settings.
+
+    Parameters
+    ----------
+    settings : tuple of dict
+        What was changed, one per row; a file holds numbers, texts and lists as they are, anything else as its text.
+    values : tuple of dict of str to float
+        What was measured; NaN where the machine could not be run.
+    notes : tuple of str
+        Why it could not, or what it warned of (limits that were hit, with their share of time); else empty.
+    """
+
+    settings: tuple[dict[str, int | float | Any], ...]  # numbers first: infinity is a text in a file
+    values: tuple[dict[str, float], ...]
+    notes: tuple[str, ...]
+
+    def column(self, name: str = "value") -> list[float]:
+        """Return one number over all settings."""
+        if any(name not in row for row in self.values):
+            raise SimulationError(f"the sweep has no number {name!r}; it has {', '.join(self.values[0])}")
+        return [row[name] for row in self.values]
+
+    def summary(self) -> str:
+        """Return settings and numbers as a table. One line per setting."""
+        keys, names = list(self.settings[0]), list(self.values[0])
+        lines = ["".join(f"{key:>20}" for key in (*keys, *names))]
+        for setting, row, note in zip(self.settings, self.values, self.notes, strict=True):
+            plain = [jsonable(setting[key], str) for key in keys]
+            cells = [f"{x:>20.6g}" if isinstance(x, int | float) else f"{x!s:>20}" for x in plain]
+            lines.append("".join(cells) + "".join(f"{row[name]:>20.6g}" for name in names) + (f"  {note}" if note else ""))
+        return "\n".join(lines)
+
+    def plot(self, name: str = "value") -> Figure:
+        """Draw one number over the first setting, one curve per combination of the others."""
+        first, *others = self.settings[0]
+        figure, axes = one_axes(7.2, 3.6, label(first), label(name), "")
+        curves: dict[str, list[tuple[Any, float]]] = {}
+        for setting, value in zip(self.settings, self.column(name), strict=True):
+            text = ", ".join(
+                f"{key} {setting[key]:g}" if isinstance(setting[key], float) else f"{key} {setting[key]}" for key in others
+            )
+            curves.setdefault(text, []).append((setting[first], value))
+        for k, (text, points) in enumerate(curves.items()):
+            plain = all(isinstance(x, int | float) for x, _ in points)
+            x = [x if plain else str(x) for x, _ in points]
+            axes.plot(x, [y for _, y in points], "o-", color=CURVES[k % len(CURVES)], markersize=4, linewidth=1.0, label=text)
+        if others:
+            axes.legend(frameon=False, fontsize=8)
+        return figure
+
+    __str__ = summary
+
+    def _content(self) -> dict[str, Any]:
+        settings = [{key: jsonable(x, str) for key, x in setting.items()} for setting in self.settings]
+        return {**super()._content(), "settings": settings}
+
+
+def sweep(robot: VirtualRobot, changes: Mapping[str, Sequence[Any]], measure: Measure, *, workers: int | None = None) -> Sweep:
+    """Measure a machine at all combinations of settings of its controller.
+
+    Parameters
+    ----------
+    robot : VirtualRobot
+        The machine.
+    changes : mapping of str to sequence
+        Values to try for fields of its controller, such as ``{"position_cycle": [5e-3, 20e-3]}``,
+        or for the machine's ``step`` and ``ambient``.
+    measure : callable
+        ``measure(robot)`` returns a number, or numbers by name: ``lambda r: bandwidth(r, "z", 1e-3, f).bandwidth``, or
+        ``lambda r: max(r.simulate(motion).tracking().largest)``.
+    workers : int, optional
+        Settings at a time; one per core when omitted.
+
+    Returns
+    -------
+    Sweep
+        One row per combination; unstable machines have NaN and the reason, those at their limits a note that says so.
+    """
+    require(robot, VirtualRobot, "robot")
+    if not isinstance(changes, Mapping) or not changes or not all(len(values) for values in changes.values()):
+        raise SimulationError("changes are empty; give values to try, as in {'position_gain': [10.0, 20.0]}")
+    if not callable(measure):
+        raise SimulationError(f"measure is a {type(measure).__name__}; give a function of the machine")
+    own = [field.name for field in fields(robot.controller)] if is_dataclass(robot.controller) else []
+    for key in changes:
+        if key not in own and key not in MACHINE:
+            raise SimulationError(
+                f"changes name '{key}'; the controller has {', '.join(own)}, the machine {', '.join(MACHINE)}"
+            )
+    settings = [dict(zip(changes, values, strict=True)) for values in product(*changes.values())]
+
+    def one(setting: dict[str, Any]) -> tuple[dict[str, float], str]:
+        said: list[str] = []
+        COLLECTED.set(said)  # every setting has its own: threads do not share it
+        try:
+            law = robot.controller
+            inside = {k: v for k, v in setting.items() if k in own}
+            changed: Any = replace(law, **inside) if inside and is_dataclass(law) and not isinstance(law, type) else law
+            outside = {k: v for k, v in setting.items() if k not in own}
+            found = measure(replace(robot, controller=changed, **outside))
+        except DynidentError as error:
+            return {}, str(error)
+        values = {k: float(v) for k, v in found.items()} if isinstance(found, Mapping) else {"value": float(found)}
+        return values, "; ".join(dict.fromkeys(said))
+
+    with threads(workers) as pool:
+        rows = list(pool.map(one, settings))
+    names = next((tuple(values) for values, _ in rows if values), ("value",))
+    full = tuple(values or dict.fromkeys(names, float("nan")) for values, _ in rows)
+    return Sweep(tuple(settings), full, tuple(note for _, note in rows))
