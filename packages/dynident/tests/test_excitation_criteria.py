@@ -271,3 +271,14 @@ def test_bad_input(subtests):
     ]:
         with subtests.test(str(words)), pytest.raises(DynidentError, match=words):
             make()
+
+
+def test_a_goal_behind_the_last_parameter_is_refused():
+    last = objective(arm(RRR)).equations.base.rank
+    for goal, good in ((last - 1, True), (last, False)):
+        f = objective(arm(RRR), "d", goal=[goal])
+        if good:
+            assert np.isfinite(f.value(start(f))["d"])
+        else:
+            with pytest.raises(DynidentError, match=f"name different parameters out of {last}"):
+                f.value(start(f))

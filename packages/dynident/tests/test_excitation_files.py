@@ -324,3 +324,14 @@ def test_a_speed_of_zero_in_a_limits_file_is_refused_and_not_replaced():
     assumed = assume_limits(robot, {"joints": {"joint_1": {"velocity": 0.0}}})
     with pytest.raises(di.DynidentError, match="velocity limit of 'joint_1' is 0"):
         limits_of(assumed.mechanism, assumed.settings)
+
+
+def test_the_first_moving_link_stays_above_the_floor_too():
+    robot = arm(RRR)
+    capsules = [{"link": body, "from": [0, 0, 0], "to": [0, 0, 0.1], "radius": 0.05} for body in robot.tree.bodies]
+    limits = limits_of(robot, {"default": BOUNDS, "capsule": capsules, "floor": 0.0, "collision": {"clearance": -1.0}})
+    (floor,) = (x for x in limits.others if isinstance(x, Floor))
+    assert {c.link for c in floor.capsules} == set(robot.tree.bodies)
+
+
+BOUNDS = {"lower": -1.0, "upper": 1.0, "velocity": 1.0}

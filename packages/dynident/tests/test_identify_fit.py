@@ -386,3 +386,10 @@ def test_files_of_a_newer_version_are_refused_and_older_ones_are_read(tmp_path):
     path.write_text(json.dumps({**data, "schema": 2, "notes": ["a decision", "suspicion: joints look exchanged"]}))
     kinds = [(note.kind, note.severity, note.sentence) for note in di.load(path).notes]
     assert kinds == [("note", "info", "a decision"), ("fault", "error", "joints look exchanged")]
+
+
+def test_the_summary_has_the_error_of_all_samples_in_percent(fit, log):
+    held = log.rows(5000, 8000)
+    said = fit.score(held).summary().partition("all samples, not low-passed: ")[2].split()[0]
+    noise, size = np.sqrt(0.3**2 + 0.3**2 + 0.1**2), np.sqrt(np.mean(np.sum(held.effort**2, axis=1)))
+    assert float(said) == pytest.approx(100.0 * noise / size, rel=0.1)  # the noise that was put in

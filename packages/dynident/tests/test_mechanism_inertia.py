@@ -95,3 +95,13 @@ def test_bad_shapes_and_centreless_bodies_are_refused():
         to_com(np.zeros(9))
     with pytest.raises(DescriptionError, match="no centre of mass"):
         to_com([0.0, 1.0, *[0.0] * 8])
+
+
+@pytest.mark.parametrize("mass", [0.01, 0.3, 5.0])
+def test_the_slack_of_the_triangle_inequality_holds_for_light_bodies_too(mass):
+    """A solid box: I = m/12 (b^2 + c^2), ..., so the sum of two moments exceeds the third by m/6 of a side's square."""
+    a, b, c = 0.3, 0.2, 0.1
+    moments = mass / 12.0 * np.array([b**2 + c**2, a**2 + c**2, a**2 + b**2])
+    found = check_consistency(from_com(mass, np.zeros(3), np.diag(moments)))
+    assert found.ok
+    assert found.slack == pytest.approx((mass / 6.0 * c**2) / moments.sum(), rel=1e-9)

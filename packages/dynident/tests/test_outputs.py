@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from dynident.errors import DynidentError
-from dynident.files import write_atomic
-from dynident.outputs import output_set
+from dynident.files import read_toml, write_atomic
+from dynident.outputs import _exchange, output_set
 
 OWNS = ("fit.json", "model.*", "verdict.json")
 OLD = {"fit.json": "old", "model.urdf": "old", "verdict.json": "old"}
@@ -143,3 +143,38 @@ def test_who_may_not_write_beside_the_output_writes_in_it(tmp_path, monkeypatch)
         (stage / "a").write_text("new")
     assert [path.name for path in home.iterdir()] == ["a"]
     assert [path.name for path in tmp_path.iterdir()] == ["home"]
+
+
+def test_an_interruption_is_not_hidden_by_a_temporary_file_that_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(self: Path, _: Path) -> None:
+        self.unlink()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_atomic(tmp_path / "file", b"x")
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="renameat2 is Linux's")
+def test_folders_are_exchanged_in_one_step_where_the_system_can(tmp_path: Path) -> None:
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / name).touch()
+    if not _exchange(tmp_path / "one", tmp_path / "other"):
+        pytest.skip("this file system cannot")
+    assert [entry.name for entry in (tmp_path / "one").iterdir()] == ["other"]
+    assert [entry.name for entry in (tmp_path / "other").iterdir()] == ["one"]
+
+
+@pytest.mark.parametrize(
+    ("text", "good"), [(str(-(2**63)), True), (str(-(2**63) - 1), False), (str(2**63 - 1), True), (str(2**63), False)]
+)
+def test_whole_numbers_of_toml_have_64_bits(tmp_path: Path, text: str, good: bool) -> None:
+    (tmp_path / "x.toml").write_text(f"a = {text}\n")
+    if good:
+        assert read_toml(tmp_path / "x.toml", "numbers") == {"a": int(text)}
+    else:
+        with pytest.raises(DynidentError, match="beyond 64 bits"):
+            read_toml(tmp_path / "x.toml", "numbers")

@@ -11,6 +11,7 @@ import pytest
 
 from dynident.errors import LogError
 from dynident.signals import Log
+from dynident.signals.matlab import read_matlab
 
 T = np.arange(50) / 100
 Q = np.column_stack([np.sin(T), np.cos(T)])
@@ -129,3 +130,20 @@ def test_times_as_matlab_writes_them_into_text(tmp_path: Path, cell: str) -> Non
     (tmp_path / "run.csv").write_text("\n".join(["Time,q_a,tau_a", *rows]), encoding="utf-8")
     log = Log.read(tmp_path / "run.csv", "joint_torque")
     np.testing.assert_allclose(log.t - log.t[0], T, atol=1e-9)
+
+
+def test_complex_numbers_of_matlab_keep_their_sign(tmp_path):
+    savemat = pytest.importorskip("scipy.io").savemat
+    values = np.array([1.0 + 2.0j, -3.0 - 0.5j, 4.0 + 0.0j])
+    savemat(tmp_path / "x.mat", {"z": values})
+    np.testing.assert_array_equal(read_matlab((tmp_path / "x.mat").read_bytes(), 1 << 20)["z"], values)
+
+
+def test_an_object_of_a_newer_matlab_file_is_named_by_its_own_place(tmp_path):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "run.mat", "w") as file:
+        item = file.create_dataset("run/motor", data=np.zeros(1, dtype=np.uint32))
+        item.attrs["MATLAB_class"] = np.bytes_("timeseries")
+        item.attrs["MATLAB_object_decode"] = 3
+    with pytest.raises(LogError, match=r"'run\.motor' is a timeseries"):
+        Log.read(tmp_path / "run.mat", "joint_torque")

@@ -7,7 +7,7 @@ import pytest
 from test_signals_motions import clean_log, multisine
 
 from dynident.signals import Log, diagnose
-from dynident.signals.quality import KINDS, delay_between, fill_holes, split_at_gaps
+from dynident.signals.quality import KINDS, Segment, delay_between, fill_holes, split_at_gaps
 
 
 def changed(name: str, column: int, change, **options: float) -> Log:
@@ -188,3 +188,11 @@ def test_missing_values_come_back_from_their_neighbours():
     assert count == 9
     np.testing.assert_allclose(log.effort, tau, rtol=0, atol=1e-12)
     np.testing.assert_allclose(log.position, q, rtol=0, atol=1e-9)
+
+
+def test_a_log_without_one_whole_sample_has_no_segment():
+    log = clean_log(rate=100.0)
+    assert len(Segment(clean_log(rate=100.0, effort=np.full_like(log.effort, np.nan)))) == 0
+    effort = log.effort.copy()
+    effort[:50] = np.nan
+    assert len(Segment(clean_log(rate=100.0, effort=effort))) == len(log) - 50

@@ -11,6 +11,8 @@ import pytest
 from dynident.errors import LogError
 from dynident.signals import Log
 from dynident.signals.formats import open_parquet
+from dynident.signals.tables import COLUMNS
+from dynident.signals.text import cells_of
 
 T = np.arange(50) / 100.0
 Q = np.column_stack([np.sin(T), np.cos(T)])
@@ -288,3 +290,8 @@ def test_a_blank_that_does_not_break_lines_is_a_blank(tmp_path):
     (tmp_path / "run.csv").write_text(f"t,q1,tau1\n{rows}\n", encoding="utf-8")
     log = Log.read(tmp_path / "run.csv", "joint_torque")
     np.testing.assert_array_equal(log.effort[:, 0], 2.0 * np.arange(20))
+
+
+def test_a_line_with_too_many_columns_says_how_many():
+    with pytest.raises(LogError, match=f"it has {COLUMNS + 2} columns; at most {COLUMNS} are read"):
+        cells_of(",".join("x" * (COLUMNS + 2)), ",")

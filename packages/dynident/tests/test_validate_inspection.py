@@ -11,7 +11,7 @@ from identify_cases import LWR, RRR, UR10, arm, simulated_log, smooth
 
 import dynident as di
 from dynident.identify import MAP, Regression
-from dynident.validate.diagnosis.description import other_gravities
+from dynident.validate.diagnosis.description import other_gravities, turned_gravity
 from dynident.validate.diagnosis.inspection import Inspection, doubts_of, inspect_fit, suspicions, with_findings
 from dynident.validate.diagnosis.sample import fault
 
@@ -238,3 +238,10 @@ def test_a_short_log_is_believed_only_if_others_say_the_same():
     assert told("a", "b") == (f"{text} (in a, b)",)  # more than half of the time
     assert told("a", "b", "c") == (text,)
     assert told("a", long="a") == (f"{text} (in a)",)  # a log that shows the whole model contradicts itself for a reason
+
+
+@pytest.mark.parametrize(
+    ("down", "words"), [((0.0, 0.0, 9.81), "from a ceiling"), ((9.81, 0.0, 0.0), "on a wall"), ((4.9, 0.0, -8.5), "on a slope")]
+)
+def test_the_mounting_is_named(down, words):
+    assert f"is the robot mounted {words}?" in turned_gravity(arm(RRR), np.array(down)).sentence
