@@ -104,4 +104,4 @@ def test_the_slack_of_the_triangle_inequality_holds_for_light_bodies_too(mass):
     moments = mass / 12.0 * np.array([b**2 + c**2, a**2 + c**2, a**2 + b**2])
     found = check_consistency(from_com(mass, np.zeros(3), np.diag(moments)))
     assert found.ok
-    assert found.slack == pytest.approx((mass / 6.0 * c**2) / moments.sum(), rel=1e-9)
+    assert found.triangle_slack == pytest.approx((mass / 6.0 * c**2) / moments.sum(), rel=1e-9)
