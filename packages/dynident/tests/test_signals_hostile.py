@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import os
+import subprocess
 import sys
 import zipfile
 from functools import cache
@@ -257,3 +258,41 @@ def test_records_with_fields_of_their_own_do_not_grow(tmp_path, monkeypatch):
     monkeypatch.setattr("dynident.signals.formats.ROOM", 0)
     with pytest.raises(LogError, match="records would take"):
         Log.read(tmp_path / "a.jsonl", effort="joint_torque")
+
+
+FOOTERS = """
+import io, sys
+import numpy as np, pyarrow as pa, pyarrow.parquet as pq
+from dynident.errors import LogError
+from dynident.signals.formats import read_table
+
+buffer, n = io.BytesIO(), 30
+lists = pa.array([[float(k), 1.0] for k in range(n)])
+pq.write_table(pa.table({"t": np.arange(n) * 0.01, "q": lists, "tau": lists, "name": ["a"] * n}), buffer)
+good = buffer.getvalue()
+length = int.from_bytes(good[-8:-4], "little")
+read = refused = 0
+for place in range(len(good) - 8 - length, len(good)):
+    for change in (1, 16, 128):
+        data = bytearray(good)
+        data[place] ^= change
+        with open(sys.argv[1], "wb") as file:
+            file.write(data)
+        try:
+            read_table(sys.argv[1])
+            read += 1
+        except LogError:
+            refused += 1
+print(read, refused)
+"""
+
+
+def test_a_damaged_footer_of_parquet_never_ends_the_process(tmp_path):
+    """pyarrow lets a C++ exception end it for some of them."""
+    pytest.importorskip("pyarrow")
+    done = subprocess.run(
+        [sys.executable, "-c", FOOTERS, str(tmp_path / "x.parquet")], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-500:]
+    read, refused = map(int, done.stdout.split())
+    assert read > 100 and refused > 100

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 from pathlib import Path
@@ -333,7 +334,8 @@ def test_a_message_of_arrays_of_nothing_ends(tmp_path):
 @needs_pipes
 @pytest.mark.parametrize("name", ["cycle_0001_1.parquet", "cycle_0001_1.seg", "journal.jsonl"])
 def test_a_pipe_in_a_campaign_is_not_waited_for(tmp_path, name):
-    (tmp_path / "campaign.json").write_text('{"format": "dynident-campaign-1", "controller": {"period": 0.01}}')
+    controller = {"period": 0.01, "channels": ["a"], "effort_kind": "joint_torque", "gain": None, "position_side": "joint"}
+    (tmp_path / "campaign.json").write_text(json.dumps({"format": "dynident-campaign-1", "controller": controller}))
     os.mkfifo(tmp_path / name)
     with pytest.raises(LogError, match="not a regular file"):
         Log.read(tmp_path)

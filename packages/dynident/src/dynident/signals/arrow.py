@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,20 +35,115 @@ def open_parquet(source: Any, room: int, **options: Any) -> Any:
         raise LogError(f"it has {file.metadata.num_columns} columns but types of {len(sizes)}; write it again")
     values = packed = 0
     texts = set[str]()
-    for g in range(file.metadata.num_row_groups):  # one at a time: together they would take more memory than their rows
-        with decoding("Parquet"):
-            group = file.metadata.row_group(g)
-            columns = [group.column(c) for c in range(group.num_columns)]
-        for size, column in zip(sizes, columns, strict=True):
-            values += column.num_values * size
-            packed += column.total_uncompressed_size
-            if column.physical_type == "BYTE_ARRAY":
-                texts.add(column.path_in_schema)
+    for columns in _column_chunks(stream):
+        if len(columns) != len(sizes) or any(min(count, unpacked) < 0 for _, _, count, unpacked in columns):
+            raise LogError("its metadata are damaged; write it again")
+        for size, (kind, path, count, unpacked) in zip(sizes, columns, strict=True):
+            values += count * size
+            packed += unpacked
+            if kind == BYTE_ARRAY:
+                texts.add(path)
     check_room(max(values, packed), room, "the table when unpacked")
     if texts:  # a text that is stored once for all rows stays once in memory
         with decoding("Parquet"):
             file = pq.ParquetFile(stream, read_dictionary=sorted(texts), **options)
     return file
+
+
+BYTE_ARRAY, DEEPEST = 6, 16  # a type of Parquet; levels of its metadata
+
+
+def _column_chunks(stream: Any) -> list[list[tuple[int, str, int, int]]]:
+    """Return type, path, number of values and unpacked size of every column of every row group, as the footer has them.
+
+    pyarrow's own ``row_group(g).column(c)`` ends the process where the statistics of a column are damaged, because a C++
+    exception leaves it (pyarrow 26.0.1).
+    """
+    if isinstance(stream, str | os.PathLike):
+        with Path(stream).open("rb") as file:
+            return _column_chunks(file)
+    stream.seek(-8, 2)
+    length = int.from_bytes(stream.read(4), "little")
+    stream.seek(-8 - length, 2)
+    groups = _Thrift(stream.read(length)).struct().get((4, 9), [])
+    return [[_chunk(column) for column in _fields(group).get((1, 9), [])] for group in groups]
+
+
+def _chunk(column: Any) -> tuple[int, str, int, int]:
+    about = _fields(_fields(column).get((3, 12)))
+    path = b".".join(part for part in about.get((3, 9), []) if isinstance(part, bytes)).decode("utf-8", "replace")
+    return about.get((1, 5), 0), path, about.get((5, 6), 0), about.get((6, 6), 0)
+
+
+def _fields(value: Any) -> dict[tuple[int, int], Any]:
+    """Return a structure, an empty one in place of anything else."""
+    return value if isinstance(value, dict) else {}
+
+
+class _Thrift:
+    """Structures in Thrift's compact protocol, as dictionaries by number and type of their fields."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data, self.place = data, 0
+
+    def take(self, count: int) -> bytes:
+        """Return the next bytes."""
+        self.place += count
+        if not 0 <= count <= len(self.data) or self.place > len(self.data):
+            raise LogError("its metadata are damaged or cut short; write it again")
+        return self.data[self.place - count : self.place]
+
+    def varint(self) -> int:
+        """Return a number of seven bits per byte."""
+        found = shift = 0
+        while shift < 70:
+            byte = self.take(1)[0]
+            found |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                break
+        return found
+
+    def whole(self) -> int:
+        """Return a number with its sign in the last bit."""
+        found = self.varint()
+        return (found >> 1) ^ -(found & 1)
+
+    def struct(self, depth: int = 0) -> dict[tuple[int, int], Any]:
+        """Return the fields of a structure."""
+        fields: dict[tuple[int, int], Any] = {}
+        number = 0
+        while (head := self.take(1)[0]) != 0:
+            number = number + (head >> 4) if head >> 4 else self.whole()
+            kind = head & 15
+            fields[number, kind] = kind == 1 if kind in (1, 2) else self.value(kind, depth)
+        return fields
+
+    def value(self, kind: int, depth: int) -> Any:
+        """Return what a field or an entry of a list holds."""
+        if depth > DEEPEST:
+            raise LogError(f"its metadata are more than {DEEPEST} levels deep; write it again")
+        match kind:
+            case 1 | 2 | 3:
+                return self.take(1)[0]
+            case 4 | 5 | 6:
+                return self.whole()
+            case 7:
+                return self.take(8)
+            case 8:
+                return self.take(self.varint())
+            case 9 | 10:
+                head = self.take(1)[0]
+                return self.entries(head & 15, head >> 4 if head >> 4 < 15 else self.varint(), depth)
+            case 12:
+                return self.struct(depth + 1)
+        raise LogError(f"its metadata have a field of the unknown type {kind}; write it again")
+
+    def entries(self, kind: int, count: int, depth: int) -> list[Any]:
+        """Return the entries of a list, none of which is smaller than a byte."""
+        if count > len(self.data) - self.place:
+            raise LogError("its metadata are damaged or cut short; write it again")
+        return [self.value(kind, depth + 1) for _ in range(count)]
 
 
 def _sizes(kind: Any) -> Iterator[int]:
