@@ -295,3 +295,10 @@ def test_a_blank_that_does_not_break_lines_is_a_blank(tmp_path):
 def test_a_line_with_too_many_columns_says_how_many():
     with pytest.raises(LogError, match=f"it has {COLUMNS + 2} columns; at most {COLUMNS} are read"):
         cells_of(",".join("x" * (COLUMNS + 2)), ",")
+
+
+@pytest.mark.parametrize("mark", ['"', "\u20ac", "\u2028"])
+def test_a_separator_that_cannot_separate_is_refused(tmp_path, mark):
+    (tmp_path / "run.csv").write_text(f"sep={mark}\nt,q1,tau1\n0,1,2\n", encoding="utf-8")
+    with pytest.raises(LogError, match="as the separator of its cells"):
+        Log.read(tmp_path / "run.csv", "joint_torque")

@@ -244,7 +244,7 @@ def _stored_source(record: dict[str, Any]) -> dict[str, Any]:
     """Return the stored record of a log after checking that it can be compared with other logs."""
     for key in ("sha256", *NUMBERS):
         value = record.get(key)
-        number = isinstance(value, int | float) and not isinstance(value, bool) and np.isfinite(value)
+        number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < LARGEST
         if not isinstance(value, str) if key == "sha256" else not number:
             raise IdentificationError(f"this is not a whole fit: '{key}' of one of its sources is {value!r}; identify again")
     for joint, sums in stored({"resting": {}} | record, "resting", dict[str, Any], "source").items():

@@ -47,6 +47,10 @@ def read_text(data: bytes, room: int) -> Content:
     content.metadata = own_metadata(start)
     separator = re.match(r'"?sep=(.)"?\s*$', start, re.I)
     if separator:  # Excel's way to tell the separator
+        if not separator[1].isascii() or separator[1] in '"\r\n\0':
+            raise LogError(
+                f"its first line names {separator[1]!r} as the separator of its cells; use a comma, a semicolon or a tab"
+            )
         body = body[len(start) + 1 :]
     comment, body, whole = without_comments(body)
     body = without_preamble(body, content.notes)
