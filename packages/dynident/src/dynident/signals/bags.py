@@ -433,7 +433,7 @@ def _mcap(file: Path, own: dict[str, str], notes: list[str]) -> Iterator[tuple[K
             head = stream.read(9)
             code, length = struct.unpack("<BQ", head) if len(head) == 9 else (Opcode.FOOTER, 0)
             if code not in taken:
-                stream.seek(min(length, 1 << 62), 1)  # beyond the end: it is cut short
+                stream.seek(min(length, 1 << 40), 1)  # beyond the end: it is cut short
             elif length > CHUNK:
                 raise LogError(f"a record of {length >> 20} MB is in it; at most {CHUNK >> 20} MB are read")
             if code == Opcode.DATA_END:
