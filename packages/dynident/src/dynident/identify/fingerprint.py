@@ -7,12 +7,15 @@ are rounded to 16 bits: for a robot with six joints about 55 kB for 20 s, and at
 from __future__ import annotations
 
 import base64
+import binascii
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from dynident.arrays import Array
+from dynident.errors import DynidentError
+from dynident.results import stored
 from dynident.signals.filters import Decimator
 from dynident.signals.preparation import Prepared
 
@@ -64,25 +67,37 @@ def _packed(start: float, step: float, rows: Array) -> dict[str, Any]:
     return {"start": start, "step": step, "low": low.tolist(), "size": size.tolist(), "levels": text}
 
 
-def unpacked(stored: Mapping[str, Any]) -> tuple[Array, Array]:
+def unpacked(piece: Mapping[str, Any]) -> tuple[Array, Array]:
     """Return times and rows of a stored piece."""
-    low, size = np.asarray(stored["low"], dtype=float), np.asarray(stored["size"], dtype=float)
-    levels = np.frombuffer(base64.b64decode(stored["levels"], validate=True), dtype="<u2").reshape(-1, low.size)
-    t = float(stored["start"]) + float(stored["step"]) * np.arange(len(levels))
+    low, size = np.asarray(piece["low"], dtype=float), np.asarray(piece["size"], dtype=float)
+    levels = np.frombuffer(base64.b64decode(piece["levels"], validate=True), dtype="<u2").reshape(-1, low.size)
+    t = float(piece["start"]) + float(piece["step"]) * np.arange(len(levels))
     return t.astype(np.float64), np.asarray(low + size * levels)
 
 
-def is_whole(stored: Mapping[str, Any]) -> bool:
+def is_whole(found: Any) -> bool:
     """Return whether a stored fingerprint can be compared with a log."""
     try:
-        rows, samples = ([unpacked(each) for each in stored[key]] for key in ("rows", "samples"))
-        steps = [float(each["step"]) for key in ("rows", "samples") for each in stored[key]]
-        total = int(stored["total"])
-    except (KeyError, TypeError, ValueError):  # a file that was edited
+        parts = [stored(found, key, list[dict[str, Any]], "motion") for key in ("rows", "samples")]
+        if stored(found, "total", int, "motion") <= 0 or not all(_is_piece(each) for part in parts for each in part):
+            return False
+    except DynidentError:  # a file that was edited
         return False
-    finite = all(np.all(np.abs(x) < LARGEST) for pair in (*rows, *samples) for x in pair)
-    even = all(len({x.shape[1] for _, x in found}) <= 1 for found in (rows, samples))
-    return finite and even and all(step > 0.0 for step in steps) and total > 0
+    pieces = [[unpacked(each) for each in part] for part in parts]
+    finite = all(np.all(np.abs(x) < LARGEST) for part in pieces for pair in part for x in pair)
+    return finite and all(len({x.shape[1] for _, x in part}) <= 1 for part in pieces)
+
+
+def _is_piece(each: dict[str, Any]) -> bool:
+    """Return whether a stored piece can be unpacked."""
+    low, size = (stored(each, name, Array, "piece") for name in ("low", "size"))
+    step, _ = (stored(each, name, float, "piece") for name in ("step", "start"))
+    text = stored(each, "levels", str, "piece").encode("utf-8", "replace")
+    try:
+        levels = base64.b64decode(text, validate=True)
+    except binascii.Error:
+        return False
+    return low.ndim == 1 and low.shape == size.shape and step > 0.0 and low.size > 0 and len(levels) % (2 * low.size) == 0
 
 
 def scale_of(spread: Array) -> Array:
