@@ -6,6 +6,7 @@ from test_signals_motions import PLANT, clean_log, columns, multisine
 
 from dynident.errors import LogError
 from dynident.signals import automatic_cutoff, butterworth, prepare
+from dynident.signals.filters import choose_cutoff
 
 
 def acceleration_error(rate: float, q: np.ndarray, a: np.ndarray, cutoff: float) -> float:
@@ -87,3 +88,8 @@ def test_degenerate_input():
         automatic_cutoff(100.0, np.zeros(20))
     with pytest.raises(LogError, match="missing values"):
         automatic_cutoff(100.0, np.full(100, np.nan))
+
+
+def test_records_that_show_no_spectrum_are_refused():
+    with pytest.raises(LogError, match="4 samples are too few to see a spectrum"):
+        choose_cutoff(100.0, [np.zeros((4, 2))])

@@ -97,7 +97,7 @@ def _is_piece(each: dict[str, Any]) -> bool:
         levels = base64.b64decode(text, validate=True)
     except binascii.Error:
         return False
-    return low.ndim == 1 and low.shape == size.shape and step > 0.0 and low.size > 0 and len(levels) % (2 * low.size) == 0
+    return bool(low.ndim == 1 and low.shape == size.shape and step > 0.0 and low.size) and len(levels) % (2 * low.size) == 0
 
 
 def scale_of(spread: Array) -> Array:

@@ -428,6 +428,8 @@ def choose_cutoff(rate: float, records: list[Array]) -> Cutoff:
     top = HIGHEST_CUTOFF * rate
     f, density = acceleration_spectrum(rate, *records)
     slices = _bins(f[f <= top])
+    if not slices:
+        raise LogError(f"{len(values)} samples are too few to see a spectrum; give a cut-off frequency, or longer logs")
     still = np.all([stands_still(q) for q in records], axis=0)
     smooth = np.array([density[s].mean(axis=0) for s in slices])
     valleys = [None if still[j] else _valley(smooth[:, j]) for j in range(values.shape[1])]
