@@ -48,8 +48,10 @@ from dynident_lab.link.simple_server import FeedbackTask, MotionTask
 from dynident_papers.robots import er3a_c60
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "packages/dynident-lab/tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "packages/dynident/tests"))
 from link_peers import LossyRelay, full_point, point
-from link_process import plan
+from link_process import plan  # of the robot of `warm_arm6`
+from warm_robots import warm_arm6
 
 FORK = mp.get_context("fork")  # children start within milliseconds; nothing runs in the parent when they do
 CYCLES = 2
@@ -60,7 +62,7 @@ def _controller(ports: Any, speed: float) -> None:
     server = None
     while server is None:  # the port of a killed controller may be busy for a moment
         try:
-            server = SimpleServer(Emulator(er3a_c60.machine(), speed=speed), motion_port=ports[0], state_port=ports[1]).start()
+            server = SimpleServer(Emulator(warm_arm6(), speed=speed), motion_port=ports[0], state_port=ports[1]).start()
         except di.DynidentError:
             time.sleep(0.05)
     ports[0], ports[1] = server.motion_port, server.state_port
@@ -78,7 +80,7 @@ def _campaign(folder: str, ports: Any, acknowledged: Any, complete: Any) -> None
             else:
                 campaign = Campaign.create(place, plan(CYCLES), Settings(), client, interval=0.05)
             break
-        except di.DynidentError:
+        except UnreachableError:
             time.sleep(0.2)  # the controller was killed just now
 
     def watch() -> None:
@@ -358,7 +360,7 @@ def disk() -> dict[str, Any]:
         mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", folder], capture_output=True, check=False)
         if mounted.returncode:
             return {"skipped": "this needs the right to mount a small disk"}
-        server = SimpleServer(Emulator(er3a_c60.machine(), speed=20.0), motion_port=0, state_port=0).start()
+        server = SimpleServer(Emulator(warm_arm6(), speed=20.0), motion_port=0, state_port=0).start()
         said: list[str] = []
 
         def observe(progress: Progress) -> None:

@@ -116,6 +116,8 @@ def test_the_buffer_is_full_until_points_are_reached() -> None:
         (Point(1.0, np.array([0.0, -2.5])), "below its lower limit -2"),
         (Point(1.0, np.zeros(2), np.array([4.0, 0.0])), "above its limit 3"),
         (Point(0.1, np.array([1.0, 0.0])), "above its limit 3"),
+        (Point(1e300, np.zeros(2), np.zeros(2), np.zeros(2)), "at most 1e.08 s long"),
+        (Point(1e7, np.zeros(2), np.full(2, 1e308), np.full(2, -1e308)), "above its limit 3"),
     ],
 )
 def test_what_the_robot_cannot_do_is_refused(point, sentence) -> None:

@@ -371,6 +371,29 @@ def test_limits_emergency_stop_and_reset(serve) -> None:
     client.close()
 
 
+def test_alarms_of_the_limits_of_acceleration_and_following(machine) -> None:
+    """A jump is refused before the robot moves; an error inside a chunk counts though the robot has caught up at its end."""
+    limited = Emulator(machine, acceleration=20.0)
+    task = MotionTask(limited)
+    replies = [decode(task.receive(point(k, [0.0] * 5 + [0.02 * k], 1.0, 0.02 * (k > 0)))[0]).reply for k in range(3)]
+    assert replies == [1, 1, 2]
+    assert limited.alarms[-1].code == 4010
+    assert "/s^2, above its limit 20/s^2" in limited.alarms[-1].text
+    assert not np.any(limited.setpoints.v)
+    wanted = motion(0.6)
+    lag = Plant(machine, period=PERIOD, seed=0)
+    lag.follow(wanted)
+    at_end = np.abs(lag.coordinates - wanted.q[-1]).max()
+    assert lag.deviation.max() > 2.0 * at_end
+    tight = Emulator(machine, speed=20.0, following=float(np.sqrt(lag.deviation.max() * at_end)))
+    tight.start()
+    tight.load(wanted)
+    tight.finish()
+    wait_until(lambda: tight.alarms)
+    tight.close()
+    assert tight.alarms[-1].code == 4011
+
+
 def test_a_client_that_dies_leaves_a_robot_at_rest(serve) -> None:
     server = serve(speed=1.0)
     client = client_of(server)

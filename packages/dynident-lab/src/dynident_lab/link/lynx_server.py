@@ -189,7 +189,7 @@ class LynxTask:
         values = np.frombuffer(frame.data, "<f8")
         if not (np.isfinite(values).all() and 0.0 < values[0] <= APPROACH):
             raise LinkError(f"homing at {100 * values[0]:g} % of the top speed; give finite positions and up to {APPROACH:.0%}")
-        core.limits.check(values[1:], None)
+        core.limits.check(values[1:])
         core.homing_speed, core.home, core.homed = float(values[0]), values[1:].copy(), False
 
     def _home(self) -> None:

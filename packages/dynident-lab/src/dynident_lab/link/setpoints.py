@@ -24,6 +24,7 @@ ROUNDING = 2.0**-23  # relative, of the way between two such points
 NODES = np.linspace(0.0, 1.0, 33)  # of a span, at which its speed and acceleration are compared with the limits
 AT_REST = 1e-6  # speed below which a point is one of rest [rad/s, m/s]
 FASTEST_BRAKE = 0.02  # time of a ramp to rest that begins at a limit [s]
+LONGEST = 1e8  # trajectory [s]
 NEAR = 1e-12  # by which a time may miss a point [s]
 
 
@@ -51,8 +52,8 @@ class JointLimits:
     velocity: Array
     acceleration: Array
 
-    def check(self, q: Array, v: Array | None, begun: Array | None = None) -> None:
-        """Raise the sentence that says which limit a point breaks; a motion that began outside them may come back."""
+    def check(self, q: Array, begun: Array | None = None) -> None:
+        """Raise the sentence that says which limit a position breaks; a motion that began outside them may come back."""
         slack = SLACK * (1.0 + np.abs(q))
         first = np.clip(q, self.lower, self.upper) if begun is None else begun
         low, high = q < np.minimum(self.lower, first) - slack, q > np.maximum(self.upper, first) + slack
@@ -60,34 +61,30 @@ class JointLimits:
             i = int(bad.argmax())
             what, limit = ("below its lower limit", self.lower[i]) if low[i] else ("above its upper limit", self.upper[i])
             raise LinkError(f"joint '{self.names[i]}' is asked to {q[i]:.6g}, {what} {limit:.6g}; change the plan")
-        if v is not None:
-            self.check_speed(v)
-
-    def check_speed(self, v: Array, slack: Array | float = 0.0) -> None:
-        """Raise the sentence that says which joint is too fast."""
-        self._check_rate(v, self.velocity, slack, "/s")
 
     def check_span(self, a: Point, b: Point) -> None:
-        """Raise the sentence that says which joint is too fast, or accelerates too much, between two points."""
-        assert a.v is not None
-        assert b.v is not None
-        h, whole = b.asked - a.asked, a.a is not None and b.a is not None
-        ends = [b.q - a.q, a.v * h, b.v * h]
-        if a.a is not None and b.a is not None:
-            ends += [a.a * h * h, b.a * h * h]
-        rates = (QUINTIC if whole else CUBIC) @ np.array(ends)
-        v, acceleration = (_largest(x) for x in (rates[: NODES.size] / h, rates[NODES.size :] / h**2))
+        """Raise the sentence that says which joint is too fast, or accelerates too much, between two points.
+
+        Of a point without a velocity only the mean speed is known.
+        """
+        h, way = b.asked - a.asked, b.q - a.q
+        if a.v is None or b.v is None:
+            peaks = np.array([way / h, 0.0 * way])
+        else:
+            whole = a.a is not None and b.a is not None
+            with np.errstate(over="ignore", invalid="ignore"):  # of numbers that nobody means
+                ends = np.array([way, a.v * h, b.v * h, *((a.a * h * h, b.a * h * h) if whole else ())])  # type: ignore[operator]
+                peaks = _largest((QUINTIC if whole else CUBIC) @ ends) / [[h], [h * h]]
+        limits = np.array([self.velocity, self.acceleration])
         # An error e of the way changes the curve's speed by up to 3 e / h and its acceleration by up to 12 e / h^2.
         error = ROUNDING * np.maximum(np.abs(a.q), np.abs(b.q))
-        self.check_speed(v, 3.0 * error / h)
-        self._check_rate(acceleration, self.acceleration, 12.0 * error / h**2, "/s^2")
-
-    def _check_rate(self, x: Array, limit: Array, slack: Array | float, unit: str) -> None:
-        bad = np.abs(x) > limit * (1.0 + SLACK) + SLACK + slack
+        bad = ~(np.abs(peaks) <= limits * (1.0 + SLACK) + SLACK + error * [[3.0 / h], [12.0 / h**2]])  # NaN is bad too
         if bad.any():
-            i = int(bad.argmax())
+            k, i = np.unravel_index(int(bad.argmax()), bad.shape)
+            unit = ("/s", "/s^2")[k]
             raise LinkError(
-                f"joint '{self.names[i]}' is asked for {x[i]:.6g}{unit}, above its limit {limit[i]:.6g}{unit}; change the plan"
+                f"joint '{self.names[i]}' is asked for {peaks[k, i]:.6g}{unit}, above its limit {limits[k, i]:.6g}{unit}; "
+                "change the plan"
             )
 
 
@@ -137,7 +134,9 @@ class Setpoints:
         """Take over one more point, after checking that the robot can follow."""
         if self.ended:
             raise LinkError("no trajectory is open; start one with sequence 0, -1 or -2")
-        self.limits.check(point.q, point.v, self._begun)
+        if point.t > LONGEST:
+            raise LinkError(f"a point at t = {point.t:.6g} s; a trajectory is at most {LONGEST:g} s long")
+        self.limits.check(point.q, self._begun)
         if not self._points:
             far = np.abs(point.q - self.q)
             if point.t <= 0.0 and far.max() > START_TOLERANCE:
@@ -154,12 +153,10 @@ class Setpoints:
             last = self._points[-1]
             if point.t <= last.t:
                 raise LinkError(f"point at t = {point.t:.6g} s follows one at {last.t:.6g} s; times must increase")
-            self.limits.check_speed((point.q - last.q) / (point.asked - last.asked))
             if last.v is None:
                 last.v = _parabola(self._points[-2], last, point)
                 self.limits.check_span(self._points[-2], last)
-            if point.v is not None:
-                self.limits.check_span(last, point)
+            self.limits.check_span(last, point)
         self._points.append(point)
         self.count += 1
 
@@ -276,9 +273,11 @@ def _parabola(before: Point, p: Point, after: Point) -> Array:
     return np.asarray(((p.q - before.q) / h * k + (after.q - p.q) / k * h) / (h + k))
 
 
-def _largest(x: Array) -> Array:
-    """Return the value of largest size in every column."""
-    return np.asarray(x[np.abs(x).argmax(axis=0), np.arange(x.shape[1])])
+def _largest(rates: Array) -> Array:
+    """Return speed and acceleration of largest size of every joint, (2, n), of what `_rates` gives at the nodes."""
+    found = rates.reshape(2, NODES.size, -1)
+    low, high = found.min(axis=1), found.max(axis=1)
+    return np.asarray(np.where(-low > high, low, high))
 
 
 def standing(q: Array, duration: float) -> Motion:
