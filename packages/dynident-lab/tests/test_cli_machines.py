@@ -15,7 +15,7 @@ pytest.importorskip("matplotlib", reason="figures need matplotlib: pip install '
 import dynident as di
 from dynident.cli import run
 from dynident.drive import read_drives
-from dynident.plugins import COMMANDS, EXPORTERS, PLANS, PROVIDED, entries
+from dynident.plugins import COMMANDS, EXPORTERS, PLANS, PROVIDED, ROBOTS, entries
 from dynident.trajectory import random_motion, sample, to_csv
 from dynident_lab.testbench import own_case
 
@@ -173,7 +173,7 @@ def test_a_campaign_is_simulated_and_identified_cycle_by_cycle(folder, capsys):
 
 
 def test_the_core_knows_what_this_package_adds():
-    for group in (COMMANDS, EXPORTERS, PLANS):
+    for group in (COMMANDS, EXPORTERS, PLANS, ROBOTS):
         mine = {name for name, entry in entries(group).items() if entry.dist is not None and entry.dist.name == "dynident-lab"}
         assert mine == set(PROVIDED[group]["lab"])
 

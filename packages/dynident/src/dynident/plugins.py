@@ -43,10 +43,11 @@ PROVIDED: dict[str, dict[str, tuple[str, ...]]] = {
         "papers": ("reduction", "reproduce", "workspace"),
     },
     ROBOTS: {
+        "lab": ("ur5e",),
         "papers": (
             *("cft", "cft_cartesian", "cft_published", "dualv", "er3a_c60", "five_bar"),
             *("mast", "prr2", "prs3", "replalink", "rrr"),
-        )
+        ),
     },
     EXPORTERS: {"lab": ("fmu",)},
     PLANS: {"lab": ("complete",)},

@@ -37,12 +37,13 @@ CONTROLLER: Mapping[str, Any] = {  # what of the controller is needed to read a 
 }
 COLUMNS = ("host", "index", "clock", "motion", "flag")
 SIGNALS = ("position", "velocity", "effort", "temperature")
+UNEXPLAINED = 0.1  # share of target moments that a drive gain may leave
 GAP, REPEATED, CUT_OFF = 1, 2, 4  # flags of a sample: some are missing before it, it came twice, recording was interrupted
 
 
-def campaign_columns(channels: tuple[str, ...]) -> tuple[str, ...]:
+def campaign_columns(channels: tuple[str, ...], extras: tuple[str, ...] = ()) -> tuple[str, ...]:
     """Return the columns of a campaign's segments."""
-    return (*COLUMNS, *(f"{signal}_{channel}" for signal in SIGNALS for channel in channels))
+    return (*COLUMNS, *(f"{signal}_{channel}" for signal in SIGNALS for channel in channels), *extras)
 
 
 def is_campaign(path: object) -> bool:
@@ -181,7 +182,9 @@ def _about(folder: Path) -> dict[str, Any]:
 
 def _parts(folder: Path, about: dict[str, Any]) -> Iterator[tuple[Recording, Array, Array]]:
     """Yield what each segment is, its times and its rows."""
-    period, width = float(about["controller"]["period"]), len(campaign_columns(tuple(about["controller"]["channels"])))
+    controller = about["controller"]
+    width = len(campaign_columns(tuple(controller["channels"]), tuple(controller.get("extras", ()))))
+    period = float(controller["period"])
     ended = [e for e in read_journal(folder) if e["event"] == "cycle done"]
     done = {tuple(stored(e, name, int, "journal") for name in ("cycle", "attempt")) for e in ended}
     origin = _Clock()
@@ -213,6 +216,7 @@ def _log(folder: Path, about: dict[str, Any], parts: Sequence[tuple[Recording, A
     whole = np.concatenate([np.column_stack([t, table]) for _, t, table in parts])
     signals = {name: whole[:, 6 + k * n : 6 + (k + 1) * n] for k, name in enumerate(SIGNALS)}
     optional: dict[str, Any] = {name: signals[name] for name in ("velocity", "temperature") if np.isfinite(signals[name]).any()}
+    gain, source = drive_gains(whole[:, 6 + 4 * n :], controller)
     kept: dict[str, Any] = {key: about[key] for key in ("plan", "robot", "software") if key in about}
     sha256 = hashlib.sha256(whole.tobytes()).hexdigest()
     return CampaignLog(
@@ -221,14 +225,35 @@ def _log(folder: Path, about: dict[str, Any], parts: Sequence[tuple[Recording, A
         position=signals["position"],
         effort=signals["effort"],
         effort_kind=controller["effort_kind"] or "joint_torque",
-        gain=controller["gain"],
+        gain=gain,
         position_side=controller["position_side"],
         name=folder.name,
-        provenance={"campaign": folder.name, "sha256": sha256, **kept, "controller": controller},
+        provenance={"campaign": folder.name, "sha256": sha256, **kept, "controller": controller, **source},
         recordings=tuple(recordings),
         about=about,
         **optional,
     )
+
+
+def drive_gains(extra: Array, controller: Mapping[str, Any]) -> tuple[Any, dict[str, str]]:
+    """Return the drive gains of a campaign, and a sentence for its provenance where they are not the controller's own.
+
+    The gain of a channel is the least-squares slope of its target moments over its target currents.
+    """
+    if controller["gain"] is not None or controller["effort_kind"] != "motor_current":
+        return controller["gain"], {}
+    names, channels = list(controller.get("extras", ())), controller["channels"]
+    wanted = [[f"target_{signal}_{i + 1}" for i in range(len(channels))] for signal in ("current", "moment")]
+    if not {*wanted[0], *wanted[1]} <= set(names):
+        return None, {"gain": "unknown: the controller has not sent both target moments and target currents"}
+    current, moment = (extra[:, [names.index(name) for name in group]] for group in wanted)
+    power = (current**2).sum(axis=0)
+    slope = (current * moment).sum(axis=0) / np.where(power > 0.0, power, np.nan)
+    rest = np.sqrt(((moment - slope * current) ** 2).sum(axis=0) / np.maximum((moment**2).sum(axis=0), 1e-300))
+    bad = [name for name, k, left in zip(channels, slope, rest, strict=True) if not (k > 0.0 and left < UNEXPLAINED)]
+    if bad:
+        return None, {"gain": f"unknown: target moments of {', '.join(bad)} are not proportional to target currents"}
+    return slope.tolist(), {"gain": "target moments over target currents of the controller"}
 
 
 def read_journal(folder: str | os.PathLike[str]) -> list[dict[str, Any]]:

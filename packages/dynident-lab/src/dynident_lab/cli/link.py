@@ -70,12 +70,12 @@ def controller(
     robot: Machine,
     /,
     *,
-    protocol: Annotated[str, Parameter(choices=("simple_message", "lynx"))] = "simple_message",
+    protocol: Annotated[str, Parameter(choices=("simple_message", "lynx", "rtde"))] = "simple_message",
     transport: Annotated[str, Parameter(choices=("tcp", "udp"))] = "tcp",
     motion_port: int | None = None,
-    state_port: int = 11002,
+    state_port: int | None = None,
     speed: float = 1.0,
-    rate: float = 250.0,
+    rate: float | None = None,
     seed: int = 0,
     buffer: int = 100,
     feedback: float = 0.05,
@@ -106,13 +106,13 @@ def controller(
     transport
         Udp begins with a handshake of one byte.
     motion_port
-        Port for motions, 11000 when absent; of lynx its only port, 12000. 0: any that is free.
+        Port for motions, 11000 when absent; of lynx its only port, 12000; of rtde 30004. 0: any that is free.
     state_port
-        Port of the feedback of simple_message.
+        Port of the feedback of simple_message, 11002 when absent; of rtde that of programs, 30002.
     speed
         Seconds of the robot per second.
     rate
-        Samples per second [Hz].
+        Samples per second [Hz]; 250 when absent, of rtde 500 (e-Series) or 125 (CB3).
     seed
         Seed of all noise.
     buffer
@@ -130,7 +130,7 @@ def controller(
     host
         Address to listen on.
     peer
-        Address that may connect (repeat for more); needed on a network.
+        Address that may connect (repeat for more); needed on a network, except by lynx.
     key_file
         File with the shared key of lynx; needed on a network.
     limits
@@ -138,6 +138,7 @@ def controller(
     duration
         Serve for so long [s]; until interrupted when absent.
     """
+    rate = rate if rate is not None else 500.0 if protocol == "rtde" else 250.0
     if not 0.0 < rate <= 10_000.0 or buffer < 2:
         raise DynidentError(f"--rate is {rate:g} and --buffer {buffer}; give a rate above zero and at least 2 points")
     for name, value, least in (("--feedback", feedback, 1e-3), ("--duration", duration, 0.0)):
@@ -164,9 +165,15 @@ def controller(
         server = link.LynxServer(core, host, 12000 if motion_port is None else motion_port, key)
         ports = {"port": server.port}
         address = f"lynx://{host}:{server.port}"
+    elif protocol == "rtde":
+        chosen = (default if given is None else given for given, default in ((motion_port, 30004), (state_port, 30002)))
+        server = link.RtdeServer(core, host, *chosen, peers=peer or ())
+        ports = {"port": server.port, "script_port": server.script_port}
+        address = f"rtde://{host}:{server.port}?script={server.script_port}"
     else:
         named: dict[str, Any] = {"order": order, "feedback": feedback, "full": full, "peers": tuple(peer or ())}
-        server = link.SimpleServer(core, transport, host, 11000 if motion_port is None else motion_port, state_port, **named)
+        chosen = (default if given is None else given for given, default in ((motion_port, 11000), (state_port, 11002)))
+        server = link.SimpleServer(core, transport, host, *chosen, **named)
         ports = {"motion_port": server.motion_port, "state_port": server.state_port}
         address = f"simple_message://{host}:{server.motion_port}?state={server.state_port}"
         address += "&transport=udp" if transport == "udp" else ""
@@ -253,7 +260,7 @@ def record(
     plan
         Folder or plan.json of excite.
     address
-        simple_message://host:port or lynx://host:port.
+        simple_message://host:port, lynx://host:port or rtde://host.
     output
         New folder for the campaign.
     resume

@@ -22,6 +22,8 @@ from .plant import Plant as Plant
 from .plant import prepare_timing as prepare_timing
 from .recorder import DiskFullError as DiskFullError
 from .recorder import Recorder as Recorder
+from .rtde_client import RtdeClient as RtdeClient
+from .rtde_server import RtdeServer as RtdeServer
 from .schedule import Settings as Settings
 from .schedule import clock_text as clock_text
 from .schedule import describe as describe

@@ -72,7 +72,8 @@ class Campaign:
         self.predict, self.listeners, self.observe, self.yes, self.interval = predict, listeners, observe, yes, interval
         self.about, self.settings, self.plan = open_folder(self.folder)
         if not (known := self.about["controller"])["identity"]:  # it tells no names: they are the plan's
-            controller.identity = Identity(coordinates=tuple(known["coordinates"]), channels=tuple(known["channels"]))
+            names = {key: tuple(known[key]) for key in ("coordinates", "channels")}
+            controller.identity = replace(controller.identity, **names)
         self.steps = steps_of(self.plan, self.settings)
         self.recorder: Recorder
         self.follower: Follower
@@ -163,7 +164,9 @@ class Campaign:
         """Open the record; wait where there is no room even for that."""
         while True:
             try:
-                self.recorder = Recorder(self.folder, tuple(self.about["controller"]["channels"]), self.interval)
+                known = self.about["controller"]
+                channels, extras = tuple(known["channels"]), tuple(known.get("extras", ()))
+                self.recorder = Recorder(self.folder, channels, self.interval, extras)
                 break
             except DiskFullError as error:
                 self._show_text("disk full", str(error))

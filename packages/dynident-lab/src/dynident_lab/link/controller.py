@@ -35,6 +35,9 @@ ALARMS = {
     4013: "watchdog: the client is silent",
     4014: "the buffer ran dry while the robot moved",
     4015: "the drives have failed",
+    4016: "protective stop",
+    4017: "safeguard stop",
+    4018: "safety violation or fault",
 }
 
 
@@ -56,6 +59,8 @@ class Samples:
         Time since the running trajectory began [s]; NaN when none runs.
     position, velocity, effort, temperature : ndarray, (N, n)
         As the controller reports them, in SI; NaN where it does not.
+    extra : ndarray, (N, m), optional
+        Other signals, those that `Identity.extras` names.
     """
 
     index: NDArray[np.int64]
@@ -65,15 +70,17 @@ class Samples:
     velocity: Array
     effort: Array
     temperature: Array
+    extra: Array | None = None
 
     def __len__(self) -> int:
         return int(self.index.size)
 
     @property
     def table(self) -> Array:
-        """All numbers, (N, 3 + 4 n): index, clock, motion, positions, velocities, efforts, temperatures."""
+        """All numbers, (N, 3 + 4 n + m): index, clock, motion, positions, velocities, efforts, temperatures, others."""
         parts = (self.index.astype(np.float64), self.clock, self.motion)
-        return np.column_stack([*parts, self.position, self.velocity, self.effort, self.temperature])
+        other = () if self.extra is None else (self.extra,)
+        return np.column_stack([*parts, self.position, self.velocity, self.effort, self.temperature, *other])
 
     def first(self, n: int) -> Samples:
         """Return the samples of the first n joints: messages of a fixed length have slots for more."""
@@ -82,10 +89,17 @@ class Samples:
 
     @classmethod
     def from_table(cls, table: Array) -> Samples:
-        """Return the samples of a `table` (N, 3 + 4 n)."""
+        """Return the samples of a `table` (N, 3 + 4 n) without other signals."""
         n = (table.shape[1] - 3) // 4
         blocks = [table[:, 3 + k * n : 3 + (k + 1) * n] for k in range(4)]
         return cls(table[:, 0].astype(np.int64), table[:, 1], table[:, 2], *blocks)
+
+    def row(self, i: int) -> Samples:
+        """Return one sample."""
+        one = slice(i, i + 1)
+        other = None if self.extra is None else self.extra[one]
+        signals = (self.position, self.velocity, self.effort, self.temperature)
+        return Samples(self.index[one], self.clock[one], self.motion[one], *(x[one] for x in signals), other)
 
 
 def decode_json(data: bytes) -> dict[str, Any]:
@@ -111,6 +125,8 @@ class Identity:
         Names of what is commanded, in order; empty when it does not tell.
     channels : tuple of str
         Names of what is measured.
+    extras : tuple of str
+        Names of other signals that are recorded.
     lower, upper, velocity, acceleration : ndarray, (n,)
         Limits of the coordinates, infinite where none is known.
     effort_kind : str
@@ -151,6 +167,7 @@ class Identity:
     virtual: bool = False
     speed: float = 1.0
     acceleration: Array | None = None
+    extras: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> Identity:
@@ -200,6 +217,7 @@ class Identity:
         return {name: getattr(self, name) for name in names} | {
             "coordinates": list(self.coordinates),
             "channels": list(self.channels),
+            "extras": list(self.extras),
             "gain": None if self.gain is None else list(self.gain),
         }
 
@@ -241,6 +259,7 @@ class RemoteController(ABC):
     cut: bool = False  # True when that was the wire
 
     def __init__(self) -> None:
+        self.identity = Identity()
         self._queue: queue.Queue[tuple[float, Samples] | None] = queue.Queue()  # what comes; None when the wire is cut
 
     @abstractmethod
@@ -363,7 +382,7 @@ def open_controller(address: str, **options: Any) -> RemoteController:
     Parameters
     ----------
     address : str
-        ``simple_message://127.0.0.1:11000`` or ``lynx://127.0.0.1:12000``; options follow a question mark, as in
+        ``simple_message://127.0.0.1:11000``, ``lynx://127.0.0.1:12000`` or ``rtde://192.168.0.2``; options follow a question mark, as in
         ``?state=11002&transport=udp&order=big&mode=download``. Other protocols are classes that installed packages name in
         the group ``dynident.controllers``; they are called with the host, the port if one is given, and the options.
     **options

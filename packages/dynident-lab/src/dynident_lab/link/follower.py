@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -248,10 +248,8 @@ class Follower:
         while self.identity.period and time.monotonic() < end:
             idle = False
             for host, rows in self.take(0.1):
-                table = rows.table.copy()
-                idle = bool(np.isnan(table[-1, 2]))
-                table[:, 2] = np.nan  # of an earlier motion
-                self.recorder.append(host, Samples.from_table(table))
+                idle = bool(np.isnan(rows.motion[-1]))
+                self.recorder.append(host, replace(rows, motion=np.full(len(rows), np.nan)))  # of an earlier motion
             if idle:
                 return
 
@@ -278,7 +276,7 @@ class Follower:
                 if keep:
                     self.recorder.new_session()  # thinned on purpose: no gaps
                     for i in keep:
-                        self.recorder.append(host, Samples.from_table(rows.table[i : i + 1]))
+                        self.recorder.append(host, rows.row(i))
                         self.recorder.new_session()
                 left = max(0.0, until - time.time())
                 self._tell(what, 0.0, left, rows)
@@ -289,6 +287,4 @@ class Follower:
 
 def _by_host(rows: Samples, since: float) -> Samples:
     """Return samples of a controller that does not tell when its motion began, timed by the host."""
-    table = rows.table.copy()
-    table[:, 2] = since
-    return Samples.from_table(table)
+    return replace(rows, motion=np.full(len(rows), since))

@@ -194,6 +194,8 @@ class Recorder:
         Measured channels.
     interval : float
         Time between two syncs [s].
+    extras : tuple of str
+        Other signals of the samples.
 
     Attributes
     ----------
@@ -201,10 +203,16 @@ class Recorder:
         Samples that are on the disk.
     """
 
-    def __init__(self, folder: str | os.PathLike[str], channels: tuple[str, ...], interval: float = SYNC) -> None:
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        channels: tuple[str, ...],
+        interval: float = SYNC,
+        extras: tuple[str, ...] = (),
+    ) -> None:
         self.folder, self.channels, self.interval = Path(folder), channels, interval
         self.folder.mkdir(parents=True, exist_ok=True)
-        self.columns = campaign_columns(channels)
+        self.columns = campaign_columns(channels, extras)
         self.journal = Journal(self.folder)
         self.acknowledged = self.written = 0
         self.gaps = self.repeated = 0

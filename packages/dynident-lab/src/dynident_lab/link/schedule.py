@@ -115,6 +115,10 @@ def _within(motion: Motion, names: tuple[str, ...], identity: Identity) -> None:
     assert identity.lower is not None
     assert identity.upper is not None
     assert identity.velocity is not None
+    if len(names) != identity.lower.size:
+        raise LinkError(
+            f"the plan moves {len(names)} joints but the controller has {identity.lower.size}; connect the right one"
+        )
     checks = (
         ("goes down to", motion.q.min(axis=0), identity.lower, -1.0),
         ("goes up to", motion.q.max(axis=0), identity.upper, 1.0),
