@@ -72,7 +72,7 @@ class Campaign:
         self.predict, self.listeners, self.observe, self.yes, self.interval = predict, listeners, observe, yes, interval
         self.about, self.settings, self.plan = open_folder(self.folder)
         if not (known := self.about["controller"])["identity"]:  # it tells no names: they are the plan's
-            names = {key: tuple(known[key]) for key in ("coordinates", "channels")}
+            names: dict[str, Any] = {key: tuple(known[key]) for key in ("coordinates", "channels")}
             controller.identity = replace(controller.identity, **names)
         self.steps = steps_of(self.plan, self.settings)
         self.recorder: Recorder

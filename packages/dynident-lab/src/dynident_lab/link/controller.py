@@ -98,8 +98,8 @@ class Samples:
         """Return one sample."""
         one = slice(i, i + 1)
         other = None if self.extra is None else self.extra[one]
-        signals = (self.position, self.velocity, self.effort, self.temperature)
-        return Samples(self.index[one], self.clock[one], self.motion[one], *(x[one] for x in signals), other)
+        q, v, effort, heat = (x[one] for x in (self.position, self.velocity, self.effort, self.temperature))
+        return Samples(self.index[one], self.clock[one], self.motion[one], q, v, effort, heat, other)
 
 
 def decode_json(data: bytes) -> dict[str, Any]:
@@ -187,7 +187,7 @@ class Identity:
             n = len(data["coordinates"])
             missing = {"lower": -np.inf, "upper": np.inf, "velocity": np.inf, "acceleration": np.inf, "home": 0.0}
             given = {"acceleration": [None] * n, **data}  # controllers before 1.2 have none
-            arrays = {key: np.array([none if x is None else float(x) for x in given[key]]) for key, none in missing.items()}
+            arrays: dict[str, Any] = {key: np.array([none if x is None else float(x) for x in given[key]]) for key, none in missing.items()}
             if any(x.shape != (n,) for x in arrays.values()):
                 raise LinkError("the controller's identity has limits of another number of joints")
             return cls(
@@ -382,9 +382,9 @@ def open_controller(address: str, **options: Any) -> RemoteController:
     Parameters
     ----------
     address : str
-        ``simple_message://127.0.0.1:11000``, ``lynx://127.0.0.1:12000`` or ``rtde://192.168.0.2``; options follow a question mark, as in
-        ``?state=11002&transport=udp&order=big&mode=download``. Other protocols are classes that installed packages name in
-        the group ``dynident.controllers``; they are called with the host, the port if one is given, and the options.
+        ``simple_message://127.0.0.1:11000``, ``lynx://127.0.0.1:12000`` or ``rtde://192.168.0.2``; options follow a question
+        mark, as in ``?state=11002&transport=udp&order=big&mode=download``. Other protocols are classes that installed packages
+        name in the group ``dynident.controllers``; they are called with the host, the port if one is given, and the options.
     **options
         The same options as keywords, and ``key`` (bytes) for lynx.
 

@@ -24,7 +24,7 @@ from dynident_lab.link import rtde_messages as x
 from dynident_lab.link.controller import Identity, RemoteController, Samples, Status, UnreachableError
 from dynident_lab.link.setpoints import through
 
-TIMEOUT = 5.0  # of an answer, and of the start of the program [s]
+TIMEOUT = 5.0  # of an answer, and for the start of the program [s]
 BEAT = 0.01  # between two heartbeats at least [s]
 JOINTS = 6
 SPEED, RANGE = math.pi, 2.0 * math.pi  # limits of all joints of these robots, where the plan has none of its own
@@ -65,6 +65,7 @@ class RtdeClient(RemoteController):
         self._programs: socket.socket | None = None
         self._lock = threading.Lock()
         self._closed = threading.Event()
+        self.patience = TIMEOUT  # for the start of the program [s]
 
     # ------------------------------------------------------------------ connection
     def connect(self) -> Identity:
@@ -193,12 +194,13 @@ class RtdeClient(RemoteController):
         if math.isnan(self._origin):
             self._origin = float(clock[0])
         signals = ("actual_q", "actual_qd", "actual_current", "joint_temperatures")
+        q, v, current, heat = (rows[name].astype(np.float64) for name in signals)
         return Samples(
             np.round((clock - self._origin) / self.identity.period).astype(np.int64),
             clock,
             np.where(number < 0.0, np.nan, number * self.identity.period),
-            *(rows[name].astype(np.float64) for name in signals),
-            extra=np.column_stack([rows[name] for name in self._extras] or [np.empty((len(rows), 0))]).astype(np.float64),
+            *(q, v, current, heat),
+            np.column_stack([rows[name] for name in self._extras] or [np.empty((len(rows), 0))]).astype(np.float64),
         )
 
     def _respond(self, sock: socket.socket) -> None:
@@ -284,7 +286,7 @@ class RtdeClient(RemoteController):
             self._programs.sendall(x.PROGRAM.encode())
         except (OSError, OverflowError) as error:
             raise UnreachableError(f"{self.host}:{self.script} does not accept programs ({error})") from error
-        end = time.monotonic() + TIMEOUT
+        end = time.monotonic() + self.patience
         while time.monotonic() < end:
             playing = int(self._newest["robot_status_bits"]) & PLAYING
             if playing and self._newest[x.STATE] == x.RUNNING:
