@@ -173,7 +173,7 @@ def test_protective_stop_emergency_stop_and_local_mode_end_a_run_with_one_senten
     server.emulator.reset()
     stopped = Campaign.create(tmp_path / "emergency", plan(), Settings(), client_of(server))
     stopped._show = lambda progress, always=False: progress.motion > 0.2 and server.emulator.emergency_stop()
-    with pytest.raises(LinkError, match=r"alarm 4012 \(emergency stop\) in cycle 0"):
+    with pytest.raises(LinkError, match=r"alarm 4012 \(emergency stop\) in approach 0"):
         stopped.run()
 
 

@@ -187,7 +187,9 @@ class Identity:
             n = len(data["coordinates"])
             missing = {"lower": -np.inf, "upper": np.inf, "velocity": np.inf, "acceleration": np.inf, "home": 0.0}
             given = {"acceleration": [None] * n, **data}  # controllers before 1.2 have none
-            arrays: dict[str, Any] = {key: np.array([none if x is None else float(x) for x in given[key]]) for key, none in missing.items()}
+            arrays: dict[str, Any] = {
+                key: np.array([none if x is None else float(x) for x in given[key]]) for key, none in missing.items()
+            }
             if any(x.shape != (n,) for x in arrays.values()):
                 raise LinkError("the controller's identity has limits of another number of joints")
             return cls(

@@ -314,7 +314,7 @@ class RtdeServer:
             client.started = kind == x.START and client.outputs is not None and client.version == x.PROTOCOL
             return [x.frame(kind, bytes([kind == x.PAUSE or client.started]))]
         elif kind != x.TEXT:
-            self.dropped += 1
+            raise LinkError(f"a message of type {kind}")
         return []
 
     def _recipe(self, client: _Client, kind: int, payload: bytes) -> bytes:
