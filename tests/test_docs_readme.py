@@ -21,7 +21,7 @@ DEMO = ROOT / "examples" / "demo"
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 FENCE = re.compile(r"^```(\S*)[^\n]*\n(.*?)^```$", re.M | re.S)
 #: Languages a code block may have: Python runs here, the others are for people.
-MARKED = {"python", "sh", "toml", "text", "csv", "xml", "{math}", "{eval-rst}", "{toctree}", "{literalinclude}"}
+MARKED = {"python", "sh", "c", "toml", "text", "csv", "xml", "{math}", "{eval-rst}", "{toctree}", "{literalinclude}"}
 
 
 @pytest.fixture(scope="module")

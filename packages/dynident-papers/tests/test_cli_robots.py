@@ -197,7 +197,7 @@ def test_a_ready_machine_keeps_its_drives():
         (("bandwidth", "mast", "--frequencies", "one"), "numbers in Hz"),
         (("bandwidth", "mast", "--figures", "motion.csv"), "give a folder"),
         (("track", "nope"), "a name: cft, cft_cartesian"),
-        (("derive", "dualv", "-o", "out"), "loops"),
+        (("derive", "dualv", "--latex", "-o", "out"), "loops"),
         (("export", "rrr", "--for", "fmu", "-o", "arm.fmu", "--option", "controller=pd"), "machine 'rrr' has its own"),
         (("export", "rrr", "--for", "fmu", "-o", "arm.fmu", "--option", "drives=x.toml"), "has drives of its own"),
     ],

@@ -207,7 +207,7 @@ def fit_cases(fit: str) -> dict[str, Case]:
         "null": ("null", "kind"),
         "a list": ("[]", "kind"),
         "another kind": ('{"kind": "identify.Score"}', "kind"),
-        "kind only": ('{"kind": "identify.Fit"}', "base_parameters"),
+        "kind only": ('{"kind": "identify.Fit"}', "covariance"),
         "binary": (b"\xff\xfe\x00\x01", "fit.json"),
         "deep": ("[" * 100_000, "fit.json"),
         "long number": ("9" * 5000, "fit.json"),

@@ -46,7 +46,7 @@ OWN: dict[str, tuple[Group, str]] = {
     ),
     "derive": (
         MODEL,
-        "Derive a robot's equations in closed form: LaTeX, C and NumPy with parameters to give, or with those of a fit inside.",
+        "Write a robot's model as code: for a controller with the numbers of a fit inside, or in closed form with symbols.",
     ),
     "ik": (MODEL, "Solve inverse kinematics: all branches in closed form, or one solution numerically."),
     "check": (
