@@ -1,0 +1,80 @@
+"""Age of the samples that `ur_rtde` returns from the virtual UR5e at 500 Hz: python -m benchmarks.rtde 120.
+
+The age of a sample is the host's clock when the client first returns it, minus that when the server wrote it to the socket.
+Server and client are processes of their own; run it on an idle machine.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing as mp
+import sys
+import time
+from multiprocessing.connection import Connection
+
+import numpy as np
+
+from dynident_lab.link import Emulator, RtdeServer, Samples, prepare_timing, ur5e
+
+HOST = "127.0.77.4"  # the port of ur_rtde is fixed, the address is ours alone
+TARGET = 6e-3  # age of 99 % of the samples [s]
+
+
+class Written(RtdeServer):
+    """A server that notes when it has written which samples."""
+
+    def __init__(self, emulator: Emulator) -> None:
+        super().__init__(emulator, HOST, script_port=0)
+        self.written: list[tuple[float, float]] = []
+
+    def _tell(self, samples: Samples) -> None:
+        super()._tell(samples)
+        now = time.monotonic()  # the same clock in all processes of a computer
+        self.written += [(float(stamp), now) for stamp in samples.clock]
+
+
+def serve(pipe: Connection) -> None:
+    """Serve until asked for the times, and send them."""
+    prepare_timing()
+    server = Written(Emulator(ur5e.machine(), period=0.002, real_time=True)).start()
+    pipe.send("ready")
+    pipe.recv()
+    server.close()
+    pipe.send(server.written)
+
+
+def measure(duration: float) -> dict[str, float]:
+    """Return shares and ages of the samples that ur_rtde returned."""
+    import rtde_receive
+
+    context = mp.get_context("spawn")
+    pipe, other = context.Pipe()
+    process = context.Process(target=serve, args=(other,))  # not a daemon: it has a process of its own
+    process.start()
+    pipe.recv()
+    robot = rtde_receive.RTDEReceiveInterface(HOST, 500.0)
+    seen: list[tuple[float, float]] = []
+    last, end = 0.0, time.monotonic() + duration
+    while (now := time.monotonic()) < end:
+        if (stamp := robot.getTimestamp()) != last:
+            last = stamp
+            seen.append((stamp, now))
+        time.sleep(2e-4)
+    robot.disconnect()
+    pipe.send("times")
+    written = pipe.recv()
+    process.join(timeout=30.0)
+    sent = {round(stamp, 6): when for stamp, when in written}
+    ages = np.array([now - sent[round(stamp, 6)] for stamp, now in seen[5:] if round(stamp, 6) in sent])
+    steps = np.diff([stamp for stamp, _ in written])
+    return {
+        "samples": len(ages),
+        "share returned": len(seen) / (500.0 * duration),
+        "age of 99 % [ms]": 1e3 * float(np.quantile(ages, 0.99)),
+        "share within 6 ms": float(np.mean(ages <= TARGET)),
+        "gaps in the time stamps sent": int(np.sum(np.abs(steps - 0.002) > 1e-6)),
+    }
+
+
+if __name__ == "__main__":
+    print(json.dumps(measure(float(sys.argv[1]) if len(sys.argv) > 1 else 120.0), indent=1))
