@@ -500,7 +500,7 @@ def _sqlite(file: Path, notes: list[str]) -> Iterator[tuple[Kind, int, bytes]]:
             check_room(taken, room, "its messages")  # a damaged tree may show the same rows for ever
             if key in kinds and isinstance(data, bytes) and isinstance(time, int):
                 yield kinds[key], time, data
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter for names and messages that are no text
         if "malformed" not in str(error):
             raise LogError(f"the file is damaged or no rosbag2 database ({error})") from error
         notes.append(f"'{file.name}' is damaged ({error}); the messages before that are used")
