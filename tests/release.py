@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("dynident", "dynident_lab", "dynident_papers")
 CORE = (
     *("demo", "describe", "identify", "validate", "report", "compare", "excite", "simulate", "export", "derive", "ik", "check"),
-    *("partitions", "monitor", "payload", "gains", "convert", "cache"),
+    *("partitions", "monitor", "payload", "gains", "convert", "cache", "inspect"),
 )
 TINY = """
 import numpy as np, dynident as di
